@@ -24,7 +24,7 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// answered is a request that has been answered with 200 and five bytes.
+// answered returns an exchange with a 200 response of five bytes.
 func answered(target string, fields ...message.Field) *exchange.Exchange {
 	conn := message.NewConn(netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:80"), nil)
 	return &exchange.Exchange{
@@ -34,7 +34,7 @@ func answered(target string, fields ...message.Field) *exchange.Exchange {
 	}
 }
 
-// wrote is a Writer that has written a body.
+// wrote is a Writer that reports the size of its body.
 type wrote struct {
 	message.Writer
 	sent int64
@@ -46,7 +46,7 @@ func lineOf(f *format[entry], x *exchange.Exchange) string {
 	return string(f.append(nil, &entry{Exchange: x, now: time.Unix(1700000000, 0).UTC(), took: 1234567 * time.Microsecond}))
 }
 
-// TestDefaultFormat: a line is one that a parser of ingress-nginx's lines reads.
+// TestDefaultFormat checks that a line has the format of ingress-nginx.
 func TestDefaultFormat(t *testing.T) {
 	x := answered("/x?y", message.NewField("Referer", "http://b.example/"), message.NewField("User-Agent", "curl/8"),
 		message.NewField("X-Request-ID", "abc"), message.NewField("Authorization", "Basic YWxpY2U6c2VjcmV0"))
@@ -58,7 +58,7 @@ func TestDefaultFormat(t *testing.T) {
 	}
 }
 
-// TestNothingLeavesItsField: whatever a client sends, a line stays one line, and a field stays between its quotes.
+// TestNothingLeavesItsField checks that values from a client cannot end a line or a quoted field.
 func TestNothingLeavesItsField(t *testing.T) {
 	x := answered("/", message.NewField("User-Agent", "a\"b\\c\x01\x7fé"))
 	x.Path = "/x\r\n\" 200"
@@ -73,7 +73,7 @@ func TestNothingLeavesItsField(t *testing.T) {
 	}
 }
 
-// TestLogVariables holds that the names that the ConfigMap may have are those that have values here.
+// TestLogVariables checks that exactly the variables that the ConfigMap accepts have values.
 func TestLogVariables(t *testing.T) {
 	for _, name := range nginx.LogVariables {
 		if values[name] == nil {
@@ -95,7 +95,7 @@ func TestLogVariables(t *testing.T) {
 	}
 }
 
-// TestStreamVariables is TestLogVariables for TCP and UDP ports. What is not known of a connection is "-".
+// TestStreamVariables checks the same as TestLogVariables for TCP and UDP ports. Unknown values are logged as "-".
 func TestStreamVariables(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(streamValues)); !slices.Equal(names, nginx.StreamVariables) {
 		t.Errorf("there are values for %v, and the names %v", names, nginx.StreamVariables)
@@ -128,7 +128,8 @@ func TestStreamVariables(t *testing.T) {
 	}
 }
 
-// TestFile: lines go to a file, and to another one of its name once somebody has renamed it. Without a folder they are dropped.
+// TestFile checks that lines are written to a file, and to a new file after the old one was renamed. If the folder does
+// not exist, lines are dropped.
 func TestFile(t *testing.T) {
 	folder := t.TempDir()
 	files := NewFiles(zap.NewNop())
@@ -161,7 +162,7 @@ func TestFile(t *testing.T) {
 	New(&ir.AccessLog{Off: true}, files).Note(answered("/"), time.Now(), true)
 }
 
-// TestFlush: what has come is in the file then, however short the time since.
+// TestFlush checks that all lines are in the file after Flush.
 func TestFlush(t *testing.T) {
 	files, path := NewFiles(zap.NewNop()), filepath.Join(t.TempDir(), "access.log")
 	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files)

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestSyslog: each line is a datagram in the form that nginx sends, and one that is too long loses its end.
+// TestSyslog checks that each line is sent in one datagram in the format of nginx, and that long lines are truncated.
 func TestSyslog(t *testing.T) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestSyslog(t *testing.T) {
 	}
 }
 
-// TestSyslogWithoutServer: lines that cannot be sent are counted, and what comes later is sent.
+// TestSyslogWithoutServer checks that lines that cannot be sent are counted.
 func TestSyslogWithoutServer(t *testing.T) {
 	files := NewFiles(zap.NewNop())
 	to := files.Open(ir.Syslog + "a.invalid:514")

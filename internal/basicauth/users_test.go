@@ -19,7 +19,7 @@ import (
 
 const sesame = "open sesame"
 
-// hashes are of sesame, by crypt(3) and by openssl.
+// hashes are hashes of the password sesame, made with crypt(3) and openssl.
 var hashes = map[string]string{
 	"bcrypt":          "$2y$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy",
 	"bcrypt, b":       "$2b$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy",
@@ -37,7 +37,7 @@ var hashes = map[string]string{
 
 var users = ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
 
-// following returns a store in which one route asks for users, and those.
+// following returns a store in which one route refers to a user list, and that user list.
 func following(t testing.TB, of ir.Users) (*Store, *Users) {
 	t.Helper()
 	s := NewStore()
@@ -53,7 +53,7 @@ func following(t testing.TB, of ir.Users) (*Store, *Users) {
 	return s, s.Users(of)
 }
 
-// file is a Secret with a file of htpasswd.
+// file returns the data of a Secret with an htpasswd file.
 func file(lines ...string) map[string][]byte {
 	return map[string][]byte{"auth": []byte(strings.Join(lines, "\n"))}
 }
@@ -87,7 +87,7 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// TestDESKnowsEightBytes: so do the hashes.
+// TestDESKnowsEightBytes checks that only the first eight bytes of a password are compared, as DES crypt does.
 func TestDESKnowsEightBytes(t *testing.T) {
 	s, u := following(t, users)
 	s.SetSecret(users.Secret, file("alice:"+hashes["DES"]), true)
@@ -145,7 +145,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// costly is a password that fits, and counts how often it is compared.
+// costly is a password that matches any text, and counts the comparisons.
 type costly struct{ compared *int }
 
 func (c costly) MatchesPassword(string) bool {
@@ -153,7 +153,8 @@ func (c costly) MatchesPassword(string) bool {
 	return true
 }
 
-// TestAnUnknownNameCostsAPassword: how long an answer takes is not to tell which names there are.
+// TestAnUnknownNameCostsAPassword checks that an unknown name causes a password comparison too, so that the response
+// time does not show which names exist.
 func TestAnUnknownNameCostsAPassword(t *testing.T) {
 	compared := 0
 	c := &contents{people: &people{passwords: map[string]password{"alice": {"", costly{&compared}}}, order: []string{"alice"}}}
@@ -165,7 +166,7 @@ func TestAnUnknownNameCostsAPassword(t *testing.T) {
 	}
 }
 
-// said returns what the store says of the Ingress.
+// said returns the problems that the store reports.
 func said(s *Store) string {
 	var all []string
 	for _, v := range s.Problems() {
@@ -176,7 +177,7 @@ func said(s *Store) string {
 	return strings.Join(all, "\n")
 }
 
-// TestVerdicts holds what is said of each Secret, and that nothing of the Secret is in it.
+// TestVerdicts checks the problem of each kind of Secret, and that the problem contains nothing of the Secret.
 func TestVerdicts(t *testing.T) {
 	const field = "metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret shop/users"
 	const closed = "; 503 is the answer to every request for shop.example until it is mended"
@@ -216,7 +217,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestChanges takes users through everything that may happen to their Secret.
+// TestChanges checks all possible changes of a Secret.
 func TestChanges(t *testing.T) {
 	s, u := following(t, users)
 	var changed []ir.Users
@@ -263,7 +264,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestVerifiedIsBounded: passwords that DES takes for the same are many.
+// TestVerifiedIsBounded checks the limit of cached credentials. It is needed because DES crypt accepts many passwords
+// for one hash.
 func TestVerifiedIsBounded(t *testing.T) {
 	s, u := following(t, users)
 	s.SetSecret(users.Secret, file("alice:"+hashes["DES"]), true)
@@ -279,7 +281,8 @@ func TestVerifiedIsBounded(t *testing.T) {
 	}
 }
 
-// TestGateTakesTurns: who waits in one namespace does not hold up another, and who has gone holds up nobody.
+// TestGateTakesTurns checks that waiting verifications of one namespace do not delay another namespace, and that
+// clients that have disconnected delay nothing.
 func TestGateTakesTurns(t *testing.T) {
 	g := newGate()
 	var held []func()
@@ -328,7 +331,7 @@ func TestGateTakesTurns(t *testing.T) {
 	}
 }
 
-// whySkipped is all that may be said of users that are skipped.
+// whySkipped matches the only texts that may describe skipped users.
 var whySkipped = func() *regexp.Regexp {
 	reasons := `the cost of bcrypt is \d\d, and 14 is the most|it has \d+ rounds, and 1000 to 200000 are allowed`
 	for _, err := range []error{errUnknownHash, errBrokenHash, errNoColon, errNoName, errLines} {
@@ -338,7 +341,7 @@ var whySkipped = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(` + one + `(, ` + one + `)*( and \d+ more)?)?$`)
 }()
 
-// FuzzFile holds that nothing in a Secret ends the process, or shows in what is said of it.
+// FuzzFile checks that no content of a Secret causes a panic or appears in a message.
 func FuzzFile(f *testing.F) {
 	for _, hash := range hashes {
 		f.Add("alice:"+hash+"\nbob:"+hash[:len(hash)/2], sesame)
@@ -367,12 +370,12 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// costs says whether a hash takes too long to fuzz with.
+// costs reports whether a hash takes too long for a fuzz test.
 func costs(hash string) bool {
 	return strings.Contains(hash, "rounds=") || strings.HasPrefix(hash, "$2") && hash[4:6] > "04"
 }
 
-// TestTenant25GateIsBounded: who guesses the passwords of one namespace does not keep all connections of clients waiting.
+// TestTenant25GateIsBounded checks that password guessing in one namespace cannot make all client connections wait.
 func TestTenant25GateIsBounded(t *testing.T) {
 	g := newGate()
 	for range max(1, runtime.GOMAXPROCS(0)/2) {

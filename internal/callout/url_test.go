@@ -12,7 +12,7 @@ func lookup(name string) string {
 	}[name]
 }
 
-// TestFill holds where questions go, and that nothing of a client ends a part of a URL.
+// TestFill checks where calls are sent, and that values from a client cannot end a component of the URL.
 func TestFill(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://auth.shop.svc":                    "auth.shop.svc auth.shop.svc:80 /",
@@ -41,7 +41,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// FuzzURL holds that a URL is refused, or asks for what can stand in the head of a request.
+// FuzzURL checks that a URL is either rejected or results in a valid request head.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
 		"http://auth/", "https://$host:1/?$arg_a", "http://${host", "http://[::1]", "http://a@b/", "http://a:/", "http://$http_x/",

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// client is a message.Writer that keeps what it gets.
+// client is a message.Writer that stores the response.
 type client struct {
 	message.Writer
 	head    message.Response
@@ -60,7 +60,7 @@ func decoded(t *testing.T, coding string, body []byte) string {
 	return string(text)
 }
 
-// TestCodings holds which coding a client gets, and that its body is the one that was written.
+// TestCodings checks which coding a client gets, and that the body is complete after decompression.
 func TestCodings(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "", "gzip": "gzip", "br, gzip": "br", "gzip;q=1, br;q=0": "gzip", "GZIP ; Q=0.1": "gzip", "gzip;q=0.000": "", "gzip;q=x": "",
@@ -92,7 +92,7 @@ func TestCodings(t *testing.T) {
 	}
 }
 
-// TestLeftAlone holds what is never compressed.
+// TestLeftAlone checks which responses are never compressed.
 func TestLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(r *message.Request, a *message.Response){
 		"short":  func(_ *message.Request, a *message.Response) { a.Length = 10 },
@@ -138,7 +138,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestPieces holds that a piece arrives with a flush, and that a body that breaks off has no end.
+// TestPieces checks that Flush sends all data that was written, and that an incomplete body is not ended properly.
 func TestPieces(t *testing.T) {
 	c := &client{}
 	w := both().Writer(c, asked("gzip"), shop)

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestEncoderBytes measures the memory of an encoder of each level, and compares it with what responses take from the
-// budget.
+// TestEncoderBytes measures the memory of an encoder of each level, and compares it with the memory that responses take
+// from the budget.
 func TestEncoderBytes(t *testing.T) {
 	text := make([]byte, 256<<10)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -53,11 +53,12 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWithoutRoomForEncoders checks that a response for which no encoder has room goes out as it is, is counted, and
-// still says that it varies; that gzip is used where Brotli does not fit; and that namespaces share the room.
+// TestWithoutRoomForEncoders checks that a response is sent uncompressed and counted if there is no memory for an
+// encoder, and that it still has a Vary field. It also checks that gzip is used if there is not enough memory for
+// Brotli, and that namespaces share the memory.
 func TestWithoutRoomForEncoders(t *testing.T) {
 	before := encoderMemory().Limit()
-	// There is room for four encoders of gzip, and none of Brotli.
+	// The budget is enough for four gzip encoders, and for no Brotli encoder.
 	const limit = 4100 << 10
 	encoderMemory().SetLimit(limit)
 	t.Cleanup(func() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRefusesSameSiteNone reads lines of "yes" or "no" and a user agent.
+// TestRefusesSameSiteNone reads its cases from a file. Each line is "yes" or "no", followed by a user agent.
 func TestRefusesSameSiteNone(t *testing.T) {
 	file, err := os.Open("testdata/samesite.txt")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestLifetime holds what is kept, and for how long.
+// TestLifetime checks which responses are cached, and how long.
 func TestLifetime(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := &Service{Keep: []Lifetime{{200, time.Minute}, {401, time.Second}}}
@@ -47,10 +47,10 @@ func answers(fields ...message.Field) func() (*Answer, error) {
 	return func() (*Answer, error) { return &Answer{Status: 200, Fields: fields}, nil }
 }
 
-// TestCacheForgets what is old, and what was used longest ago.
+// TestCacheForgets checks that the cache drops expired entries, and the least recently used ones if it is full.
 func TestCacheForgets(t *testing.T) {
 	now := time.Unix(0, 0)
-	// One namespace alone has four sevenths.
+	// A single namespace may use four sevenths of the cache.
 	c := newCache(4*entryBytes, func() time.Time { return now })
 	for i := range byte(3) {
 		if _, err := c.Fetch(t.Context(), Question{minutely, key(i), nil, false}, answers()); err != nil {
@@ -67,10 +67,11 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
-// key is one of a namespace.
+// key returns the i-th key of a namespace.
 func key(i byte) Key { return Key{"a", [32]byte{i}} }
 
-// TestTenant22KeptAnswers: the answers that one namespace has kept push out none of another.
+// TestTenant22KeptAnswers checks that the cached responses of one namespace do not push out those that another
+// namespace has cached.
 func TestTenant22KeptAnswers(t *testing.T) {
 	c := newCache(100*entryBytes, time.Now)
 	keep := func(key Key) {
@@ -98,7 +99,7 @@ func TestTenant22KeptAnswers(t *testing.T) {
 	}
 }
 
-// TestCacheVaries by what the service says.
+// TestCacheVaries checks that the cache honors the Vary field of the service.
 func TestCacheVaries(t *testing.T) {
 	c := NewCache()
 	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
@@ -110,7 +111,8 @@ func TestCacheVaries(t *testing.T) {
 	}
 }
 
-// TestEqualQuestionsAreAskedOnce, unless the answer is for one alone.
+// TestEqualQuestionsAreAskedOnce checks that equal requests are sent to the service once, unless the response cannot be
+// shared.
 func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 	for _, c := range []struct {
 		answer []message.Field
@@ -144,7 +146,7 @@ func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver for a question of another request.
+// TestNobodyWaitsForEver checks that a request stops waiting for an equal request when its context ends.
 func TestNobodyWaitsForEver(t *testing.T) {
 	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
@@ -165,7 +167,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	first.Wait()
 }
 
-// TestNobodyWaitsForLong: who answers may be waiting itself.
+// TestNobodyWaitsForLong checks that a request does not wait long for an equal one, because the service may be waiting
+// for this request.
 func TestNobodyWaitsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, depth := NewCache(), 0
@@ -186,8 +189,9 @@ func TestNobodyWaitsForLong(t *testing.T) {
 	})
 }
 
-// TestAQuestionThatWaitsForItselfEnds checks that a request that has come through here before waits for an equal question, as any other
-// does, and fails after the longest wait: a client can forge the mark, and gains nothing by it.
+// TestAQuestionThatWaitsForItselfEnds checks that a request that has passed through this controller before waits for an
+// equal one, like any other request, and fails after the longest wait. A client gains nothing if it forges the Via
+// field.
 func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, asked := NewCache(), 0
@@ -204,7 +208,8 @@ func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
 	})
 }
 
-// TestAForgedMarkWaits checks that of many equal questions one is asked, also if their clients say that they have come through here before.
+// TestAForgedMarkWaits checks that only one of many equal requests is sent to the service, even if the clients claim
+// that they have passed through here before.
 func TestAForgedMarkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, asked := NewCache(), 0

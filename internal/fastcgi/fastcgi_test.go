@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// record is one record as an application writes it.
+// record returns a record as an application writes it.
 func record(kind byte, id uint16, content string, padding int) string {
 	head := []byte{1, kind, byte(id >> 8), byte(id), byte(len(content) >> 8), byte(len(content)), byte(padding), 0}
 	return string(head) + content + strings.Repeat("x", padding)
@@ -104,7 +104,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestRequests are read by the standard library's own server.
+// TestRequests checks that the standard library's FastCGI server can read the requests.
 func TestRequests(t *testing.T) {
 	long := strings.Repeat("y", 200_000)
 	list := []fastcgi.Param{
@@ -152,7 +152,8 @@ func TestRequestsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// FuzzReadResponse holds that nothing that comes makes it panic, and that it reads the same in pieces.
+// FuzzReadResponse checks that no input causes a panic, and that the result does not depend on the pieces in which the
+// input arrives.
 func FuzzReadResponse(f *testing.F) {
 	f.Add(record(stdout, 1, "Status: 404 Not Found\r\nContent-Length: 2\r\n\r\nab", 3) + record(end, 1, done, 0))
 	f.Add(record(stderr, 1, "x", 1) + record(stdout, 1, "A: b\n\nbody", 0) + record(stdout, 1, "", 0))
@@ -169,7 +170,7 @@ func FuzzReadResponse(f *testing.F) {
 	})
 }
 
-// FuzzHead holds the head alone: whatever is taken has one status and one length.
+// FuzzHead checks that each accepted head has one status and one length.
 func FuzzHead(f *testing.F) {
 	f.Add("Status: 200 OK\r\nContent-Length: 1\r\n\r\nx")
 	f.Add("Location: /\nStatus:\n\n")
@@ -188,7 +189,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzParams reads what is written.
+// FuzzParams checks that written parameters can be read back.
 func FuzzParams(f *testing.F) {
 	f.Add("NAME", "value")
 	f.Fuzz(func(t *testing.T, name, value string) {
@@ -202,7 +203,7 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// pairs reads the records of parameters.
+// pairs decodes the records of parameters.
 func pairs(t *testing.T, wire []byte) []string {
 	t.Helper()
 	var text []byte

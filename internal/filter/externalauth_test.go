@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// TestExternalAuthWithoutConnection checks that a request whose external authentication gets no connection has 503:
-// the service has not failed, and clients may come again.
+// TestExternalAuthWithoutConnection checks that a request gets 503 if there is no free connection for its external
+// authentication. The service has not failed, so clients may retry.
 func TestExternalAuthWithoutConnection(t *testing.T) {
 	busy := func(*message.Request, *callout.Call) (callout.Answer, error) {
 		return callout.Answer{}, fmt.Errorf("external authentication at 192.0.2.1:80: %w", callout.ErrBusy)

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// asking returns a filter that asks for a password of bcrypt, and credentials that get in.
+// asking returns a basic authentication filter with a bcrypt password, and valid credentials.
 func asking(t testing.TB) (f filter.Filter, credentials string) {
 	t.Helper()
 	shared, users := filter.NewShared(nil, nil), ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
@@ -52,7 +52,8 @@ func TestGuardsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSeveralAuthorizations: endpoints and we could take another one of them for the one that counts.
+// TestSeveralAuthorizations checks that a request with several Authorization fields is rejected, because the endpoint
+// could use a different one.
 func TestSeveralAuthorizations(t *testing.T) {
 	f, credentials := asking(t)
 	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " + credentials)}}}
@@ -66,7 +67,7 @@ func TestSeveralAuthorizations(t *testing.T) {
 	}
 }
 
-// BenchmarkBasicAuth is what a password costs that has been verified before.
+// BenchmarkBasicAuth measures the check of a password that was verified before.
 func BenchmarkBasicAuth(b *testing.B) {
 	f, credentials := asking(b)
 	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " + credentials)}}}

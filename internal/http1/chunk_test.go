@@ -9,7 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// decode reads a body that comes in pieces of a length, and returns the body, its trailers and what is behind it.
+// decode decodes a body that arrives in pieces of the given length. It returns the body, its trailers and the text
+// after it.
 func decode(text string, piece int) (body, trailers, rest string, err error) {
 	var d http1.Decoder
 	in := []byte(text)
@@ -55,7 +56,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// A body that says that it is larger than allowed is refused before its data comes, and one that is as large as allowed is not.
+// TestChunksLimited checks that a body that exceeds the limit is rejected before its data arrives, and that a body of
+// exactly the maximum size is accepted.
 func TestChunksLimited(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"a\r\n": false, "b\r\n": true, "5\r\nhello\r\n5\r\n": false, "5\r\nhello\r\n6\r\n": true, "fffffffffffffff\r\n": true,
@@ -115,7 +117,7 @@ func TestChunksRefused(t *testing.T) {
 	}
 }
 
-// TestChunksThereAndBack holds that what is written is read.
+// TestChunksThereAndBack checks that written chunks can be read.
 func TestChunksThereAndBack(t *testing.T) {
 	for _, size := range []int{1, 15, 16, 255, 4096, 70000} {
 		data := strings.Repeat("x", size)

@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// FuzzRequest holds that net/http takes each request that is taken here, and reads the same, and that the request is the same once
-// it has been written.
+// FuzzRequest checks that net/http accepts each request that is accepted here and parses it in the same way, and that
+// the request stays the same if it is written and parsed again.
 func FuzzRequest(f *testing.F) {
 	for _, text := range []string{
 		crlf("GET / HTTP/1.1", "Host: a"), crlf("POST /a%20b?c HTTP/1.1", "Host: [::1]:80", "Content-Length: 5", "Expect: 100-continue") + "hello",
@@ -54,13 +54,13 @@ func compareRequest(t *testing.T, head []byte, h http1.RequestHead, r *message.R
 	want, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 	if err != nil {
 		if strings.Contains(err.Error(), "bad trailer key") {
-			return // Such fields behind a body are dropped here.
+			return // Such trailer fields are dropped here.
 		}
 		t.Fatalf("net/http refuses: %v", err)
 	}
 	path := want.URL.Path
 	if path == "" {
-		path = "/" // message.SetTarget gives a URL without a path its path.
+		path = "/" // message.SetTarget sets the path of a URL without a path to "/".
 	}
 	keep, chunked := !want.Close, len(want.TransferEncoding) > 0
 	got1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", r.Method, r.Path, r.OutTarget(), r.Query, r.Host, r.Minor, r.Length, h.KeepAlive,
@@ -81,7 +81,8 @@ func compareRequest(t *testing.T, head []byte, h http1.RequestHead, r *message.R
 	}
 }
 
-// unlike takes out what is meant to be missing here. net/http also takes Trailer out, and adds Cache-Control to Pragma.
+// unlike removes the fields that are intentionally missing here. net/http also removes Trailer, and adds Cache-Control
+// if there is Pragma.
 func unlike(header http.Header) {
 	var nominated []string
 	for _, value := range header["Connection"] {
@@ -90,21 +91,21 @@ func unlike(header http.Header) {
 	maps.DeleteFunc(header, func(name string, _ []string) bool {
 		kind := message.KindOf(name)
 		if kind.Mistakable() {
-			return true // Endpoints could take such a name for another one.
+			return true // Endpoints could confuse such a name with another one.
 		}
 		if kind.Hop() || kind.Spoofable() || kind == message.SSLClient || kind == message.Expect {
-			return false // Nobody can have these removed.
+			return false // Clients cannot remove these fields with Connection.
 		}
 		for _, option := range nominated {
 			if strings.EqualFold(strings.Trim(option, " \t"), name) {
-				return true // These are about the connection.
+				return true // The client declared these fields as hop-by-hop.
 			}
 		}
 		return false
 	})
 }
 
-// rewriteRequest holds that a request that was taken can be written, and is taken again as the same.
+// rewriteRequest checks that an accepted request can be written, and that it is the same when it is parsed again.
 func rewriteRequest(t *testing.T, h http1.RequestHead, r *message.Request) {
 	t.Helper()
 	if r.Host == "" {
@@ -124,7 +125,7 @@ func rewriteRequest(t *testing.T, h http1.RequestHead, r *message.Request) {
 	}
 }
 
-// onward returns the fields that are written, in their order.
+// onward returns the fields that are written, in order.
 func onward(fields message.Fields) (kept message.Fields) {
 	for _, f := range fields {
 		if !f.Kind.Hop() {
@@ -134,8 +135,8 @@ func onward(fields message.Fields) (kept message.Fields) {
 	return kept
 }
 
-// FuzzScanner holds that a head ends at the same byte in pieces of any size, that what is refused is refused in pieces, too, and that
-// nothing behind its end is waited for.
+// FuzzScanner checks that the end of a head does not depend on the size of the pieces in which it arrives, that input
+// is rejected in pieces as well as at once, and that no byte after the head is needed.
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{
 		crlf("GET / HTTP/1.1", "Host: a") + crlf("GET /behind HTTP/1.1", "Host: b"), "\r\n\r\n" + crlf("GET / HTTP/1.1"), "GET /\n\n", "\r\r\n",
@@ -156,7 +157,7 @@ func FuzzScanner(f *testing.F) {
 			case got == nil && gotErr == nil && at < len(text):
 				continue
 			case gotErr != nil && (err != nil || parseError(head, response) != nil):
-				// What can be no HTTP is refused by its first byte.
+				// Input that cannot be HTTP is rejected at its first byte.
 			case !bytes.Equal(got, head) || gotEnd != end || gotErr != nil || err != nil:
 				t.Fatalf("in pieces of %d: %q, %d, %v; whole: %q, %d, %v", piece, got, gotEnd, gotErr, head, end, err)
 			case got != nil && at >= end+piece:
@@ -174,7 +175,7 @@ func parseError(head []byte, response bool) error {
 	return new(http1.RequestHead).Parse(head, new(message.Request))
 }
 
-// FuzzAnswer holds that net/http reads each answer that is taken here in the same way.
+// FuzzAnswer checks that net/http parses each accepted response in the same way.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		crlf("HTTP/1.1 200 OK", "Content-Length: 5", "A: b") + "hello",
@@ -205,8 +206,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// rewriteAnswer holds that an answer that was taken can be written, and is taken again as the same. What is not written of an interim
-// answer is its framing.
+// rewriteAnswer checks that an accepted response can be written, and that it is the same when it is parsed again. The
+// framing of an interim response is not written.
 func rewriteAnswer(t *testing.T, method string, h http1.ResponseHead, a *message.Response) {
 	t.Helper()
 	text, err := http1.AppendResponseHead(nil, a, &http1.ResponseOptions{Chunked: h.Framing == http1.Chunked})
@@ -234,7 +235,7 @@ func compareAnswer(t *testing.T, head []byte, method string, h http1.ResponseHea
 	want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), &http.Request{Method: method}) //nolint:bodyclose // It has no body.
 	if err != nil {
 		if strings.Contains(err.Error(), "bad trailer key") || strings.Contains(err.Error(), "multiple Content-Length") {
-			return // Such fields behind a body are dropped here, and 5 is 05.
+			return // Such trailer fields are dropped here, and a length of 05 is read as 5.
 		}
 		t.Fatalf("net/http refuses: %v", err)
 	}
@@ -242,11 +243,11 @@ func compareAnswer(t *testing.T, head []byte, method string, h http1.ResponseHea
 	coded := strings.Contains(strings.ToLower(string(head)), "transfer-encoding")
 	switch {
 	case coded && (http10 || bytes.Contains(bytes.ToLower(head), []byte("content-length"))):
-		// Chunks in HTTP/1.0, or with a length, are read here, and the connection is closed.
+		// Chunks in HTTP/1.0 or together with a length are decoded here, and the connection is closed.
 	case a.Status < http.StatusOK || a.Status == http.StatusNoContent:
-		// They have no length; net/http says that of a HEAD is not known.
+		// These responses have no body. For a HEAD request, net/http reports an unknown length.
 	case a.Status == http.StatusNotModified:
-		// The length of what has not been modified is passed on.
+		// The length in a 304 response is forwarded.
 	case a.Length != want.ContentLength:
 		t.Fatalf("length %d, net/http has %d", a.Length, want.ContentLength)
 	case h.KeepAlive == want.Close && h.Framing != http1.NoBody:
@@ -279,7 +280,7 @@ func compareAnswerFields(t *testing.T, a *message.Response, want *http.Response)
 		delete(got, "Cache-Control")
 	}
 	if a.Status == http.StatusSwitchingProtocols {
-		// net/http takes "close" out of Connection.
+		// net/http removes "close" from Connection.
 		delete(want.Header, "Connection")
 		delete(got, "Connection")
 	}
@@ -288,7 +289,8 @@ func compareAnswerFields(t *testing.T, a *message.Response, want *http.Response)
 	}
 }
 
-// FuzzChunks holds that pieces do not matter, and that net/http reads the same body.
+// FuzzChunks checks that the result does not depend on the pieces in which a body arrives, and that net/http reads the
+// same body.
 func FuzzChunks(f *testing.F) {
 	for _, text := range []string{
 		"0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\nrest", "A;x\r\n0123456789\r\n1\r\na\r\n0\r\nA: b\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
@@ -310,7 +312,7 @@ func FuzzChunks(f *testing.F) {
 		want, err := io.ReadAll(httputil.NewChunkedReader(reader))
 		spaced := bytes.Contains(text, []byte(" ;")) || bytes.Contains(text, []byte("\t;"))
 		if spaced && err != nil && strings.Contains(err.Error(), "invalid byte in chunk length") {
-			return // Spaces in front of an extension are allowed by RFC 9112 7.1.1.
+			return // RFC 9112 7.1.1 allows spaces before an extension.
 		}
 		if err != nil || string(want) != body {
 			t.Fatalf("%q, net/http has %q, %v", body, want, err)
@@ -319,7 +321,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// rewriteChunks holds that a body which is written in chunks of some size is read as the same.
+// rewriteChunks checks that a body that is written in chunks of a given size is read back unchanged.
 func rewriteChunks(t *testing.T, body string, size int) {
 	t.Helper()
 	var text []byte

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// parse reads a request as it comes in one piece.
+// parse parses a request that arrives at once.
 func parse(text string) (http1.RequestHead, *message.Request, string, error) {
 	var h http1.RequestHead
 	r := new(message.Request)
@@ -29,7 +29,7 @@ var errMore = errors.New("the head goes on")
 
 func crlf(lines ...string) string { return strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
-// shown is what matters of a request, as text.
+// shown formats the relevant parts of a request.
 func shown(h http1.RequestHead, r *message.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s 1.%d", r.Method, r.Host, r.OutTarget(), r.Minor)
@@ -81,7 +81,7 @@ func TestRequestsTaken(t *testing.T) {
 	}
 }
 
-// manyFields is a head with n fields beside Host.
+// manyFields returns a head with n fields in addition to Host.
 func manyFields(n int) string {
 	return "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a: b\r\n", n) + "\r\n"
 }
@@ -191,7 +191,7 @@ func TestRequestsRefused(t *testing.T) {
 	}
 }
 
-// TestScannerGoesOn holds that it does not matter in which pieces a head comes.
+// TestScannerGoesOn checks that the result does not depend on the pieces in which a head arrives.
 func TestScannerGoesOn(t *testing.T) {
 	text := "\r\n" + crlf("POST /a HTTP/1.1", "Host: a", "B: c") + "rest"
 	for i := range text {
@@ -214,7 +214,7 @@ func TestScannerGoesOn(t *testing.T) {
 	}
 }
 
-// TestParsedOutlivesItsBuffer holds that nothing points into the buffer of the head.
+// TestParsedOutlivesItsBuffer checks that no string of a parsed request points into the buffer of the head.
 func TestParsedOutlivesItsBuffer(t *testing.T) {
 	var h http1.RequestHead
 	var r message.Request

@@ -69,7 +69,7 @@ func TestAnswersWritten(t *testing.T) {
 	}
 }
 
-// TestNothingEndsALine holds that no text that comes from elsewhere gets a line of its own.
+// TestNothingEndsALine checks that no value can end its line.
 func TestNothingEndsALine(t *testing.T) {
 	for _, bad := range []string{"a\r\nb: c", "a\nb", "a\rb", "a\x00b", "a\x7fb", "a\x0bb", "12345678\n", "1234567\r", "\n"} {
 		ok := http1.RequestLine{Method: "GET", Target: "/", Host: "h"}

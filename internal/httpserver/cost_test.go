@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// loop is a connection that has the same request again and again, and throws answers away. It costs no system calls.
+// loop is a connection that delivers the same request repeatedly and discards the responses. It makes no system calls.
 type loop struct {
 	net.Conn
 	request []byte
@@ -63,11 +63,11 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// TestAllocations holds that a GET costs one allocation: the string of its head.
+// TestAllocations checks that a GET request needs one allocation: the string of its head.
 func TestAllocations(t *testing.T) {
 	most := int64(1)
 	if pools.Checking {
-		most = 2 // With the race detector, a sync.Pool drops some of what it gets.
+		most = 2 // With the race detector, a sync.Pool drops some values.
 	}
 	result := testing.Benchmark(BenchmarkServe)
 	if n := result.AllocsPerOp(); n > most {
@@ -89,7 +89,7 @@ func BenchmarkLoopback(b *testing.B) {
 	b.Run("net-http", func(b *testing.B) { load(b, listener.Addr().String()) })
 }
 
-// load asks for short answers on one connection for each processor.
+// load requests short responses on one connection for each processor.
 func load(b *testing.B, address string) {
 	request := []byte(get("/"))
 	b.ReportAllocs()
@@ -109,7 +109,7 @@ func load(b *testing.B, address string) {
 	})
 }
 
-// TestPoisonedBuffer holds that what a handler keeps of a request does not change with what comes behind it.
+// TestPoisonedBuffer checks that the strings that a handler keeps do not change with later requests.
 func TestPoisonedBuffer(t *testing.T) {
 	var kept []string
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -139,7 +139,7 @@ func TestPoisonedBuffer(t *testing.T) {
 	}
 }
 
-// mostIdle is how much memory a connection may take that waits.
+// mostIdle is the maximum memory of an idle connection in bytes.
 const mostIdle = 12 << 10
 
 func TestIdleMemory(t *testing.T) {
@@ -168,7 +168,7 @@ func TestIdleMemory(t *testing.T) {
 	}
 }
 
-// inUse returns how much is in use of heap and stacks.
+// inUse returns the memory in use by the heap and stacks, in bytes.
 func inUse() int64 {
 	for range 4 {
 		runtime.GC()
@@ -178,7 +178,7 @@ func inUse() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// TestTLS holds what is different over TLS: waiting, early answers, watching.
+// TestTLS checks the behavior that is different over TLS: waiting, early responses, and watching the connection.
 func TestTLS(t *testing.T) {
 	certificate := fixture.Certificate(t, "a").Pair()
 	gone := make(chan error, 1)

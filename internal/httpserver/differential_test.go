@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// unlikeNetHTTP is what is meant to be other than in net/http.
+// unlikeNetHTTP lists the intended differences from net/http.
 var unlikeNetHTTP = []differential.Row{
 	{Reason: "two errors, of which another one is found first", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest
@@ -61,13 +61,13 @@ var unlikeNetHTTP = []differential.Row{
 	}, Example: crlf("HEAD / HTTP/1.2", "Host: a")},
 }
 
-// spaced finds options of Connection with no comma in between.
+// spaced matches options of Connection without a comma between them.
 var spaced = regexp.MustCompile(`(?i)connection:[^\r\n]*[^\r\n, \t][ \t]+(close|keep-alive)`)
 
-// broken is how seen says that a body could not be read.
+// broken marks a body that could not be read in the output of seen.
 const broken = " broken\n"
 
-// refused is a row for what is not taken here, and is there.
+// refused returns a row for requests that are rejected here and accepted by net/http.
 func refused(why string, reasons ...string) differential.Row {
 	return differential.Row{Reason: why, Is: func(d *differential.Difference) bool { return d.Refused(reasons...) }}
 }
@@ -77,7 +77,8 @@ func example(request string, row differential.Row) differential.Row {
 	return row
 }
 
-// TestLikeNetHTTP sends requests to our server and to that of net/http, with a handler that says what it sees.
+// TestLikeNetHTTP sends the same requests to our server and to net/http, with a handler that returns the request as it
+// sees it.
 func TestLikeNetHTTP(t *testing.T) {
 	comparison := &differential.Comparison{
 		Ours:   serve(t, func(w message.Writer, r *message.Request) { answerSeen(w, r) }, nil).address,
@@ -93,7 +94,7 @@ func TestLikeNetHTTP(t *testing.T) {
 	comparison.Run(t)
 }
 
-// seen is what a handler sees of a request.
+// seen describes a request as a handler sees it.
 func seen(r *message.Request, body []byte, err error) string {
 	header := r.Fields.Header()
 	for _, name := range []string{"Trailer", "Expect", "Cache-Control", "Content-Length"} {
@@ -128,7 +129,7 @@ func netHTTP(t *testing.T) string {
 	server := &http.Server{ErrorLog: zap.NewStdLog(zap.NewNop()), ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
 		func(w http.ResponseWriter, from *http.Request) {
 			body, err := io.ReadAll(from.Body)
-			delete(from.Header, "X A") // net/http keeps such names.
+			delete(from.Header, "X A") // net/http keeps fields with such names.
 			var r message.Request
 			r.FromHTTP(from)
 			if r.Path == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// halting is a connection whose body is ended by another goroutine while a read of the body moves the deadline.
+// halting is a connection on which another goroutine ends the body while a read of the body sets the deadline.
 type halting struct {
 	net.Conn
 	halt atomic.Pointer[func()]
@@ -24,14 +24,15 @@ func (h *halting) SetReadDeadline(t time.Time) error {
 	return h.Conn.SetReadDeadline(t)
 }
 
-// TestEndBodyWhileADeadlineMoves checks that EndBody ends a read that was about to wait: with a length, and in chunks.
+// TestEndBodyWhileADeadlineMoves checks that EndBody ends a read that is about to wait, for a sized and a chunked body.
 func TestEndBodyWhileADeadlineMoves(t *testing.T) {
 	for _, framing := range []string{"Content-Length: 5", "Transfer-Encoding: chunked"} {
 		t.Run(framing, func(t *testing.T) {
 			nc := make(chan *halting, 1)
 			read := make(chan error, 1)
 			options := limits()
-			options.BodyTimeout = time.Hour // It is another one than that of the head, so that the read sets it.
+			// It differs from the timeout of the head, so that the read sets a new deadline.
+			options.BodyTimeout = time.Hour
 			server := &httpserver.Server{Options: func() *httpserver.Options { return options }, Handler: func(w message.Writer, r *message.Request) {
 				end := func() { w.EndBody() }
 				(<-nc).halt.Store(&end)

@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// patience is how long tests wait for what must come.
+// patience is the maximum time that tests wait for an expected event.
 const patience = 10 * time.Second
 
 func limits() *httpserver.Options {
@@ -29,7 +29,7 @@ func limits() *httpserver.Options {
 	}
 }
 
-// running is a server on an address.
+// running is a server that listens on an address.
 type running struct {
 	*httpserver.Server
 	address string
@@ -45,7 +45,7 @@ func (r *running) reasons() string {
 	return strings.Join(r.refused, " ")
 }
 
-// serve starts a server; change may be nil.
+// serve starts a server. change may be nil.
 func serve(t testing.TB, handler func(message.Writer, *message.Request), change func(*httpserver.Server)) *running {
 	t.Helper()
 	r := new(running)
@@ -77,11 +77,11 @@ func serve(t testing.TB, handler func(message.Writer, *message.Request), change 
 	return r
 }
 
-// accept gives each connection to serve.
+// accept starts a listener that passes each connection to serve, and returns its address.
 func accept(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	listener := fixture.Listen(t)
-	// fixture.Serve would close connections that have been switched.
+	// fixture.Serve would close connections that were switched.
 	go func() {
 		for {
 			nc, err := listener.Accept()
@@ -98,7 +98,7 @@ func connOf(nc net.Conn) *message.Conn {
 	return message.NewConn(netip.MustParseAddrPort(nc.RemoteAddr().String()), netip.MustParseAddrPort(nc.LocalAddr().String()), nil)
 }
 
-// client is one connection of a client.
+// client is a client connection.
 type client struct {
 	t testing.TB
 	net.Conn
@@ -125,7 +125,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// expect reads what must come next.
+// expect reads the given text from the connection.
 func (c *client) expect(want string) {
 	c.t.Helper()
 	got := make([]byte, len(want))
@@ -135,7 +135,7 @@ func (c *client) expect(want string) {
 	}
 }
 
-// rest reads until the end.
+// rest reads until the end of the connection.
 func (c *client) rest() string {
 	c.t.Helper()
 	all, err := io.ReadAll(c.reader)
@@ -145,7 +145,7 @@ func (c *client) rest() string {
 	return string(all)
 }
 
-// ended holds that the connection ends in an orderly way, with nothing more.
+// ended checks that the connection is closed cleanly, without more data.
 func (c *client) ended() {
 	c.t.Helper()
 	if rest := c.rest(); rest != "" {
@@ -153,7 +153,7 @@ func (c *client) ended() {
 	}
 }
 
-// undated takes the Date fields out.
+// undated removes the Date fields.
 func undated(text string) string {
 	for {
 		start := strings.Index(text, "Date: ")
@@ -165,7 +165,7 @@ func undated(text string) string {
 	}
 }
 
-// exchange sends everything, and returns all answers until the end, without dates.
+// exchange sends a text, and returns all responses until the end of the connection, without Date fields.
 func exchange(t testing.TB, address, text string) string {
 	t.Helper()
 	c := dial(t, address)
@@ -179,13 +179,13 @@ func get(path string) string { return crlf("GET "+path+" HTTP/1.1", "Host: a") }
 
 func last(path string) string { return crlf("GET "+path+" HTTP/1.1", "Host: a", "Connection: close") }
 
-// answer writes a short answer.
+// answer writes a short response.
 func answer(w message.Writer, status int, text string, fields ...message.Field) {
 	_ = w.Head(&message.Response{Status: status, Length: int64(len(text)), Fields: fields})
 	_, _ = io.WriteString(w, text)
 }
 
-// echo answers with the method, the path, the body and its trailers.
+// echo responds with the method, the path, the body and its trailers.
 func echo(w message.Writer, r *message.Request) {
 	text := r.Method + " " + r.OutTarget()
 	if r.Body != nil {
@@ -203,7 +203,7 @@ func echo(w message.Writer, r *message.Request) {
 	answer(w, http.StatusOK, text)
 }
 
-// ok is how an answer of echo looks.
+// ok returns the response of echo for a text.
 func ok(text string, connection ...string) string {
 	lines := append([]string{"HTTP/1.1 200 OK", fmt.Sprintf("Content-Length: %d", len(text))}, connection...)
 	return crlf(lines...) + text

@@ -38,7 +38,8 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestSpliceTimeout holds that a client that takes nothing does not hold a body that the kernel moves, and that a slow one gets it all.
+// TestSpliceTimeout checks that the write timeout ends the splice to a client that accepts no data, and that a slow
+// client gets the whole body.
 func TestSpliceTimeout(t *testing.T) {
 	const size = 64 << 20
 	options := limits()
@@ -90,7 +91,7 @@ func TestKeepAliveRequests(t *testing.T) {
 	}
 }
 
-// TestClientsThatVanish walks all bytes of a POST: a client that goes away behind any of them takes nothing with it.
+// TestClientsThatVanish checks the server against clients that disconnect after each byte of a POST request.
 func TestClientsThatVanish(t *testing.T) {
 	var whole, cut atomic.Int32
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -124,7 +125,7 @@ func TestClientsThatVanish(t *testing.T) {
 	}
 }
 
-// TestHalfOpen holds that many clients that stop in their heads do not keep others from being served.
+// TestHalfOpen checks that many clients with incomplete heads do not block other clients.
 func TestHalfOpen(t *testing.T) {
 	s := serve(t, echo, nil)
 	for i := range 300 {
@@ -169,12 +170,12 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// wrapped is a connection as a PROXY protocol header leaves it.
+// wrapped is a connection like the one after a PROXY protocol header was read.
 type wrapped struct{ net.Conn }
 
 func (w *wrapped) Raw() net.Conn { return w.Conn }
 
-// TestWrapped holds that requests are served, and clients watched, through a wrapper.
+// TestWrapped checks that requests on a wrapped connection are served, and that their clients are watched.
 func TestWrapped(t *testing.T) {
 	gone := make(chan struct{})
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -200,7 +201,8 @@ func TestWrapped(t *testing.T) {
 	fixture.Receive(t, "the end of the context", gone)
 }
 
-// TestContexts holds that a context ends with its request, that the next request has another one, and that a watched connection goes on.
+// TestContexts checks that a context ends with its request, that the next request has a new one, and that a watched
+// connection stays open.
 func TestContexts(t *testing.T) {
 	contexts := make(chan context.Context, 3)
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -273,8 +275,8 @@ func TestSwitch(t *testing.T) {
 	fixture.Holds(t, "they are no connections of the server any more", func() bool { all, _ := s.Connections(); return all == 0 })
 }
 
-// TestSwitchWithUnreadBody checks that a connection is not handed over while the body of its request is being read, nor before the end
-// of the body.
+// TestSwitchWithUnreadBody checks that a connection is not handed over during a read of its request body, or before the
+// end of the body.
 func TestSwitchWithUnreadBody(t *testing.T) {
 	errs := make(chan error, 1)
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -371,7 +373,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestStrayReader holds that a body that somebody still reads when the handler has returned gives nothing of what comes behind.
+// TestStrayReader checks that a goroutine that still reads a body after the handler has returned gets no bytes of the
+// next request.
 func TestStrayReader(t *testing.T) {
 	stray := make(chan error, 1)
 	s := serve(t, func(w message.Writer, r *message.Request) {
@@ -398,8 +401,8 @@ func TestStrayReader(t *testing.T) {
 	}
 }
 
-// TestDuplex holds that a body may be read while the answer is written, also by another goroutine, and that only one of 100 Continue
-// and the head of the answer comes first.
+// TestDuplex checks that the body may be read while the response is written, even by another goroutine, and that no 100
+// Continue is sent after the head of the response.
 func TestDuplex(t *testing.T) {
 	s := serve(t, func(w message.Writer, r *message.Request) {
 		pieces, stop := make(chan string), make(chan struct{})
@@ -452,7 +455,7 @@ func TestDuplex(t *testing.T) {
 	}
 }
 
-// TestSplice holds that a body comes whole from another connection.
+// TestSplice checks that a body from another connection arrives complete.
 func TestSplice(t *testing.T) {
 	const size = 3 << 20
 	source := accept(t, func(nc net.Conn) {
@@ -483,8 +486,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeads holds that a client that begins a head and does not end it in time is told so, and sees the end of the
-// connection behind the answer; one that has sent nothing but empty lines sees the end alone.
+// TestUnfinishedHeads checks that a client that does not complete its head in time gets 408 and the end of the
+// connection. A client that has sent only empty lines gets the end of the connection without a response.
 func TestUnfinishedHeads(t *testing.T) {
 	options := limits()
 	options.HeaderTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond
@@ -508,7 +511,7 @@ func TestUnfinishedHeads(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeadByBytes holds that the limit is for all of the head: a byte now and then does not move it.
+// TestUnfinishedHeadByBytes checks that the timeout applies to the whole head, and that single bytes do not extend it.
 func TestUnfinishedHeadByBytes(t *testing.T) {
 	options := limits()
 	options.HeaderTimeout = 200 * time.Millisecond

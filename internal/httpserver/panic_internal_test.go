@@ -12,8 +12,9 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestPanicKeepsBuffersOutOfThePool checks that the buffers of a connection whose handler has panicked have no next owner: a goroutine of
-// the handler may still write to them. Builds that check owners overwrite what goes to a pool.
+// TestPanicKeepsBuffersOutOfThePool checks that the buffers of a connection are not reused after its handler has
+// panicked, because a goroutine of the handler may still write to them. Builds that check buffer ownership overwrite
+// the buffers that return to a pool.
 func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
 	for name, panics := range map[string]bool{"panic": true, "return": false} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +28,7 @@ func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
 	}
 }
 
-// lastBuffers returns the buffers of a connection that has ended, and what was in them at the end of the handler.
+// lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler.
 func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 	t.Helper()
 	s := &Server{Options: func() *Options { return &Options{KeepAliveRequests: 1} }, Handler: func(w message.Writer, _ *message.Request) {
@@ -46,7 +47,7 @@ func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 		defer close(ended)
 		s.Serve(server, new(message.Conn))
 	}()
-	// The second request waits in the buffer while the first one is answered.
+	// The second request is in the buffer while the first one is served.
 	if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 			t.Errorf("%s: %.300q, want %.300q", c.name, got, c.want)
 		}
 	}
-	// In which pieces it comes does not matter.
+	// The result must not depend on how the text is split.
 	text := crlf("POST /2 HTTP/1.1", "Host: a", "Content-Length: 2") + "hi" +
 		crlf("POST /3 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "2\r\nho\r\n0\r\nA: b\r\n\r\n" + last("/4")
 	c := dial(t, s.address)
@@ -216,8 +216,8 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedBehindAnother: what is refused has nothing of the request before it, neither its method, for which the answer would have no
-// body, nor its fields in a log.
+// TestRefusedBehindAnother checks that a rejected request contains nothing of the previous request: neither its method,
+// because the response to a HEAD has no body, nor its fields, which would be logged.
 func TestRefusedBehindAnother(t *testing.T) {
 	seen := make(chan string, 1)
 	s := serve(t, echo, func(s *httpserver.Server) {
@@ -235,7 +235,7 @@ func TestRefusedBehindAnother(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswers holds that an answer reaches a client that is still sending.
+// TestEarlyAnswers checks that a response reaches a client that is still sending its body.
 func TestEarlyAnswers(t *testing.T) {
 	s := serve(t, func(w message.Writer, r *message.Request) { answer(w, 413, r.Path) }, nil)
 	early := func(path string, fields ...string) string {

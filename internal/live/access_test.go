@@ -20,10 +20,11 @@ import (
 
 func init() { caddy.RegisterModule(configured{}) }
 
-// configuration is what the handler configured takes from the Caddy configuration. It is refused while it is empty.
+// configuration is the part of the Caddy configuration that the handler configured uses. If it is empty, Provision
+// fails.
 var configuration atomic.Value
 
-// configured is endless, and does what the configuration says.
+// configured is an endless handler that depends on the Caddy configuration.
 type configured struct{ endless }
 
 func (configured) CaddyModule() caddy.ModuleInfo {
@@ -41,7 +42,7 @@ func (*configured) Provision(ctx caddy.Context) error {
 
 var _ caddyhttp.MiddlewareHandler = (*configured)(nil)
 
-// adopt lets the table have a new Caddy configuration.
+// adopt provisions the table's chains under a new Caddy configuration.
 func adopt(t *testing.T, table *live.Table, says string) error {
 	t.Helper()
 	configuration.Store(says)
@@ -76,8 +77,9 @@ func goesOn(t *testing.T, stream <-chan struct{}, otherwise string) {
 	}
 }
 
-// TestStreamsEndWhenOthersGetIn holds that a stream ends when its route lets in others, and for no other change. Each change
-// ends a stream of another route, so that the one that is to stay has had its time.
+// TestStreamsEndWhenOthersGetIn checks that a stream ends when its route accepts other clients, and not after any other
+// change. Each change also ends a stream of another route, so that the test waits long enough for the stream that must
+// stay open.
 func TestStreamsEndWhenOthersGetIn(t *testing.T) {
 	closed := guarded("/", "one")
 	closed.Chain = json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)
@@ -103,7 +105,8 @@ func TestStreamsEndWhenOthersGetIn(t *testing.T) {
 	}
 }
 
-// TestStreamsOfAnotherConfiguration holds the same for what a chain takes from Caddy's configuration.
+// TestStreamsOfAnotherConfiguration checks that a stream ends when its chain uses a different part of the Caddy
+// configuration.
 func TestStreamsOfAnotherConfiguration(t *testing.T) {
 	table := quick(t)
 	if err := adopt(t, table, "one"); err != nil {
@@ -113,7 +116,7 @@ func TestStreamsOfAnotherConfiguration(t *testing.T) {
 	of.Chain = json.RawMessage(`[{"handle":[{"handler":"test_configured"}]}]`)
 	update(t, table, hostOf(of, guarded("/probe", "")))
 	stream := open(t, table, "/", upgrade)
-	// later waits until what a configuration was to end has ended.
+	// later waits until the streams that the last configuration ends have ended.
 	later := func() {
 		probe := open(t, table, "/probe", upgrade)
 		update(t, table, hostOf(of))
@@ -140,13 +143,13 @@ func TestStreamsOfAnotherConfiguration(t *testing.T) {
 	await(t, young, "the stream of a host that has gone goes on")
 }
 
-// gated is a host whose chain the configuration may refuse.
+// gated is a host whose chain is rejected if configuration is empty.
 func gated() *document.Host {
 	return hostOf(&document.Route{Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(
 		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)}})
 }
 
-// TestRefusedChainIsMended holds that another configuration opens the routes that one has closed.
+// TestRefusedChainIsMended checks that a new Caddy configuration opens the routes whose chain was rejected before.
 func TestRefusedChainIsMended(t *testing.T) {
 	table := quick(t)
 	configuration.Store("")
@@ -170,7 +173,8 @@ func TestRefusedChainIsMended(t *testing.T) {
 	}
 }
 
-// TestRefusedChainIsTriedAgain holds that a change of one host does the same for all, and that nothing is left of them.
+// TestRefusedChainIsTriedAgain checks that an update of one host provisions a rejected chain again for all hosts, and
+// that no chain is left after the hosts are removed.
 func TestRefusedChainIsTriedAgain(t *testing.T) {
 	table := quick(t)
 	configuration.Store("")
@@ -188,7 +192,7 @@ func TestRefusedChainIsTriedAgain(t *testing.T) {
 
 func init() { caddy.RegisterModule(gate{}) }
 
-// gate lets requests through, and is refused like configured.
+// gate calls the next handler. Like configured, it fails in Provision if configuration is empty.
 type gate struct{ configured }
 
 func (gate) CaddyModule() caddy.ModuleInfo {

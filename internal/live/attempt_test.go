@@ -21,7 +21,7 @@ import (
 
 func init() { caddy.RegisterModule(scripted{}) }
 
-// scripted does with a request what the test has put into its context.
+// scripted is a handler that runs the script in the request context.
 type scripted struct{}
 
 type script func(x *exchange.Exchange) error
@@ -36,7 +36,7 @@ func (scripted) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return live.VisitFrom(r.Context()).Apply(r.Context().Value(scriptKey{}).(script), w, r, next)
 }
 
-// Apply answers when the script has come to its end.
+// Apply runs the script, and responds with 200 unless it fails.
 func (s script) Apply(x *exchange.Exchange) (answered bool, err error) {
 	if err := s(x); err != nil {
 		return false, err
@@ -73,7 +73,7 @@ func newShop(t *testing.T, lb *ir.LoadBalancing, addresses ...string) *shop {
 	return s
 }
 
-// answer is what a client gets.
+// answer holds the header of the response that a client gets.
 type answer struct{ Header http.Header }
 
 func (a *answer) Cookies() []*http.Cookie {
@@ -86,7 +86,7 @@ func (a *answer) Cookies() []*http.Cookie {
 	return all
 }
 
-// visit serves a request by a script.
+// visit serves a request with a script.
 func (s *shop) visit(change func(*http.Request), do script) (*answer, error) {
 	s.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://shop.example/cart/7?id=9&Size=a%20b", nil)
@@ -101,7 +101,7 @@ func (s *shop) visit(change func(*http.Request), do script) (*answer, error) {
 	return &answer{w.Header()}, err
 }
 
-// underWay returns how many requests are under way to the only endpoint that is left.
+// underWay returns the number of requests in flight to the only remaining endpoint.
 func (s *shop) underWay() int {
 	s.t.Helper()
 	choice, ok := s.backends.Backend(backendID).Pick(nil, nil)
@@ -142,8 +142,8 @@ func TestAttempts(t *testing.T) {
 	})
 }
 
-// TestLastAttemptIsJudged holds what a request that nobody calls Done for says of its endpoint: two endpoints, one of which
-// is ejected after its first failure.
+// TestLastAttemptIsJudged checks how an attempt without a call of Done affects its endpoint. There are two endpoints,
+// and an endpoint is ejected after its first failure.
 func TestLastAttemptIsJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		do      script
@@ -181,7 +181,7 @@ func TestLastAttemptIsJudged(t *testing.T) {
 	}
 }
 
-// TestClientThatLeaves holds that it is no fault of the endpoint.
+// TestClientThatLeaves checks that an endpoint is not blamed if the client disconnects.
 func TestClientThatLeaves(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{EjectAfter: 1}, "a:1", "b:1")
 	ctx, leave := context.WithCancel(t.Context())
@@ -241,7 +241,8 @@ func TestClientAddressKeepsItsEndpoint(t *testing.T) {
 	}
 }
 
-// Once the head of an answer is there it is known how fast the endpoint is. What follows may be a stream without an end.
+// TestAStreamIsNotSlow checks that only the time until the response head is measured, because the rest may be an
+// endless stream.
 func TestAStreamIsNotSlow(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{Policy: ir.PolicyEWMA}, "a:1", "b:1")
 	var streams string

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// TestAsksClient holds which handshakes ask for a certificate.
+// TestAsksClient checks which handshakes request a client certificate.
 func TestAsksClient(t *testing.T) {
 	store := trust.NewStore()
 	table := live.NewTable(endpoints.NewTable(), store)
@@ -42,7 +42,7 @@ func TestAsksClient(t *testing.T) {
 	check(map[string]bool{"": false, "other.example": false, "b.w.example": false})
 }
 
-// TestStreamsOfOthersEnd holds that a stream does not go on for ever on a host that lets in others by now.
+// TestStreamsOfOthersEnd checks that a stream ends when its host no longer accepts the same clients.
 func TestStreamsOfOthersEnd(t *testing.T) {
 	table := newTable(t)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})

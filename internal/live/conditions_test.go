@@ -15,14 +15,14 @@ import (
 	"github.com/k8singress/k8singress/internal/live"
 )
 
-// when is a route with conditions.
+// when returns a route with conditions.
 func when(c ir.Conditions, kind, path, answer string) *document.Route {
 	r := route(kind, path, answer)
 	r.Match = &c
 	return r
 }
 
-// askFor returns what answers a request, which is its method, its target and its header fields.
+// askFor returns the response to a request, given as method, target and header fields.
 func askFor(t *testing.T, table *live.Table, request string) string {
 	t.Helper()
 	method, rest, _ := strings.Cut(request, " ")
@@ -46,8 +46,8 @@ func askFor(t *testing.T, table *live.Table, request string) string {
 	return w.Body.String()
 }
 
-// TestConditions: a request that misses the conditions of a route falls to the next route of its path, then to a shorter path, then to
-// a regular expression.
+// TestConditions checks that a request that does not meet the conditions of a route goes to the next route of the path,
+// then to a shorter path, then to a regular expression.
 func TestConditions(t *testing.T) {
 	table := newTable(t)
 	value := func(name, value string) []ir.ValueMatch { return []ir.ValueMatch{{Name: name, Value: value}} }
@@ -87,7 +87,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestRegexesAmongPaths: of a regular expression and a path, the one that stands first in the document counts.
+// TestRegexesAmongPaths checks that of a regular expression and a path, the one that comes first in the document wins.
 func TestRegexesAmongPaths(t *testing.T) {
 	table := newTable(t)
 	update(t, table, hostOf(
@@ -103,7 +103,8 @@ func TestRegexesAmongPaths(t *testing.T) {
 	}
 }
 
-// TestConditionThatIsNone is refused, and closes its path: no request gets past it to a route that may be open to more clients.
+// TestConditionThatIsNone checks that a route with an invalid condition is rejected, and that its path returns 503, so
+// that no request reaches a route with fewer restrictions.
 func TestConditionThatIsNone(t *testing.T) {
 	table := newTable(t)
 	table.Update(map[string]*document.Host{"shop.example": hostOf(
@@ -120,7 +121,7 @@ func TestConditionThatIsNone(t *testing.T) {
 	}
 }
 
-// TestSplitWithoutWeights is refused, and closes its path: it has no destination for a request.
+// TestSplitWithoutWeights checks that a split without weights is rejected, and that its path returns 503.
 func TestSplitWithoutWeights(t *testing.T) {
 	table := newTable(t)
 	table.Update(map[string]*document.Host{"shop.example": hostOf(
@@ -134,7 +135,8 @@ func TestSplitWithoutWeights(t *testing.T) {
 	}
 }
 
-// TestWildcardsOfManyLabels stand behind those of one, and the longest counts.
+// TestWildcardsOfManyLabels checks that wildcards for one label win over wildcards for several labels, and of the
+// latter the longest one.
 func TestWildcardsOfManyLabels(t *testing.T) {
 	table := newTable(t)
 	hosts := map[string]*document.Host{}
@@ -159,7 +161,7 @@ func TestWildcardsOfManyLabels(t *testing.T) {
 	}
 }
 
-// BenchmarkConditions asks for the last of some routes of one path.
+// BenchmarkConditions requests the last of several routes of one path.
 func BenchmarkConditions(b *testing.B) {
 	for _, n := range []int{0, 16} {
 		b.Run(fmt.Sprintf("conditions=%d", n), func(b *testing.B) {

@@ -89,7 +89,7 @@ func TestNoSessionCookie(t *testing.T) {
 	}
 }
 
-// TestSessionIsFollowed holds that a route follows the cookie that another one has set.
+// TestSessionIsFollowed checks that a route uses the session cookie that another route has set.
 func TestSessionIsFollowed(t *testing.T) {
 	s := newShop(t, withCookie(nil), "a:1", "b:1", "c:1", "d:1")
 	var own string
@@ -109,7 +109,8 @@ func TestSessionIsFollowed(t *testing.T) {
 	}
 }
 
-// TestOneSessionCookie holds that a request of several attempts ends with the cookie of the last one, and that others stay.
+// TestOneSessionCookie checks that a request with several attempts sets only the cookie of the last one, and keeps
+// other cookies.
 func TestOneSessionCookie(t *testing.T) {
 	lb := withCookie(func(c *ir.SessionCookie) { c.ChangeOnFailure = true })
 	s := newShop(t, lb, "a:1", "b:1", "c:1")

@@ -25,7 +25,7 @@ func tableOfHandshakes(t *testing.T) *live.Table {
 	return table
 }
 
-// TestVersionsOfHandshakes: of all choices of versions, one is that of a server name, however the client writes it.
+// TestVersionsOfHandshakes checks that each server name uses exactly one choice of TLS versions, in any spelling.
 func TestVersionsOfHandshakes(t *testing.T) {
 	table := tableOfHandshakes(t)
 	speak := func(want map[string]string) {
@@ -46,8 +46,9 @@ func TestVersionsOfHandshakes(t *testing.T) {
 	speak(map[string]string{"picky.example": "tls1.2", "plain.example": "tls1.3"})
 }
 
-// TestCiphersOfHandshakes: a host has its ciphers, others those of the configuration, which nothing changes. HTTP/2 is not offered
-// where it would fail, or where nobody gets it.
+// TestCiphersOfHandshakes checks that a host uses its own ciphers, that other hosts use the ciphers of the
+// configuration, and that the configuration is not changed. HTTP/2 must not be offered where it is disabled or would
+// fail.
 func TestCiphersOfHandshakes(t *testing.T) {
 	table := tableOfHandshakes(t)
 	config := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
@@ -67,7 +68,7 @@ func TestCiphersOfHandshakes(t *testing.T) {
 	agree("plain.example", tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "http/1.1")
 }
 
-// BenchmarkHandshakes is what the tables cost a handshake that comes to the last of six policies.
+// BenchmarkHandshakes measures the cost of the table for a handshake that uses the last of six policies.
 func BenchmarkHandshakes(b *testing.B) {
 	table := tableWith(b, endpoints.NewTable())
 	config := new(tls.Config)

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// The listener whose host name is the nearest has the name, whatever the order they come in.
+// TestListenerFor checks that the listener with the most specific host name is used, in any order of the listeners.
 func TestListenerFor(t *testing.T) {
 	all := []live.Listener{
 		{Name: "all", Port: 80, Group: "g"}, {Name: "deep", Port: 80, Hostname: "**.example", Group: "g"},
@@ -43,7 +43,8 @@ func TestListenerFor(t *testing.T) {
 	}
 }
 
-// A handshake by a port of a listener has what the hosts of its group want, and that of the servers what those of Ingresses want.
+// TestHandshakesOfListeners checks that a handshake on a listener's port uses the hosts of its group, and that a
+// handshake on a server port uses the hosts of Ingresses.
 func TestHandshakesOfListeners(t *testing.T) {
 	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 	table.Update(map[string]*document.Host{"a.example": {TLS: &ir.TLSPolicy{Version: ir.TLS12}}})

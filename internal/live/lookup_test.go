@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// BenchmarkHostLookup finds the virtual host of a name. It must cost the same with any number of them.
+// BenchmarkHostLookup looks up the virtual host of a name. The cost must not depend on the number of hosts.
 func BenchmarkHostLookup(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		changed := map[string]*host{"": {}}
@@ -37,7 +37,7 @@ func BenchmarkHostLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkPathLookup finds the route of a path. Regular expressions are the one kind that is tried one by one.
+// BenchmarkPathLookup looks up the route of a path. Only regular expressions are tried one by one.
 func BenchmarkPathLookup(b *testing.B) {
 	for kind, path := range map[string]string{
 		"exact":  "/path-%d",
@@ -64,7 +64,7 @@ func BenchmarkPathLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkLongPath is a path of 16 KiB with as many elements as fit, for hosts with prefixes as long, and with others.
+// BenchmarkLongPath looks up a path of 16 KiB with as many elements as possible, with prefixes of different lengths.
 func BenchmarkLongPath(b *testing.B) {
 	long := strings.Repeat("/a", 8<<10)
 	for name, paths := range map[string][]string{

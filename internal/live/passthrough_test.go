@@ -53,8 +53,8 @@ func TestPassthroughByName(t *testing.T) {
 	}
 }
 
-// TestPassthroughIsShared holds that the backends of a host share its connections, and that those of a host whose backends have
-// no weight go to none: TLS does not end here either.
+// TestPassthroughIsShared checks that the backends of a host share its connections, and that no backend is used if none
+// has a weight. TLS must not be terminated here in that case either.
 func TestPassthroughIsShared(t *testing.T) {
 	backends := endpoints.NewTable()
 	table := live.NewTable(backends, trust.NewStore())
@@ -96,7 +96,7 @@ func TestPassthroughIsShared(t *testing.T) {
 	}
 }
 
-// TestPassthroughDrains holds when connections end, and that the end of the process waits for them.
+// TestPassthroughDrains checks when passthrough connections end, and that AwaitStreams waits for them.
 func TestPassthroughDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
@@ -106,9 +106,9 @@ func TestPassthroughDrains(t *testing.T) {
 		ended := make(chan time.Duration, 1)
 		leave := table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })
 		stay := table.Passthrough(live.ServerPorts, "b.example").Follow(func() { t.Error("a connection of another host is ended") })
-		// It stays with the host, whoever gets the next ones.
+		// The connection stays open even if the host gets another backend.
 		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"}, "b.example": {Passthrough: "shop/other/443"}})
-		<-time.After(time.Hour) // The clock is that of synctest.
+		<-time.After(time.Hour) // The test uses the fake clock of synctest.
 		begin = time.Now()
 		table.Update(map[string]*document.Host{"a.example": {}})
 		if took := <-ended; took != time.Minute {
@@ -131,7 +131,7 @@ func TestPassthroughDrains(t *testing.T) {
 	})
 }
 
-// TestPassthroughEndsWithTheTable holds that connections do not outlast the controller for ever.
+// TestPassthroughEndsWithTheTable checks that passthrough connections end some time after the table is closed.
 func TestPassthroughEndsWithTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
@@ -145,7 +145,7 @@ func TestPassthroughEndsWithTheTable(t *testing.T) {
 	})
 }
 
-// BenchmarkPassthrough must cost the same with any number of hosts.
+// BenchmarkPassthrough looks up passthrough hosts. The cost must not depend on the number of hosts.
 func BenchmarkPassthrough(b *testing.B) {
 	for _, n := range []int{0, 1, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

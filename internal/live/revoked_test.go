@@ -16,20 +16,20 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// client makes one of an authority, with its connection.
+// client returns a client certificate that ca has issued, and a connection with this certificate.
 func client(t *testing.T, ca *fixture.Identity) (*fixture.Identity, *tls.ConnectionState) {
 	t.Helper()
 	who := fixture.Identify(t, ca, &x509.Certificate{Subject: pkix.Name{CommonName: "client"}})
 	return who, &tls.ConnectionState{ServerName: "shop.example", PeerCertificates: []*x509.Certificate{who.Leaf}}
 }
 
-// trust is a Secret with an authority and the list of those whom it has revoked.
+// authority returns the data of a Secret with a certificate authority and its list of revoked certificates.
 func authority(t *testing.T, ca *fixture.Identity, revoked ...*fixture.Identity) map[string][]byte {
 	t.Helper()
 	return map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), revoked...)}
 }
 
-// verifying is a table with a host that asks its clients for certificates of an authority.
+// verifying returns a table with a host that requires client certificates.
 func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *trust.Store) {
 	t.Helper()
 	store := trust.NewStore()
@@ -44,8 +44,8 @@ func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *trust.Store) {
 	return table, store
 }
 
-// TestStreamsOfRevokedClientsEnd holds that a new list of revoked certificates ends the streams of those that are in it, and
-// of nobody else; and that without the authority nobody stays but those who need no certificate.
+// TestStreamsOfRevokedClientsEnd checks that a new revocation list ends the streams of the revoked clients and no
+// others, and that without the authority all streams end except those that need no certificate.
 func TestStreamsOfRevokedClientsEnd(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	table, store := verifying(t, ca)
@@ -69,7 +69,8 @@ func TestStreamsOfRevokedClientsEnd(t *testing.T) {
 	goesOn(t, ordinary, "a request that is no stream was cut")
 }
 
-// TestCallsWithoutCertificates holds that calls are no streams on a host that does not ask who calls.
+// TestCallsWithoutCertificates checks that gRPC calls are not treated as streams on a host that does not request client
+// certificates.
 func TestCallsWithoutCertificates(t *testing.T) {
 	table := newTable(t)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})

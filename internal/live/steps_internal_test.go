@@ -9,13 +9,13 @@ import (
 	"github.com/k8singress/k8singress/internal/filter"
 )
 
-// limited is a chain that differs from others in the zone of its limit.
+// limited is a chain with a parameter: the zone of its rate limit.
 const limited = `[{"handle":[{"handler":"k8singress_response_headers","set":[{"name":"X-A","value":"b"}]},` +
 	`{"handler":"k8singress_rate_limit","requests_per_second":1,"burst":5,"status_code":503,"zone":"a/%s"},` + toEndpoints + `]}]`
 
 const toEndpoints = `{"handler":"k8singress_proxy","connect_timeout":1,"read_timeout":1,"write_timeout":1,"max_body":-1}`
 
-// TestChainsShareSteps holds that chains share what is equal in them and nothing else, and that no step stays that none has.
+// TestChainsShareSteps checks that chains share exactly their equal steps, and that a step without users is removed.
 func TestChainsShareSteps(t *testing.T) {
 	shared := newSharedSteps(filter.NewShared(nil, nil))
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
@@ -49,7 +49,8 @@ func TestChainsShareSteps(t *testing.T) {
 	}
 }
 
-// TestOnlyHandlersOfCaddyNeedAContext: another configuration leaves a chain of filters as it is.
+// TestOnlyHandlersOfCaddyNeedAContext checks that a chain that consists of filters is not provisioned again for a new
+// configuration.
 func TestOnlyHandlersOfCaddyNeedAContext(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()

@@ -22,7 +22,7 @@ const patience = fixture.Patience
 
 func init() { caddy.RegisterModule(endless{}) }
 
-// endless answers when the request ends, as an upgraded connection does.
+// endless is a handler that returns when the request is canceled, like an upgraded connection.
 type endless struct{}
 
 func (endless) CaddyModule() caddy.ModuleInfo {
@@ -44,13 +44,13 @@ func endlessRoute(path string) *document.Route {
 	}}
 }
 
-// open begins a request, and returns what is closed when it has ended.
+// open starts a request, and returns a channel that is closed when it has ended.
 func open(t *testing.T, table *live.Table, path string, header http.Header) <-chan struct{} {
 	t.Helper()
 	return openBy(t, table, path, header, nil)
 }
 
-// openBy is open by a connection over TLS.
+// openBy works like open, for a connection over TLS.
 func openBy(t *testing.T, table *live.Table, path string, header http.Header, by *tls.ConnectionState) <-chan struct{} {
 	t.Helper()
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -68,7 +68,7 @@ func openBy(t *testing.T, table *live.Table, path string, header http.Header, by
 	return ended
 }
 
-// recorder says when the answer begins.
+// recorder closes begun when the response starts.
 type recorder struct {
 	http.ResponseWriter
 	begun chan struct{}
@@ -98,7 +98,8 @@ func update(t *testing.T, table *live.Table, h *document.Host) {
 	}
 }
 
-// TestStreamsGoWithTheirRoute holds that a stream lives through changes of its host, and ends some time after its route.
+// TestStreamsGoWithTheirRoute checks that a stream survives changes of its host, and ends some time after its route is
+// removed.
 func TestStreamsGoWithTheirRoute(t *testing.T) {
 	table := newTable(t)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
@@ -133,7 +134,7 @@ func TestOrdinaryRequestsAreNotCut(t *testing.T) {
 	}
 }
 
-// TestAwaitStreams holds that streams are waited for, also those of a route that has gone, and nothing else is.
+// TestAwaitStreams checks that AwaitStreams waits for streams, including those of removed routes, and for nothing else.
 func TestAwaitStreams(t *testing.T) {
 	table := newTable(t)
 	update(t, table, hostOf(endlessRoute("/")))

@@ -22,19 +22,19 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// newTable returns a table that can provision chains, and is ready.
+// newTable returns a table that can provision chains and is ready.
 func newTable(t testing.TB) *live.Table {
 	t.Helper()
 	return tableWith(t, endpoints.NewTable())
 }
 
-// tableWith is newTable with backends that the test changes.
+// tableWith works like newTable, with backends that the test can change.
 func tableWith(t testing.TB, backends *endpoints.Table) *live.Table {
 	t.Helper()
 	return tableOf(t, backends, trust.NewStore())
 }
 
-// tableOf is tableWith with a store that the test changes.
+// tableOf works like tableWith, with a trust store that the test can change.
 func tableOf(t testing.TB, backends *endpoints.Table, store *trust.Store) *live.Table {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
@@ -51,7 +51,7 @@ func tableOf(t testing.TB, backends *endpoints.Table, store *trust.Store) *live.
 	return table
 }
 
-// says is a chain that answers with a text.
+// says returns a chain that responds with a text.
 func says(text string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`[{"handle":[{"handler":"static_response","body":%q}]}]`, text))
 }
@@ -62,7 +62,7 @@ func route(kind, path, answer string) *document.Route {
 	return &document.Route{Type: kind, Path: path, Destination: document.Destination{Chain: says(answer)}}
 }
 
-// get returns the body of the answer, or what else became of the request.
+// get returns the body of the response, or a word for another outcome.
 func get(t testing.TB, table *live.Table, host, path string) string {
 	t.Helper()
 	w, outcome, err := ask(table, host, path)
@@ -77,7 +77,7 @@ func get(t testing.TB, table *live.Table, host, path string) string {
 	return w.Body.String()
 }
 
-// status returns the status of the answer.
+// status returns the status of the response.
 func status(t testing.TB, table *live.Table, host, path string) int {
 	t.Helper()
 	w, outcome, err := ask(table, host, path)
@@ -96,7 +96,7 @@ func ask(table *live.Table, host, path string) (*httptest.ResponseRecorder, live
 	return w, outcome, err
 }
 
-// serve has a table answer a request of net/http, as Caddy's servers do.
+// serve passes a net/http request to a table, as Caddy's servers do.
 func serve(table *live.Table, w http.ResponseWriter, r *http.Request) (live.Outcome, error) {
 	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
 	x.FromHTTP(r)
@@ -176,7 +176,7 @@ func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	if got := get(t, table, "h", "/x"); got != "good" {
 		t.Errorf("the other path answers %q", got)
 	}
-	// The other chain may be without what keeps clients out of this path.
+	// The chain of the shorter path may lack the access rules of this path.
 	if got := status(t, table, "h", "/bad/x"); got != http.StatusServiceUnavailable {
 		t.Errorf("the path answers %d", got)
 	}
@@ -208,7 +208,7 @@ func TestNotReadyUntilComplete(t *testing.T) {
 	}
 }
 
-// TestChangesUnderLoad has readers and a writer that replaces what they read; the race detector watches.
+// TestChangesUnderLoad runs readers and a writer concurrently, for the race detector.
 func TestChangesUnderLoad(t *testing.T) {
 	table := newTable(t)
 	one, two := hostOf(route("prefix", "/", "one")), hostOf(route("prefix", "/", "two"))
@@ -261,7 +261,8 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate changes all hosts of a table at once, and one of them: neither may cost a host more where there are more.
+// BenchmarkUpdate changes all hosts of a table at once, and a single host. The cost per host must not grow with the
+// number of hosts.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		all := map[string]*document.Host{}

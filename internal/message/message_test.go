@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestKinds holds that a kind is found by its name in any case, and nothing else by it.
+// TestKinds checks that each kind is found by its name in any case, and by no other name.
 func TestKinds(t *testing.T) {
 	for k := message.Other; k < 255; k++ {
 		if k >= message.XAccelBuffering+1 {
@@ -43,7 +43,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestTargets holds that a target is taken apart as net/http does it, and goes out the same.
+// TestTargets checks that targets are parsed like in net/http, and are sent unchanged.
 func TestTargets(t *testing.T) {
 	for _, target := range []string{
 		"/", "/a/b?x=1", "/a%2Fb", "/a b", "/%zz", "/ä", "/a|b", "/?", "/?a=b?c", "/%61", "//x//y", "http://h/x?y", "http://h", "http://h?x",
@@ -79,7 +79,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestCookies holds that a cookie is found as net/http finds it.
+// TestCookies checks that cookies are parsed like in net/http.
 func TestCookies(t *testing.T) {
 	for _, lines := range [][]string{
 		{"a=1"}, {"b=2; a=1"}, {"a=1; a=2"}, {"b=2", "a=1"}, {`a="x"`}, {`a=x"y; a=2`}, {"a"}, {"a="},
@@ -97,7 +97,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// TestFieldsChange holds the order of changes, and that a change concerns a name in any case.
+// TestFieldsChange checks the order of changes, and that they ignore the case of names.
 func TestFieldsChange(t *testing.T) {
 	fields := message.Fields{
 		message.NewField("a", "1"), message.NewField("SERVER", "x"), message.NewField("A", "2"), message.NewField("b", "3"),
@@ -116,7 +116,7 @@ func TestFieldsChange(t *testing.T) {
 	}
 }
 
-// TestNamesOfOneKind holds that a change to a field of a kind that has many names leaves the others.
+// TestNamesOfOneKind checks that a change to a field leaves fields of the same kind with other names unchanged.
 func TestNamesOfOneKind(t *testing.T) {
 	for _, names := range [][2]string{{"ssl-client-verify", "ssl-client-cert"}, {"a_b", "c_d"}, {"x-a", "x-b"}} {
 		fields := message.Fields{message.NewField(names[0], "1"), message.NewField(names[1], "2")}
@@ -131,7 +131,7 @@ func TestNamesOfOneKind(t *testing.T) {
 	}
 }
 
-// TestThereAndBack holds that a request that becomes one of net/http and comes back is the same.
+// TestThereAndBack checks that a request stays the same if it is converted to net/http and back.
 func TestThereAndBack(t *testing.T) {
 	from := httptest.NewRequest(http.MethodPost, "/a%2Fb/c?x=1", strings.NewReader("body"))
 	from.Header = http.Header{"Accept": {"a", "b"}, "X_y": {"dropped"}, "X-Y": {"kept"}}
@@ -147,7 +147,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestConnectionNamesFields holds that what Connection names ends here, unless it says who asks.
+// TestConnectionNamesFields checks that fields named in Connection are removed, except fields that identify the client.
 func TestConnectionNamesFields(t *testing.T) {
 	from := httptest.NewRequest(http.MethodGet, "/", nil)
 	from.Header = http.Header{
@@ -166,7 +166,7 @@ func TestConnectionNamesFields(t *testing.T) {
 	}
 }
 
-// TestKeptStrings stay what they are, whatever comes behind them, and fit behind a head or not.
+// TestKeptStrings checks that kept strings do not change later, whether or not they fit into the memory of the head.
 func TestKeptStrings(t *testing.T) {
 	var r message.Request
 	buffer := []byte("GET / HTTP/1.1\r\n\r\n")

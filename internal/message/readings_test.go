@@ -59,8 +59,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// FuzzReadings holds that the path as it was sent, and the one that requests are routed by, are among the readings, that each begins with a
-// slash, and that a path with more than one but for its plain escapes is ambiguous.
+// FuzzReadings checks that the readings contain the path as it was sent and the path that is used for routing, that
+// each reading begins with a slash, and that a path is ambiguous if it has more readings than its simple unescaping.
 func FuzzReadings(f *testing.F) {
 	for _, path := range []string{"/", "/a/../b", "/a%2f..;x/%252e//b%5c", "/%", "/;/..;/"} {
 		f.Add(path)
@@ -97,7 +97,7 @@ func TestHasDotSegment(t *testing.T) {
 	}
 }
 
-// BenchmarkReadings reads a path of the most bytes that are looked at, in which all is ambiguous.
+// BenchmarkReadings reads ambiguous paths of the maximum length.
 func BenchmarkReadings(b *testing.B) {
 	for name, path := range map[string]string{
 		"an object":  "/bucket/library%2Fnginx/key",

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// mirrors are called, and answer when the test ends, or their call does.
+// mirrors is a Sender whose calls return when the test ends or the call is canceled.
 type mirrors struct {
 	*Sender
 	under atomic.Int64
@@ -43,7 +43,7 @@ func callOf(namespace string) *callout.Call {
 	return &callout.Call{Service: Service, Namespace: namespace}
 }
 
-// droppedFor counts what was dropped for a reason.
+// droppedFor returns the number of requests that were dropped for a reason.
 func (m *mirrors) droppedFor(why Reason) int {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.dropped)
@@ -59,7 +59,8 @@ func (m *mirrors) droppedFor(why Reason) int {
 	return 0
 }
 
-// TestDeadMirrorsLeaveRoom: what one Ingress may have at once, and one namespace, leaves room for others; and Close ends all of it.
+// TestDeadMirrorsLeaveRoom checks that the copies of one Ingress or one namespace leave room for others, and that Close
+// ends all copies.
 func TestDeadMirrorsLeaveRoom(t *testing.T) {
 	m := newMirrors(t)
 	for range mostAtOnce {
@@ -88,8 +89,8 @@ func TestDeadMirrorsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutConnection checks that a copy whose namespace has all of its connections in use counts as dropped,
-// and not as failed.
+// TestCopyWithoutConnection checks that a copy is counted as dropped, and not as failed, if its namespace has no free
+// connection.
 func TestCopyWithoutConnection(t *testing.T) {
 	m := newMirrors(t)
 	m.ask = func(*message.Request, *callout.Call) (callout.Answer, error) {
@@ -101,7 +102,7 @@ func TestCopyWithoutConnection(t *testing.T) {
 	}
 }
 
-// TestBodies: a copy has the whole body or there is none, and nothing is kept behind it.
+// TestBodies checks that a copy is only sent with a complete body, and that its memory is released.
 func TestBodies(t *testing.T) {
 	large := strings.Repeat("x", MostBody)
 	for name, c := range map[string]struct {
@@ -146,7 +147,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestBrokenBodyIsNotCopied, nor is one for which there is no room; and what reads it notices nothing.
+// TestBrokenBodyIsNotCopied checks that a request with an incomplete body, or without room for its body, is not copied,
+// and that this does not affect the reader of the body.
 func TestBrokenBodyIsNotCopied(t *testing.T) {
 	m := newMirrors(t)
 	broken := errors.New("broken")

@@ -23,7 +23,8 @@ func readCertificate(t testing.TB, file string) *x509.Certificate {
 	return cert
 }
 
-// TestNames compares with what `openssl x509 -noout -subject -nameopt RFC2253` says of the same certificates.
+// TestNames compares nameOf with the output of `openssl x509 -noout -subject -nameopt RFC2253` for the same
+// certificates.
 func TestNames(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.pem")
 	if err != nil || len(files) == 0 {
@@ -51,7 +52,7 @@ func TestNoNames(t *testing.T) {
 	}
 }
 
-// FuzzName holds that whatever a certificate says of its owner, it is one line of printable ASCII, fit for a header.
+// FuzzName checks that any subject is formatted as one line of printable ASCII, which is safe in a header.
 func FuzzName(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.pem")
 	for _, file := range files {

@@ -19,7 +19,8 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// trusting is an authority "shop/ca" of a store, with a client of it.
+// trusting holds a store with the certificate authority "shop/ca", and a connection of a client with a certificate from
+// this authority.
 type trusting struct {
 	store *trust.Store
 	state *tls.ConnectionState
@@ -49,7 +50,7 @@ func (tr *trusting) policy(d ir.ClientAuth) *mtls.Policy {
 	return mtls.New(&d, tr.store.Authority(ir.Name{Namespace: "shop", Name: "ca"}))
 }
 
-// TestTruth holds that nobody is let in with a word, an expression or a Secret that nobody understands.
+// TestTruth checks that an invalid keyword, expression or Secret lets no client in.
 func TestTruth(t *testing.T) {
 	tr := authority(t, time.Hour)
 	for _, test := range []struct {
@@ -93,7 +94,8 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// TestRemembers holds that a certificate is verified again when the Secret is another one, and when it has expired.
+// TestRemembers checks that a certificate is verified again when the Secret has changed, and when the certificate has
+// expired.
 func TestRemembers(t *testing.T) {
 	tr := authority(t, time.Hour)
 	p := tr.policy(ir.ClientAuth{Verify: "on"})
@@ -119,7 +121,8 @@ func TestRemembers(t *testing.T) {
 	}
 }
 
-// TestForged holds that who only claims an issuer whom the Secret knows is not passed on as the client of an unknown one.
+// TestForged checks that a client with a forged certificate is not treated as a client with an unknown issuer, if the
+// name of its issuer is in the Secret.
 func TestForged(t *testing.T) {
 	tr, other := authority(t, time.Hour), authority(t, time.Hour)
 	if client, refusal := tr.policy(ir.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
@@ -146,7 +149,7 @@ func TestExpiresWhileItIsRemembered(t *testing.T) {
 	}
 }
 
-// TestTell holds that nothing that a client claims of itself gets through, in whatever spelling.
+// TestTell checks that the fields about the client certificate cannot be forged by the client, in any spelling.
 func TestTell(t *testing.T) {
 	tr := authority(t, time.Hour)
 	for _, test := range []struct {

@@ -15,14 +15,15 @@ import (
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
-// nth is one of many addresses.
+// nth returns the key of the n-th address.
 func nth(n uint32) ratelimit.Key {
 	var ip [4]byte
 	binary.BigEndian.PutUint32(ip[:], n)
 	return ratelimit.OfAddress(netip.AddrFrom4(ip))
 }
 
-// model is nginx's limit_req with two zones, as its documentation and source have it, and without any bound.
+// model implements nginx's limit_req with two zones, according to its documentation and source, without limits for the
+// number of clients.
 type model struct {
 	rates, bursts [2]int64
 	excess        map[ratelimit.Key][2]int64
@@ -78,7 +79,7 @@ func TestAsNginxCounts(t *testing.T) {
 	}
 }
 
-// TestBursts holds what is told to users: 1 and N times the multiplier at once.
+// TestBursts checks the documented burst of 1 + N × multiplier requests.
 func TestBursts(t *testing.T) {
 	for _, test := range []struct {
 		rates  ratelimit.Rates
@@ -104,7 +105,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestLongSilence holds that no product is too large for a number.
+// TestLongSilence checks that long times and high rates cause no overflow.
 func TestLongSilence(t *testing.T) {
 	zone := ratelimit.NewZones().Requests("z", ratelimit.Rates{PerSecond: 1_000_000, PerMinute: 1_000_000})
 	bursts := ratelimit.Bursts{PerSecond: 1_000_000_000, PerMinute: 1_000_000_000}
@@ -115,7 +116,8 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
-// TestAFullZone holds that many clients with a few requests each do not make the zone forget one that it holds back, and that others get in.
+// TestAFullZone checks that a full zone does not drop a client that is being limited when many clients send a few
+// requests each, and that these clients are accepted.
 func TestAFullZone(t *testing.T) {
 	zone := ratelimit.NewZones().Requests("z", ratelimit.Rates{PerMinute: 1})
 	bursts := ratelimit.Bursts{PerMinute: 5}
@@ -132,7 +134,7 @@ func TestAFullZone(t *testing.T) {
 	}
 }
 
-// TestMemory holds what 100,000 clients of a limit cost, and that it is given back.
+// TestMemory measures the memory for 100,000 clients of a zone, and checks that it is released.
 func TestMemory(t *testing.T) {
 	before, zones := heap(), ratelimit.NewZones()
 	zone := zones.Requests("z", ratelimit.Rates{PerSecond: 10, PerMinute: 300})
@@ -174,8 +176,8 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestZonesLiveAsLongAsTheyAreHad holds that filters which follow each other share a zone, and that one that nobody has any more is new when it
-// is asked for again.
+// TestZonesLiveAsLongAsTheyAreHad checks that successive filters share a zone, and that a new zone is created after the
+// last reference is gone.
 func TestZonesLiveAsLongAsTheyAreHad(t *testing.T) {
 	zones := ratelimit.NewZones()
 	rates := ratelimit.Rates{PerMinute: 1}
@@ -213,7 +215,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestManyAtATime holds that no more get in than may, whoever asks at the same time.
+// TestManyAtATime checks that the limits hold for concurrent requests.
 func TestManyAtATime(t *testing.T) {
 	zones := ratelimit.NewZones()
 	requests, connections := zones.Requests("z", ratelimit.Rates{PerMinute: 1}), zones.Connections("z")
@@ -263,7 +265,8 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// TestTenant22Zones: however many clients the zones of one namespace have, those of another hold theirs back as before.
+// TestTenant22Zones checks that the zones of one namespace, however many clients they have, do not affect the limits of
+// another namespace.
 func TestTenant22Zones(t *testing.T) {
 	zones, rates, bursts := ratelimit.NewZones(), ratelimit.Rates{PerMinute: 1}, ratelimit.Bursts{PerMinute: 1}
 	var kept []*ratelimit.Requests
