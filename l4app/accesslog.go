@@ -18,9 +18,9 @@ type noted struct {
 	log *accesslog.Streams
 }
 
-// note starts the access log record of a connection, or returns nil if there is no access log. The status is
-// StreamUnread until is or carried sets another one: the connection ended before its client sent what the port
-// requires.
+// note starts the access log record of a connection. It returns nil if there is no access log. The initial status is
+// StreamUnread: the connection ended before its client sent the data that the port requires. The methods is and carried
+// set another status.
 func (p *port) note(conn net.Conn) *noted {
 	log := p.accessLog()
 	if log == nil {
@@ -47,28 +47,28 @@ func notedOf(cx *layer4.Connection) *noted {
 	return n
 }
 
-// is sets the status of the connection.
+// is sets the status in the record.
 func (n *noted) is(status int) {
 	if n != nil {
 		n.Status = status
 	}
 }
 
-// comesFrom sets the client address to the one from a PROXY protocol header.
+// comesFrom sets the client address in the record to the address from a PROXY protocol header.
 func (n *noted) comesFrom(client net.Addr) {
 	if n != nil {
 		n.Client = addressOf(client)
 	}
 }
 
-// goesTo sets the backend of the connection.
+// goesTo sets the backend in the record.
 func (n *noted) goesTo(to *balancer.Backend) {
 	if n != nil {
 		n.Backend = to.ID()
 	}
 }
 
-// carried sets the status to StreamServed, and the endpoint and the traffic from l.
+// carried sets the status in the record to StreamServed, and copies the endpoint and the traffic from l.
 func (n *noted) carried(l *link) {
 	if n != nil {
 		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(), l.up.Load(), l.down.Load()

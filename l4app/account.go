@@ -18,29 +18,29 @@ import (
 type failure int
 
 const (
-	// tooMany: the connection exceeds the limit of its port.
+	// tooMany means that the connection exceeds the limit of its port.
 	tooMany failure = iota
-	// notTrusted: the peer is not allowed to send a PROXY protocol header.
+	// notTrusted means that the peer is not allowed to send a PROXY protocol header.
 	notTrusted
-	// noHeader: the connection does not start with the required PROXY protocol header.
+	// noHeader means that the connection does not start with the required PROXY protocol header.
 	noHeader
-	// noEndpoint: no endpoint could be reached.
+	// noEndpoint means that no endpoint could be reached.
 	noEndpoint
-	// idled: no bytes were transferred for the idle timeout.
+	// idled means that no bytes were transferred for the idle timeout.
 	idled
-	// drained: the endpoint has been gone for longer than the drain time.
+	// drained means that the endpoint has been gone for longer than the drain time.
 	drained
-	// unwanted: the port has been gone for longer than the drain time.
+	// unwanted means that the port has been gone for longer than the drain time.
 	unwanted
-	// unheard: the client did not send a complete ClientHello with the host in time.
+	// unheard means that the client did not send a complete ClientHello with the host in time.
 	unheard
-	// noHandshake: the TLS handshake with the client failed.
+	// noHandshake means that the TLS handshake with the client failed.
 	noHandshake
-	// crowded: the port or its namespace has used up its share of file descriptors.
+	// crowded means that the port or its namespace has used up its share of file descriptors.
 	crowded
-	// looped: the connection comes from this process.
+	// looped means that the connection comes from this process.
 	looped
-	// broken: an internal error, such as a panic.
+	// broken means an internal error, such as a panic.
 	broken
 	failures
 )

@@ -48,7 +48,7 @@ type Handler struct {
 	workers   *workerPool
 	watch     *watch
 	// ends is cancelled when all connections must end, including those that still have no endpoint.
-	ends context.Context //nolint:containedctx // a connection has none of its own
+	ends context.Context //nolint:containedctx // a connection has no context of its own
 	log  *zap.Logger
 }
 

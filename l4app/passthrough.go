@@ -21,7 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// Passage forwards TLS connections that another server has accepted to endpoints, without terminating TLS.
+// Passage forwards TLS connections, which another server has accepted, to endpoints. It does not terminate TLS.
 type Passage struct {
 	account *account
 	policy  func() ir.StreamPolicy

@@ -422,7 +422,7 @@ type scope struct {
 	// most is the maximum number of open connections; zero means no limit. A handler sets it while it is provisioned.
 	most int
 	// ends is cancelled when open connections must end.
-	ends context.Context //nolint:containedctx // it is the one of the port, for those who are provisioned with it
+	ends context.Context //nolint:containedctx // the handlers of a port are provisioned with it
 	// drain returns how long a connection may last after its port or endpoint is gone.
 	drain func() time.Duration
 }

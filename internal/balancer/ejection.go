@@ -18,8 +18,8 @@ const (
 	trialTime = 10 * time.Second
 )
 
-// health is the health of an endpoint. When the ejection time of an endpoint is over, it is half open: one request goes
-// to it as a trial, whose result decides whether the endpoint returns.
+// health tracks whether an endpoint is ejected or unhealthy. When the ejection time of an endpoint is over, it is half
+// open: one request goes to it as a trial, whose result decides whether the endpoint returns.
 type health struct {
 	// failures is the number of consecutive failures.
 	failures atomic.Int32

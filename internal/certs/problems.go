@@ -59,8 +59,8 @@ func (s *Store) bad() iter.Seq[*secret] {
 	}
 }
 
-// current returns the validity of the certificate in the Secret. It returns Valid if the Secret cannot be read, because
-// other problems report this.
+// current returns the validity of the certificate in use. It returns Valid for an outdated certificate, because the
+// missing or invalid Secret is reported instead.
 func (s *secret) current(now time.Time) tlssecret.Validity {
 	if s.outdated {
 		return tlssecret.Valid

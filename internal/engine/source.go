@@ -89,7 +89,7 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	return c, writer, nil
 }
 
-// named returns the objects that the options name. They are read whatever namespaces are watched.
+// named returns the objects that the options name. They are read even if their namespaces are not watched.
 func named(o settings.Config) []ir.Ref {
 	var refs []ir.Ref
 	for kind, names := range map[string][]ir.Name{

@@ -21,8 +21,8 @@ type renewal struct {
 }
 
 // renewalOf follows certmagic's rules, because certmagic itself checks whether a renewal is due. The time is the one
-// that the authority suggests, or when a third of the lifetime is left without a suggestion. In both cases it is before
-// the certificate is about to expire.
+// that the authority suggests or, without a suggestion, when a third of the lifetime is left. In both cases it is some
+// time before the certificate expires.
 func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
 	var r renewal
 	if _, issuer, err := decodeMeta(meta); err == nil {

@@ -61,7 +61,7 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	return ""
 }
 
-// ours returns the addresses of this controller. Names among them are resolved.
+// ours returns the addresses of this controller. Host names are resolved.
 func (s *setup) ours(ctx context.Context) (all []netip.Addr, failed error) {
 	for _, address := range s.addresses() {
 		if a, err := netip.ParseAddr(address); err == nil {

@@ -138,7 +138,7 @@ func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
 
-// carefulFor is the duration of that period after the authority's pause.
+// carefulFor is how long orders are made one at a time after an authority's pause has ended.
 const carefulFor = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {

@@ -13,7 +13,7 @@ import (
 // completely, so this code need not know the fields.
 type chains map[ir.Forwarding][]made
 
-// made is one chain with the settings from which it was made.
+// made is a rendered chain with the settings from which it was rendered.
 type made struct {
 	filters []ir.Filter
 	proxy   ir.Proxy

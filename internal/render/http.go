@@ -66,8 +66,8 @@ func errorPages(of *ir.ErrorPages) *document.ErrorPages {
 	return pages
 }
 
-// destination renders one destination of a route. A panic results in a destination that rejects all requests. Without
-// it, the requests would go to another route, which might not be protected.
+// destination renders one destination of a route. If this panics, it returns a destination that rejects all requests.
+// Without a destination, the requests would go to another route, which might not be protected.
 func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
 	if len(b.Filters) > 0 {
 		filters = slices.Concat(filters, b.Filters)

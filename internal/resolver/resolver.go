@@ -38,7 +38,7 @@ const (
 	Nothing
 )
 
-// Options are the settings that may change while names are followed.
+// Options are the settings that may change at runtime.
 type Options struct {
 	// Servers are the IP addresses of the DNS servers, with or without a port. If empty, the servers in
 	// /etc/resolv.conf are used.
@@ -97,7 +97,7 @@ type turn struct {
 	namespace string
 }
 
-// New returns a resolver that follows no names.
+// New returns a resolver without names.
 //
 // The resolver calls set for a backend after the first look-up of its name and whenever the addresses change. The
 // addresses are sorted and have the form host:port. After Unfollow has returned, set is no longer called for the

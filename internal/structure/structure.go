@@ -22,7 +22,7 @@ const (
 	HealthServer = "k8singress_health"
 )
 
-// ours are these names, in the order in which they are added.
+// ours lists the names of our servers, in the order in which they are added.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
 const (

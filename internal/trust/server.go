@@ -28,8 +28,8 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		return nil, err
 	}
 	config := &tls.Config{
-		// VerifyConnection verifies instead of Go, and is also called for resumed sessions. Go supports no verification
-		// depth, no revocation lists and no common names.
+		// VerifyConnection below replaces Go's verification, and is also called for resumed sessions. Go supports no
+		// verification depth, no revocation lists and no common names.
 		InsecureSkipVerify: true,
 		MinVersion:         version(o.MinVersion), MaxVersion: version(o.MaxVersion), CipherSuites: suites(o.Ciphers),
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),

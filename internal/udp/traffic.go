@@ -7,25 +7,25 @@ type Loss int
 
 // The possible losses.
 const (
-	// NoEndpoint: there was no endpoint for the datagram.
+	// NoEndpoint means that there was no endpoint for the datagram.
 	NoEndpoint Loss = iota
-	// TooManySessions: the datagram came from a new client, but the port had its maximum number of sessions.
+	// TooManySessions means that the datagram came from a new client, but the port had its maximum number of sessions.
 	TooManySessions
-	// EndpointRefused: the system or network of the endpoint rejected the datagram.
+	// EndpointRefused means that the system or network of the endpoint rejected the datagram.
 	EndpointRefused
-	// EndpointBusy and ClientBusy: the send buffer was full.
+	// EndpointBusy and ClientBusy mean that the send buffer was full.
 	EndpointBusy
 	ClientBusy
-	// NotSendable: the operating system refused to send the datagram.
+	// NotSendable means that the operating system refused to send the datagram.
 	NotSendable
-	// PortClosing: the datagram came from a new client while the port was draining.
+	// PortClosing means that the datagram came from a new client while the port was draining.
 	PortClosing
-	// NoDescriptors: the datagram came from a new client, but the port or its namespace had used up its file
+	// NoDescriptors means that the datagram came from a new client, but the port or its namespace had used up its file
 	// descriptors.
 	NoDescriptors
-	// Loop: the datagram came from one of our own sockets to endpoints.
+	// Loop means that the datagram came from one of our own sockets to endpoints.
 	Loop
-	// Losses is the number of losses.
+	// Losses is the number of the constants above.
 	Losses
 )
 
@@ -56,7 +56,7 @@ func (t *Tally) add(l load) {
 
 func (t *Traffic) lose(why Loss, n int) { t.Lost[why].Add(uint64(n)) }
 
-// load is a number of datagrams with their bytes.
+// load is a number of datagrams and their total size in bytes.
 type load struct{ datagrams, bytes int }
 
 // loadOf returns the load of bytes that consist of datagrams of one size. The last datagram may be smaller.
