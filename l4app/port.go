@@ -50,7 +50,7 @@ type chain struct {
 	outgoing *loops.Sockets
 }
 
-// newChain provisions a server. The handlers read their port's data from the scope, and set its limits there.
+// newChain provisions a server. The handlers read the port's data from the scope, and set the port's limits in it.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {

@@ -273,7 +273,7 @@ func (p *Ports) remove(name string) {
 	p.drop(name)
 }
 
-// drop is remove for callers that hold the mutex.
+// drop does the same as remove. The caller holds the mutex.
 func (p *Ports) drop(name string) {
 	gone := p.open[name]
 	if gone == nil {

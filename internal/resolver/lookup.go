@@ -59,7 +59,7 @@ func (c *client) lookup(ctx context.Context, host string) (answer, error) {
 				result = err
 			}
 		default:
-			// Do not try the next candidate: it may belong to somebody else.
+			// Do not try the next candidate: it may be the name of another host.
 			return answer{}, err
 		}
 	}

@@ -30,7 +30,7 @@ type Split[T any] struct {
 	turn     atomic.Uint64
 }
 
-// New returns a split. empty reports whether a share is empty. It may be nil if no share is a fallback.
+// New returns a split of the shares. empty reports whether a target is empty. It may be nil if no share is a fallback.
 func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	s := &Split[T]{Shares: shares, empty: empty}
 	for i := range shares {

@@ -96,8 +96,8 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	return all
 }
 
-// wrapper returns the listener wrapper of the HTTP server. It contains the option for h2c, because the protocols of the
-// server belong to the administrator.
+// wrapper returns the listener wrapper of the HTTP server. The option for h2c is part of it, and not of the server's
+// protocols, because the administrator may change those.
 func wrapper(c settings.Config) json.RawMessage {
 	options := map[string]any{"wrapper": "k8singress"}
 	if c.H2C {
