@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// readHead reads a head of at most so many bytes, and returns how many there were.
+// readHead reads a response head of at most the given number of bytes and returns its size.
 func (c *conn) readHead(method string, most int) (int, error) {
 	scanner := http1.Scanner{Response: true}
 	for {
@@ -32,7 +32,7 @@ func (c *conn) readHead(method string, most int) (int, error) {
 	}
 }
 
-// forget lets go of the memory of the last request.
+// forget releases the memory of the last request.
 func (c *conn) forget() {
 	c.buffer.Release()
 	clear(c.answer.Fields[:cap(c.answer.Fields)])
@@ -40,19 +40,19 @@ func (c *conn) forget() {
 	c.body = answerBody{}
 }
 
-// answerBody is what is left of the body of an answer.
+// answerBody reads the body of a response.
 type answerBody struct {
 	c       *conn
 	framing http1.Framing
-	// left is for a body with a length.
+	// left is the number of bytes left of a body with a known length.
 	left   int64
 	chunks http1.Decoder
 	ended  bool
-	// flushes sends what has been written before it waits for more; nil is that this has time.
+	// flushes is flushed before a read waits for more data. Nil means that data may stay buffered.
 	flushes message.Writer
 }
 
-// begin is at the body behind the head that was read last.
+// begin starts at the body that follows the head that was read last.
 func (b *answerBody) begin(c *conn) {
 	*b = answerBody{c: c, framing: c.head.Framing, left: c.answer.Length}
 	b.ended = b.framing == http1.NoBody
@@ -60,7 +60,7 @@ func (b *answerBody) begin(c *conn) {
 
 func (b *answerBody) stop() { b.c.interrupt() }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (b *answerBody) Read(to []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
@@ -84,7 +84,7 @@ func (b *answerBody) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// readSome reads what is in the buffer, or past it.
+// readSome reads from the buffer if it has data, otherwise directly from the connection.
 func (b *answerBody) readSome(to []byte) (int, error) {
 	in := b.c.buffered()
 	if len(in) == 0 {
@@ -98,7 +98,7 @@ func (b *answerBody) readSome(to []byte) (int, error) {
 	return n, nil
 }
 
-// readChunks waits for data, and takes as much as there is then.
+// readChunks waits for data and then reads as much as is available.
 func (b *answerBody) readChunks(to []byte) (n int, _ error) {
 	for n < len(to) && (n == 0 || len(b.c.buffered()) > 0) {
 		if len(b.c.buffered()) == 0 {
@@ -126,14 +126,14 @@ func (b *answerBody) readChunks(to []byte) (n int, _ error) {
 	return n, nil
 }
 
-// passBody passes the body of an answer on.
+// passBody forwards the body of a response to the client.
 func (r *request) passBody(c *conn) error {
 	b := &c.body
 	switch in := c.buffered(); {
 	case b.ended:
 		return nil
 	case b.framing == http1.Sized && int64(len(in)) >= b.left:
-		// It has come with its head.
+		// The whole body arrived with the head.
 		n := int(b.left)
 		c.at += n
 		return r.write(in[:n])
@@ -143,7 +143,7 @@ func (r *request) passBody(c *conn) error {
 	if r.flushes(&c.answer) {
 		b.flushes = r.Writer
 	} else if r.settings.BufferResponse {
-		// It may be read by another goroutine.
+		// Another goroutine may read the body, so its reads must be interruptible.
 		c.watch()
 	}
 	if err := r.copy(b, c.answer.Length); err != nil {
@@ -155,18 +155,19 @@ func (r *request) passBody(c *conn) error {
 	return nil
 }
 
-// flushes says whether a body reaches the client piece by piece: one that has no known length, or is a stream of events.
+// flushes reports whether each part of a body is flushed to the client as it arrives. This is so for bodies of unknown
+// length and for event streams, unless responses are buffered.
 func (r *request) flushes(a *message.Response) bool {
 	return !r.settings.BufferResponse && (a.Length < 0 || strings.HasPrefix(a.Fields.Get(message.ContentType), "text/event-stream"))
 }
 
-// source is the body of an answer. stop ends a read that is under way in another goroutine.
+// source is the body of a response. stop ends a read that is in progress in another goroutine.
 type source interface {
 	io.Reader
 	stop()
 }
 
-// copy copies a body of some length, less than zero being not known.
+// copy copies a body of the given length to the client. A negative length means that the length is unknown.
 func (r *request) copy(from source, length int64) error {
 	buffer := large.Get()
 	err := r.copyWith(buffer.Bytes(), from, length)
@@ -197,7 +198,7 @@ func (r *request) copyWith(buffer []byte, from source, length int64) error {
 	}
 }
 
-// flush sends what has been written, if there is anybody who does.
+// flush flushes w. It does nothing if w is nil.
 func flush(w message.Writer) error {
 	if w == nil {
 		return nil
@@ -210,7 +211,7 @@ func (r *request) write(part []byte) error {
 	return taken(err)
 }
 
-// taken tells an error of the client from those of endpoints.
+// taken wraps an error of writing to the client in errNotTaken, to distinguish it from errors of endpoints.
 func taken(err error) error {
 	if err == nil {
 		return nil

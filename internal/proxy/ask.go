@@ -13,15 +13,15 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// The IDs by which services that Ingresses name are known to the guard: those of an address, those of a name, which may lead anywhere, and those that
-// are named by the host of the request, which may stand behind this process.
+// These IDs identify external services to the guard: services named by an address, services named by a DNS name, which
+// may resolve to any address, and services named by the host of the request, which this process itself may serve.
 const (
 	askedAddress = "service/address"
 	askedName    = "service/name"
 	askedOwn     = "service/own"
 )
 
-// NewServicePool returns a pool for calls. No endpoints are reached by it.
+// NewServicePool returns a pool for calls to external services. It is not used for endpoints.
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(askedName, true)
@@ -33,9 +33,9 @@ func NewServicePool(guard *reach.Guard) *Pool {
 	return p
 }
 
-// Ask calls a service for a request, whose end ends the call. Of the answer nothing is read behind callout.MostBytes, but for what the
-// service has drained, and no redirect is followed. As with endpoints of HTTPS, the certificate of the service is not verified, as in
-// ingress-nginx.
+// Ask calls an external service on behalf of a request. The end of the request ends the call. At most callout.MostBytes
+// of the response are read, or q.Drain if it is larger, and redirects are not followed. As in ingress-nginx, the
+// certificate of an HTTPS service is not verified.
 func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
@@ -44,7 +44,7 @@ func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) 
 	}
 	if c := p.reuse(to, q.Dispensable); c != nil {
 		answer, err := p.askOn(c, r, q)
-		// It may have been closed before the call came. A body is never sent twice.
+		// The connection may have been closed before the call arrived. A call with a body is never sent twice.
 		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
 			return answer, asked(q, err)
 		}
@@ -75,7 +75,7 @@ func asked(q *callout.Call, err error) error {
 	return fmt.Errorf("%s at %s: %w", q.Purpose, q.Address, err)
 }
 
-// askOn asks on one connection, and gives it back to the pool if it is of further use.
+// askOn makes the call on one connection. It returns the connection to the pool if it can be reused.
 func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
 	over := false
 	defer c.closeUnless(&over)
@@ -99,7 +99,7 @@ func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answ
 	return answer, nil
 }
 
-// ask sends a call and reads the head of the answer, which has a size.
+// ask sends a call and reads the head of the response. It returns the size of the head.
 func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
 	if err := c.call(q, last); err != nil {
 		return answer, 0, err
@@ -142,8 +142,8 @@ func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
 	return err
 }
 
-// discard reads the rest of an answer that nobody needs, if it comes at once and has no more than so many bytes. Otherwise the connection
-// is of no use. With patience it may take until the request ends.
+// discard reads the rest of a response, if it arrives at once and has at most the given number of bytes. It returns
+// false if the connection cannot be reused. With patience it waits until the request ends.
 func (c *conn) discard(most int, patience bool) bool {
 	var chunks http1.Decoder
 	left := c.answer.Length
@@ -166,7 +166,7 @@ func (c *conn) discard(most int, patience bool) bool {
 	return true
 }
 
-// passes passes over what is in the buffer of a body, and says whether that was its end.
+// passes skips the part of the body that is in the buffer. It reports whether the end of the body was reached.
 func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
 	switch c.head.Framing {
 	case http1.NoBody:

@@ -19,42 +19,48 @@ import (
 )
 
 const (
-	// inMemory is how much of a body is held in memory, where there is room. What is longer goes into a file that has no name.
+	// inMemory is the maximum size, in bytes, of a body that is buffered in memory, if the budget allows it. The rest
+	// of a longer body goes into an unnamed file.
 	inMemory = 64 << 10
-	// mostInMemory is how long a body may be that stands in memory as a whole, where there is room to spare: a file costs twice as much. It
-	// is what ingress-nginx allows without proxy-body-size.
+	// mostInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
+	// budget has spare memory, because a file costs twice as much CPU time. It is ingress-nginx's default for
+	// proxy-body-size.
 	mostInMemory = 1 << 20
 )
 
-// whole and longer have room for a body that stands in memory, and for the byte behind it that says it is too long.
+// whole and longer are pools of buffers for bodies in memory. Each buffer has one more byte, to detect bodies that are
+// too long.
 var (
 	whole  = pools.NewBuffers("proxy: body of 64 KiB", inMemory+1)
 	longer = pools.NewBuffers("proxy: body of 1 MiB", mostInMemory+1)
 )
 
-// body is that of a request. It is kept, so that another endpoint can get it when one fails; or it comes in while it is sent.
+// body is a request body. It is either buffered, so that it can be sent again to another endpoint, or read from the
+// client while it is sent.
 type body struct {
-	// namespace is the namespace of the backend, which the memory and the file count for.
+	// namespace is the namespace of the backend. The memory and the file are charged to it.
 	namespace string
-	// buffer has the beginning, size bytes of it, and file the rest.
+	// buffer holds the first size bytes. file holds the rest.
 	buffer pools.Buffer
 	size   int
-	// room is the namespace's account of memory, and taken is how many bytes the body has taken from it. room is nil
-	// while the body is short.
+	// room is the namespace's share of memory. taken is the number of bytes that the body uses of it. room is nil while
+	// the body is short.
 	room  *budget.Share
 	taken int64
 	file  *spool
 	filed int64
-	// rest is what comes from the client behind that; nil is that all is there. found is what was read of it already.
+	// rest reads the part that the client has yet to send. It is nil if the whole body is buffered. found is data that
+	// was read from rest but did not fit into the file.
 	rest  *incoming
 	found []byte
-	// length is that of all of it; less than zero is not known. trailers are the fields behind a body that is all there.
+	// length is the length of the whole body. A negative length is unknown. trailers are the trailer fields of a
+	// completely buffered body.
 	length   int64
 	trailers message.Fields
 }
 
-// takeBody reads all of the body before an endpoint is asked, unless the settings say otherwise. Without a place for a file the rest
-// of a long body is left to come in as it does.
+// takeBody reads the whole body before an endpoint is chosen, unless the body is streamed. If a long body does not fit
+// into the file, or there is no file, the rest is read while it is sent.
 func (r *request) takeBody() error {
 	if r.Body == nil || r.Length == 0 {
 		return nil
@@ -88,19 +94,20 @@ func (r *request) takeBody() error {
 	return nil
 }
 
-// limited is a body that may know before all of it has come that it is larger than it may be.
+// limited is implemented by bodies that can detect before their end that they exceed a limit.
 type limited interface{ Limit(most int64) }
 
-// streams says whether the body is sent on as it comes in. FastCGI has to know its length.
+// streams reports whether the body is sent while it arrives. FastCGI needs to know the length of the body, so it
+// buffers bodies of unknown length.
 func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
 
-// withoutRoom reports whether the body comes in while it is sent only because there was no room to keep it. Clients
-// that send slowly decide for how long such a request keeps its connection to an endpoint.
+// withoutRoom reports whether the body is streamed only because there was no room to buffer it. A slow client can hold
+// the endpoint connection of such a request for long.
 func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
-// read reads all of the body, or as much as there is room for.
+// read reads the whole body, or as much as there is room for.
 func (b *body) read() error {
 	for b.buffer = small.Get(); !b.rest.ended.Load(); {
 		if b.size == len(b.buffer.Bytes()) && !b.grow() {
@@ -124,7 +131,8 @@ func (b *body) read() error {
 	return nil
 }
 
-// grow takes a larger buffer for what stands in memory, if there is room for it. One for a long body is taken only where it may hold all.
+// grow replaces the buffer by a larger one, if the budget allows it. It uses the buffer for long bodies only if the
+// body may fit as a whole.
 func (b *body) grow() bool {
 	had := int64(len(b.buffer.Bytes()))
 	if b.room == nil {
@@ -150,7 +158,7 @@ func (b *body) grow() bool {
 	return true
 }
 
-// kept is what stands in memory, if that is all of the body.
+// kept returns the body if all of it is in memory.
 func (b *body) kept() (memory []byte, ok bool) {
 	switch {
 	case b == nil:
@@ -161,7 +169,8 @@ func (b *body) kept() (memory []byte, ok bool) {
 	return b.buffer.Bytes()[:b.size], true
 }
 
-// short is kept for a body that goes out before an answer is waited for: an endpoint may answer before it has read a longer one.
+// short is like kept, but only for a body that can be sent before the response is read. A longer body is sent in
+// another goroutine, since an endpoint may respond before it has read all of it.
 func (b *body) short() (memory []byte, ok bool) {
 	memory, ok = b.kept()
 	if len(memory) > inMemory {
@@ -170,7 +179,7 @@ func (b *body) short() (memory []byte, ok bool) {
 	return memory, ok
 }
 
-// framing is how the body goes out: in chunks if its length is not known, or if fields may follow.
+// framing returns the framing for the endpoint: chunked if the length is unknown or trailers may follow.
 func (b *body) framing() (http1.Framing, int64) {
 	switch {
 	case b == nil || b.length == 0 && len(b.trailers) == 0:
@@ -181,7 +190,8 @@ func (b *body) framing() (http1.Framing, int64) {
 	return http1.Sized, b.length
 }
 
-// reader reads the body from its beginning. What is left of one that comes in can be read once. It is nil without a body.
+// reader returns a reader that starts at the beginning of the body, or nil if there is no body. The part that still
+// comes from the client can be read only once.
 func (b *body) reader() *reading {
 	if framing, _ := b.framing(); framing == http1.NoBody {
 		return nil
@@ -200,7 +210,8 @@ func (b *body) reader() *reading {
 	return &reading{source: io.MultiReader(parts...), rest: b.rest}
 }
 
-// again says whether another endpoint could have the body, too. An error is that of a client who does not send all of it.
+// again reports whether the body can be sent to another endpoint, too. It returns an error if the client failed to send
+// the whole body.
 func (b *body) again() (bool, error) {
 	switch {
 	case b == nil || b.rest == nil:
@@ -211,8 +222,8 @@ func (b *body) again() (bool, error) {
 	return !b.rest.spent.Load(), nil
 }
 
-// asked is since when the endpoint has had all that it may answer to; zero is from the start. A client that sends slowly does not
-// make an endpoint slow.
+// asked returns the time since which the endpoint has had everything it needs for its response. Zero is the start of
+// the attempt. A slow client must not make an endpoint look slow.
 func (b *body) asked() time.Time {
 	if b == nil || b.rest == nil || !b.rest.spent.Load() {
 		return time.Time{}
@@ -220,17 +231,18 @@ func (b *body) asked() time.Time {
 	return b.rest.begun.Add(time.Duration(b.rest.taken.Load()))
 }
 
-// arriving says whether the client may still send.
+// arriving reports whether the client may still be sending the body.
 func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
 
-// release gives the buffer back. Nothing may read the body any more. After a panic it is not called, because an upload may go on.
+// release releases the buffer. The body must not be read afterwards. It is not called after a panic, because an upload
+// may still be running.
 func (b *body) release() {
 	if b != nil {
 		b.buffer.Release()
 	}
 }
 
-// close closes the file, and gives back the room that the body has taken. b may be nil.
+// close closes the file and returns the memory to the budget. b may be nil.
 func (b *body) close() {
 	if b == nil {
 		return
@@ -244,21 +256,24 @@ func (b *body) close() {
 	b.taken = 0
 }
 
-// incoming is a body as it comes from the client. It can be read once.
+// incoming reads a body from the client. It can be read once.
 type incoming struct {
 	source io.Reader
 	writer message.Writer
-	// most is how much may come, or ir.NoLimit; length is how much the client has said, less than zero for nothing. size has come.
+	// most is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
+	// unknown. size is the number of bytes read. All are in bytes.
 	most, length, size int64
-	// trailed says that fields may follow, which are there when the end has been read.
+	// trailed means that trailer fields may follow. They are available once the end has been read.
 	trailed bool
-	// framed says that the end comes apart from the last byte, as in HTTP/2 and HTTP/3: until then the body may be longer than its length.
+	// framed means that the end arrives separately from the last byte, as in HTTP/2 and HTTP/3. Until then the body may
+	// still turn out to be longer than its length.
 	framed bool
-	// spent says that a part has gone to an endpoint, or may have. taken is when the last part came, counted from begun.
+	// spent means that a part of the body may have been sent to an endpoint. taken is the time of the last read, in
+	// nanoseconds since begun.
 	begun time.Time
 	taken atomic.Int64
 	spent atomic.Bool
-	// ended says that all has come. failed is how the client failed to send it.
+	// ended means that the whole body has arrived. failed is the error with which the client failed to send it.
 	ended  atomic.Bool
 	failed atomic.Pointer[error]
 }
@@ -281,20 +296,20 @@ func (i *incoming) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// reading reads a body for one endpoint, in a goroutine of its own.
+// reading reads a body for one endpoint, possibly in another goroutine.
 type reading struct {
 	source io.Reader
 	rest   *incoming
-	// mu is held while it reads. stopped says that nothing may be read any more.
+	// mu is held during a read. After stopped is set, nothing is read any more.
 	mu, halting sync.Mutex
 	stopped     atomic.Bool
-	// late says that the request had ended before it was stopped. It is set before stopped is.
+	// late means that the request had already ended when the reading was stopped. It is set before stopped.
 	late bool
 }
 
 var errStopped = errors.New("the body is not wanted any more")
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (r *reading) Read(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,7 +317,7 @@ func (r *reading) Read(b []byte) (int, error) {
 		return 0, errStopped
 	}
 	if r.rest != nil {
-		// Before it waits: what comes in then is for this endpoint.
+		// This is set before the read waits, since data that arrives during the wait is for this endpoint.
 		r.rest.spent.Store(true)
 		r.rest.taken.Store(int64(time.Since(r.rest.begun)))
 	}
@@ -317,12 +332,12 @@ func (r *reading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedOut says that a read which has been stopped had failed before, because the client has sent nothing for too long: net/http ends the
-// request before it returns that error, and the end of the request is what stops the read then.
+// timedOut reports whether a stopped read had failed before with a timeout of the client. net/http cancels the request
+// before it returns that error, and the end of the request stops the read.
 func (r *reading) timedOut(err error) bool { return r.late && isTimeout(err) }
 
-// halt has it read nothing more; late says that the request has ended already. After the first call it has no effect, and none is under
-// way when one has returned: the client may be about to send another request.
+// halt stops the reading. late means that the request has ended already. Only the first call has an effect. When a call
+// returns, no other call is running: afterwards the client's connection may be used for another request.
 func (r *reading) halt(late bool) {
 	r.halting.Lock()
 	defer r.halting.Unlock()
@@ -335,15 +350,15 @@ func (r *reading) halt(late bool) {
 	case r.mu.TryLock():
 		r.mu.Unlock()
 	case r.rest != nil:
-		// The client may take its time.
+		// The client may be slow, so the read is interrupted.
 		r.rest.writer.EndBody()
 	}
 }
 
-// errBroken is for a body that the client does not send as it should.
+// errBroken means that the client did not send the body as announced.
 var errBroken = errors.New("the body of the request breaks off")
 
-// readFailed tells what became of a client that does not send what it said.
+// readFailed returns the error for a client whose body could not be read.
 func readFailed(gone, err error) error {
 	status := http.StatusBadRequest
 	var tooLarge *http.MaxBytesError
@@ -354,7 +369,7 @@ func readFailed(gone, err error) error {
 	case errors.As(err, &invalid):
 		status = invalid.Status
 	case isTimeout(err):
-		// net/http takes it for the end of the client, so this comes first.
+		// net/http also cancels the request in this case, so this case comes before gone.
 		status = http.StatusRequestTimeout
 	case gone != nil:
 		status = clientGone

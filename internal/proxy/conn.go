@@ -17,68 +17,72 @@ import (
 )
 
 const (
-	// renew is how often a deadline is moved, at most: to move one costs as much as a small write. For short timeouts it is
-	// a part of them.
+	// renew is the minimum time between two updates of a deadline, because an update costs as much as a small write.
+	// For short timeouts it is one eighth (renewParts) of the timeout.
 	renew      = time.Second
 	renewParts = 8
-	// glance is how long an endpoint may take before the client is watched, which costs more than most answers do: a client
-	// who goes earlier is noticed up to twice as late.
+	// glance is how long an endpoint may take before the client is watched, because watching costs more than most
+	// responses. If the client leaves earlier, this is noticed at most twice this time later.
 	glance = 100 * time.Millisecond
-	// maxHead is the size of the largest head of an answer, as nginx would hold in its buffers many times over.
+	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
 )
 
-// small is for heads, large for bodies.
+// small is the pool of buffers for heads, large the pool of buffers for bodies.
 var small, large = pools.NewBuffers("proxy: 4 KiB", 4<<10), pools.NewBuffers("proxy: 32 KiB", 32<<10)
 
-// conn is a connection to an endpoint. It belongs to one request at a time.
+// conn is a connection to an endpoint. It is used by one request at a time.
 type conn struct {
 	key key
-	// share has the descriptor of the connection, until close. It is nil for one without.
+	// share is the budget to which close returns the connection's descriptor. It is nil if the connection has no
+	// descriptor from a budget.
 	share *budget.Share
-	// socket is what is spoken on; bare is the TCP connection below it. records is nil without TLS.
+	// socket is the connection for reads and writes. bare is the TCP connection below it. records is nil without TLS.
 	socket, bare net.Conn
 	records      *records
 	raw          syscall.RawConn
-	// buffer has what was read and is not used yet between at and end. The connection owns one only while it has a request.
+	// buffer holds received data that is not used yet, between at and end. The connection has a buffer only during a
+	// request.
 	buffer  pools.Buffer
 	at, end int
-	// head and answer are of the last answer, fields those of the last request. body is what is left of the answer.
+	// head and answer belong to the last response, fields to the last request. body reads the rest of the response.
 	head   http1.ResponseHead
 	answer message.Response
 	fields message.Fields
 	body   answerBody
-	// since is when it became idle. most and lifetime are how many such there may be of its key, and for how long; zero is as the pool has
-	// it.
+	// since is when the connection became idle. most is the maximum number of idle connections with the same key, and
+	// lifetime is how long they are kept. Zero selects the settings of the pool.
 	since    time.Time
 	most     int
 	lifetime time.Duration
-	// questions counts those to an external service.
+	// questions is the number of calls to an external service on this connection.
 	questions int
-	// request is the one that the connection is for. unwatch is set once its end interrupts the connection.
+	// request is the current request. unwatch stops the end of the request from interrupting the connection; it is nil
+	// if the request is not watched.
 	request *message.Request
 	unwatch func() bool
-	// in and out are for reads and writes that take so long. sending says that only the client is waited for, or another
-	// goroutine moves out.
+	// in and out are the deadlines of reads and writes. sending suspends the read deadline while the request body is
+	// being sent.
 	in, out deadline
 	sending atomic.Bool
-	// touched says that a part of an answer has come in since the request.
+	// touched means that data has arrived since the request was sent.
 	touched     bool
 	interrupted atomic.Bool
-	// These are for quiet, which is asked before each request.
+	// These fields are for quiet, which is called before each request.
 	peek               func(fd uintptr)
 	one                [1]byte
 	nothing, something bool
 }
 
-// deadline ends a connection on which nothing happens for too long.
+// deadline ends a connection that is silent for too long.
 type deadline struct {
 	limit, slack time.Duration
-	// moved is when it was set last.
+	// moved is when the deadline was last set.
 	moved time.Time
 }
 
-// due says whether it has to be moved. It ends up to a second late, or an eighth.
+// due reports whether the deadline has to be updated. Because updates are rare, the deadline is up to a second, or an
+// eighth of the limit, late.
 func (d *deadline) due(now time.Time) bool {
 	if now.Sub(d.moved) < d.slack {
 		return false
@@ -94,7 +98,7 @@ func newConn(socket net.Conn, to key) *conn {
 		c.bare = c.records.Conn
 	}
 	if tcp, ok := c.bare.(syscall.Conn); ok {
-		// Without it, quiet says yes.
+		// Without a raw connection, silent returns true.
 		c.raw, _ = tcp.SyscallConn()
 	}
 	return c
@@ -108,17 +112,18 @@ func (c *conn) close() {
 	}
 }
 
-// closeUnless closes the connection after a panic: its request is not over. An upload to it ends so, and its descriptor is free again.
+// closeUnless closes the connection after a panic, when its request is not over. This ends an upload on it and frees
+// its descriptor.
 func (c *conn) closeUnless(over *bool) {
 	if !*over {
 		c.close()
 	}
 }
 
-// buffered is what has come in and is not used yet.
+// buffered returns the received data that is not used yet.
 func (c *conn) buffered() []byte { return c.buffer.Bytes()[c.at:c.end] }
 
-// fill reads more into the buffer, which grows where it is full.
+// fill reads more data into the buffer. A full buffer is replaced by a larger one.
 func (c *conn) fill() error {
 	if c.at == c.end {
 		c.at, c.end = 0, 0
@@ -128,7 +133,7 @@ func (c *conn) fill() error {
 	}
 	n, err := c.read(c.buffer.Bytes()[c.end:])
 	if c.end += n; n > 0 {
-		// An error shows again.
+		// The next read returns the error again.
 		return nil
 	}
 	return err
@@ -147,7 +152,7 @@ func (c *conn) grow() {
 
 // read reads from the endpoint.
 func (c *conn) read(b []byte) (int, error) {
-	// Before, not after: in between a slow client may have taken its time.
+	// The deadline is set before the read, because a slow client may have taken long since the last one.
 	c.extendRead()
 	n, err := c.socket.Read(b)
 	if err != nil && n == 0 && c.unwatch == nil && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -164,7 +169,7 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// begin prepares the connection for a request, until finish.
+// begin prepares the connection for a request. finish must be called after the request.
 func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.buffer = small.Get()
 	c.at, c.end, c.touched = 0, 0, false
@@ -181,7 +186,8 @@ func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.in.slack = glance
 }
 
-// watch lets the end of the request interrupt the connection, from now on and for as long as it may take.
+// watch lets the end of the request interrupt the connection. From now on, reads may take as long as the read timeout
+// allows.
 func (c *conn) watch() {
 	if c.unwatch != nil {
 		return
@@ -198,12 +204,12 @@ func (c *conn) finish() bool {
 		return true
 	}
 	stopped := c.unwatch()
-	// The next request is not watched at first.
+	// The next request starts without being watched.
 	c.unwatch, c.in.moved = nil, time.Time{}
 	return stopped
 }
 
-// extendRead moves the deadline of reads: the timeouts are for times in which nothing happens.
+// extendRead renews the read deadline. Timeouts limit only the time without progress.
 func (c *conn) extendRead() {
 	now := time.Now()
 	if c.sending.Load() || !c.in.due(now) {
@@ -225,7 +231,7 @@ func (c *conn) extendWrite() {
 	}
 }
 
-// sends has reads wait without a limit, for as long as the client takes to send a body.
+// sends suspends the read deadline while the client is sending a body.
 func (c *conn) sends() {
 	c.watch()
 	c.sending.Store(true)
@@ -233,14 +239,14 @@ func (c *conn) sends() {
 	c.stopAgain()
 }
 
-// sent gives the endpoint the time to answer from now on. It is called by the goroutine that has sent the body.
+// sent starts the read timeout for the response. It is called by the goroutine that sent the body.
 func (c *conn) sent() {
 	c.sending.Store(false)
 	_ = c.bare.SetReadDeadline(time.Now().Add(c.in.limit + c.out.slack))
 	c.stopAgain()
 }
 
-// interrupt ends whatever the connection waits for, now and later. It may be called from any goroutine.
+// interrupt ends all current and later reads and writes of the connection. It may be called from any goroutine.
 func (c *conn) interrupt() {
 	c.interrupted.Store(true)
 	c.stopAgain()

@@ -14,13 +14,15 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 )
 
-// descriptors is one use of file descriptors, which namespaces share. Clients of one namespace have any number of
-// requests on few connections of HTTP/2 or HTTP/3. Each request may need a connection to an endpoint, and a file, and
-// keep it for long. Without shares there would be no descriptor left for the requests of others, nor for new clients.
+// descriptors is the budget of file descriptors for one purpose, shared by namespaces. Clients of one namespace can
+// have any number of requests on a few HTTP/2 or HTTP/3 connections. Each request may need a connection to an endpoint
+// and a file for a long time. Without shares, one namespace could use up the descriptors for other requests and new
+// clients.
 type descriptors struct {
-	// budget is made with the first request.
+	// budget creates the budget on the first call.
 	budget func() *budget.Budget
-	// full is the error without a descriptor. refused counts the requests or bodies that got none.
+	// full is the error if no descriptor is available. refused is the number of requests or bodies that got no
+	// descriptor.
 	full    error
 	refused atomic.Int64
 }
@@ -28,8 +30,8 @@ type descriptors struct {
 var errNoConnection = errors.New("the backends of the namespace have as many connections to endpoints as they may " +
 	"have: raise the limit of open files, or start more replicas")
 
-// The uses of descriptors. Namespaces are those of the backends for endpoints and bodyFiles, and those of the
-// Ingresses for calls.
+// These are the budgets by purpose. endpoints and bodyFiles use the namespaces of the backends, calls uses the
+// namespaces of the Ingresses.
 var (
 	endpoints = &descriptors{
 		budget: sync.OnceValue(budget.Endpoints.Budget),
@@ -39,10 +41,10 @@ var (
 	bodyFiles = &descriptors{budget: sync.OnceValue(budget.BodyFiles.Budget), full: errNoRoom}
 )
 
-// of returns the account of a namespace.
+// of returns the share of a namespace.
 func (d *descriptors) of(namespace string) *budget.Share { return d.budget().Share(namespace, "") }
 
-// refuse counts a request or a body that gets no descriptor, and returns its error.
+// refuse counts a request or body that got no descriptor and returns the error for it.
 func (d *descriptors) refuse() error {
 	d.refused.Add(1)
 	return d.full
@@ -54,8 +56,9 @@ func (d *descriptors) usage() budget.Usage {
 	return u
 }
 
-// descriptor takes a descriptor from the account of a namespace, which the caller gives it back to. Idle connections
-// of the namespace make room. With spare set, half of all descriptors are left to others.
+// descriptor takes a descriptor from the share of a namespace. The caller must return it to that share. If no
+// descriptor is free, idle connections of the namespace are closed. With spare set, half of all descriptors are left
+// for others.
 func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	share := p.descriptors.of(namespace)
 	take := share.Take
@@ -70,7 +73,7 @@ func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	return share, nil
 }
 
-// reuse returns an idle connection, or nil if there is none. With spare set, half of all descriptors are left to
+// reuse returns an idle connection, or nil if there is none. With spare set, half of all descriptors are left for
 // others.
 func (p *Pool) reuse(to key, spare bool) *conn {
 	if spare && !p.descriptors.budget().HasSpare() {
@@ -89,7 +92,7 @@ func (p *Pool) makeRoom(namespace string) bool {
 	return true
 }
 
-// anyIdle takes out the connection to one of the endpoints that has been idle for the longest time, or returns nil.
+// anyIdle removes and returns the connection of one endpoint that has been idle for the longest time, or returns nil.
 func (p *Pool) anyIdle(namespace string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,14 +112,14 @@ func (p *Pool) anyIdle(namespace string) *conn {
 	return nil
 }
 
-// lend is open for those who know of no share: the descriptor goes back when the connection is closed.
+// lend is like open for callers that do not handle shares: closing the connection returns the descriptor.
 func (d *dialing) lend(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
 		return nil, dialFailed{err}
 	}
 	give := sync.OnceFunc(func() { share.Give(1) })
-	// It is below TLS: net/http wants to see that.
+	// The wrapper is below TLS, because net/http needs to see the TLS connection.
 	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return &lent{socket, give} })
 	if err != nil {
 		give()
@@ -129,7 +132,7 @@ type lent struct {
 	give func()
 }
 
-// Close closes the connection, and gives its descriptor back once.
+// Close closes the connection and returns its descriptor once.
 func (l *lent) Close() error {
 	defer l.give()
 	return l.Conn.Close()

@@ -12,21 +12,22 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// dialing is what a new connection has to know of the request that it is for.
+// dialing holds what is needed to open a connection for a request.
 type dialing struct {
 	pool *Pool
-	// backend is the ID of the endpoint's, and namespace that of the backend.
+	// backend is the ID of the backend. namespace is the namespace of the backend.
 	backend, namespace string
 	timeout            time.Duration
-	// listed says whether the endpoint is still one. It may be called from any goroutine, also when the request has ended.
+	// listed reports whether the endpoint still belongs to the backend. It may be called from any goroutine, even after
+	// the request has ended.
 	listed func() bool
-	// spare is true if half of all descriptors are left to others.
+	// spare is true if half of all descriptors must be left for others.
 	spare bool
 }
 
 type dialingKey struct{}
 
-// dialing is for the endpoint of the attempt.
+// dialing returns the dialing for the endpoint of the current attempt.
 func (r *request) dialing() *dialing {
 	return &dialing{
 		pool: r.pool, backend: r.Backend.ID(), namespace: r.Backend.Namespace(), timeout: r.settings.Connect,
@@ -34,14 +35,15 @@ func (r *request) dialing() *dialing {
 	}
 }
 
-// lookAgain is how often a connection that does not come about makes sure that its endpoint is still there. A pod that has
-// gone does not refuse connections: nobody answers, and the client would wait for all of the connect timeout.
+// lookAgain is the interval at which dialling checks that the endpoint is still listed. A deleted pod does not refuse
+// connections, so the client would otherwise wait for the whole connect timeout.
 const lookAgain = 100 * time.Millisecond
 
-// errGone is for an endpoint that left while a connection to it was opened. It has got nothing.
+// errGone means that the endpoint was removed while a connection to it was opened. The endpoint did not receive
+// anything.
 var errGone = errors.New("the endpoint has gone")
 
-// limit returns a context that ends after the connect timeout, or when the endpoint leaves the list.
+// limit returns a context that ends after the connect timeout or when the endpoint is removed.
 func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	ctx, gone := context.WithCancelCause(ctx)
@@ -63,12 +65,13 @@ func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// dialFailed is for an endpoint that has got nothing of the request.
+// dialFailed wraps an error that occurred before the endpoint received any part of the request.
 type dialFailed struct{ error }
 
 func (d dialFailed) Unwrap() error { return d.error }
 
-// open opens a connection, with TLS on it if there is a configuration. Whoever closes it gives its descriptor back to the share.
+// open opens a connection, with TLS if config is not nil. The caller closes it and then returns its descriptor to the
+// share.
 func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
@@ -82,8 +85,8 @@ func (d *dialing) open(ctx context.Context, address string, config *tls.Config) 
 	return conn, share, nil
 }
 
-// dial has the handshake as a part of it, as nginx does: that has to end within the connect timeout, and an endpoint that fails in it
-// has got nothing of the request. The socket may be wrapped before.
+// dial opens a connection. As in nginx, the TLS handshake must end within the connect timeout, and the endpoint has not
+// received any part of the request if the handshake fails. wrap is applied to the socket before the handshake.
 func (d *dialing) dial(ctx context.Context, address string, config *tls.Config, wrap func(net.Conn) net.Conn) (net.Conn, error) {
 	ctx, end := d.limit(ctx)
 	defer end()

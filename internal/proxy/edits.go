@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// edits are the changes of answers that the settings ask for. Each is nil without.
+// edits are the configured changes to response headers. A nil field means no change.
 type edits struct {
 	cookies  cookieEdit
 	redirect *attribute
@@ -27,7 +27,7 @@ func newEdits(f *ir.Forwarding) (e edits, err error) {
 	return e, err
 }
 
-// newCookieEdit returns what the settings ask for.
+// newCookieEdit returns the configured changes to cookies.
 func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	cookies := cookieEdit{}
 	for name, rewrite := range map[string]ir.AnswerRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
@@ -43,8 +43,9 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	return cookies, nil
 }
 
-// allowance bounds what is rewritten in one answer. The author of an Ingress may have the endpoint send as many attributes as fit into a head, for
-// each of which an expression is searched, and a variable may stand that the client has made long.
+// allowance limits the rewriting in one response, by the number of attributes and by their total size. Without it, the
+// author of an Ingress could have an endpoint send as many attributes as fit into a response head, search each with a
+// regular expression, and insert a long variable that the client controls.
 type allowance struct{ attributes, bytes int }
 
 const (
@@ -52,19 +53,20 @@ const (
 	mostRewrittenBytes = 256 << 10
 )
 
-// has says whether one more value may be rewritten.
+// has reports whether one more value may be rewritten, and counts it.
 func (a *allowance) has() bool {
 	a.attributes--
 	return a.attributes >= 0 && a.bytes >= 0
 }
 
-// take returns a value that was rewritten.
+// take subtracts the size of a rewritten value from the allowance and returns the value.
 func (a *allowance) take(value string) string {
 	a.bytes -= len(value)
 	return value
 }
 
-// edit changes the fields of an answer of an endpoint on their way to the client. What there is no room for stays as it is.
+// edit rewrites the header fields of an endpoint's response before it is sent to the client. Values beyond the
+// allowance stay unchanged.
 func (r *request) edit(fields message.Fields) {
 	e := &r.settings.edits
 	if len(e.cookies) == 0 && e.redirect == nil {
@@ -87,7 +89,8 @@ func (r *request) edit(fields message.Fields) {
 	}
 }
 
-// rewriteURL returns where a redirect leads, which is where it led if what it would be cannot stand in a header.
+// rewriteURL returns the rewritten URL of a redirect. It returns the old one if the new one contains control
+// characters, which are not valid in a header.
 func (a *attribute) rewriteURL(value string, variable func(string) string) string {
 	next := a.replaced(value, variable)
 	if strings.ContainsFunc(next, nginx.IsControl) {
@@ -96,7 +99,7 @@ func (a *attribute) rewriteURL(value string, variable func(string) string) strin
 	return next
 }
 
-// rewriteRefresh is rewriteURL for what stands behind "url=".
+// rewriteRefresh is like rewriteURL for the URL that follows "url=".
 func (a *attribute) rewriteRefresh(value string, variable func(string) string) string {
 	const mark = "url="
 	i := strings.Index(strings.ToLower(value), mark)
@@ -107,7 +110,7 @@ func (a *attribute) rewriteRefresh(value string, variable func(string) string) s
 	return value[:i] + a.rewriteURL(value[i:], variable)
 }
 
-// cookieEdit rewrites attributes of a cookie by their names in lower case.
+// cookieEdit holds the changes to cookie attributes, keyed by the attribute's name in lower case.
 type cookieEdit map[string]*attribute
 
 func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) string) string {
@@ -121,11 +124,12 @@ func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) s
 	return strings.Join(parts, ";")
 }
 
-// attribute is an ir.AnswerRewrite, ready for use.
+// attribute is a parsed ir.AnswerRewrite.
 type attribute struct {
-	// whole says that From is all of the attribute, in any case and but for a dot in front; otherwise it is its beginning.
+	// whole means that From must match the whole value, ignoring case and a leading dot. Otherwise it must match a
+	// prefix.
 	whole bool
-	// expression is nil for a text, which stands in from.
+	// expression is the regular expression to match. If it is nil, the text in from is matched.
 	expression *pattern.Pattern
 	from, to   *nginx.Template
 }
@@ -151,8 +155,8 @@ func newAttribute(name string, r ir.AnswerRewrite) (*attribute, error) {
 	return a, err
 }
 
-// rewrite returns the new value of the attribute, which is the old one if that does not match, or if the value of a variable
-// would end the attribute.
+// rewrite returns the new value of a cookie attribute. It returns the old value if the value does not match, or if a
+// variable inserts a character that would end the attribute.
 func (a *attribute) rewrite(value string, variable func(string) string) string {
 	next := a.replaced(value, variable)
 	if strings.ContainsFunc(next, func(r rune) bool { return r == ';' || nginx.IsControl(r) }) {
@@ -161,7 +165,7 @@ func (a *attribute) rewrite(value string, variable func(string) string) string {
 	return next
 }
 
-// replaced is what becomes of a value, whatever can stand where it stands.
+// replaced returns the value after the replacement, without checking that its characters are valid at this place.
 func (a *attribute) replaced(value string, variable func(string) string) string {
 	switch {
 	case a.expression != nil:

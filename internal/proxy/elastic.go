@@ -10,38 +10,38 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// elastic takes an answer off an endpoint as fast as it comes, and gives it away as slowly as it is wanted. What does not fit
-// into memory goes into a file without a name; without a place for one, the endpoint has to wait.
+// elastic buffers a response so that a slow client does not hold the endpoint's connection. Data that does not fit into
+// memory goes into an unnamed file. If there is no room in a file, reading from the endpoint waits.
 type elastic struct {
-	// namespace is the namespace of the backend, which the memory and the file count for.
+	// namespace is the namespace of the backend. The memory and the file are charged to it.
 	namespace string
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	// memory has up to inMemory bytes, which are taken from room. Without room, inMemory is 0: then it has one piece
-	// at a time, and only if there is no file.
+	// memory holds up to inMemory bytes, which are taken from room. If the budget is exhausted, inMemory is 0; memory
+	// then holds one piece at a time, and only if there is no file.
 	memory   bytes.Buffer
 	inMemory int
 	room     *budget.Share
 	file     *spool
-	// full says that there is no room for more in the file, or none for a file.
+	// full means that there is no room for more data in the file, or that there is no file.
 	full bool
-	// written and read are how far the file is.
+	// written and read are the offsets of the next write to the file and of the next read from it.
 	written, read int64
-	// err is how the answer ended.
+	// err is the result of reading the response, io.EOF at its end. It is nil while the response is being read.
 	err    error
 	closed bool
 }
 
 const (
-	// elasticMemory is how much of an answer is held in memory.
+	// elasticMemory is the number of bytes of a response that are buffered in memory.
 	elasticMemory = 64 << 10
-	// elasticFile is how large a file may be: nginx's proxy_max_temp_file_size.
+	// elasticFile is the maximum size of a file: nginx's proxy_max_temp_file_size.
 	elasticFile = 1 << 30
 )
 
-// newElastic starts reading the response of a backend of a namespace from source, until its end or an error. The
-// caller calls end.
+// newElastic starts reading the response of a backend in the namespace from source, until its end or an error. The
+// caller must call end.
 func newElastic(namespace string, source io.Reader) *elastic {
 	e := &elastic{namespace: namespace, room: bodyMemory().Share(namespace, "")}
 	if e.room.Take(elasticMemory) {
@@ -71,7 +71,7 @@ func (e *elastic) fillWith(buffer []byte, source io.Reader) error {
 	}
 }
 
-// store waits for room, and keeps a piece.
+// store buffers a piece. It waits until there is room.
 func (e *elastic) store(piece []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +111,7 @@ func (e *elastic) ended(err error) {
 	e.changed.Broadcast()
 }
 
-// Read gives the next piece away, and waits for it.
+// Read returns the next piece. It waits until there is data.
 func (e *elastic) Read(b []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +124,7 @@ func (e *elastic) Read(b []byte) (int, error) {
 		case e.read < e.written:
 			n, err := e.file.ReadAt(b[:min(int64(len(b)), e.written-e.read)], e.read)
 			if e.read += int64(n); e.read == e.written {
-				// There may be room again, and be it that of this file.
+				// The file is empty again, so it may have room.
 				e.read, e.written, e.full = 0, 0, false
 			}
 			e.changed.Broadcast()
@@ -139,7 +139,8 @@ func (e *elastic) Read(b []byte) (int, error) {
 	}
 }
 
-// end lets go of what is left, once the source is not read any more. stop ends that.
+// end discards the rest and releases the memory and the file. It calls stop to interrupt the source, and waits until
+// the source is no longer read.
 func (e *elastic) end(stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// roundTripCGI asks a FastCGI application, on a connection of its own, which is what nginx does and what a PHP-FPM with few workers
-// needs: a worker keeps to its connection. The end of the context ends whatever that waits for.
+// roundTripCGI sends the request to a FastCGI application on a new connection. As in nginx, connections are not kept: a
+// PHP-FPM worker serves only one connection at a time, so idle connections would occupy workers. The end of the context
+// interrupts all waits.
 func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, error) {
 	params, err := r.params()
 	if err != nil {
@@ -22,7 +23,7 @@ func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
-	// It is closed when the request has ended, too.
+	// The connection is also closed when the request has ended.
 	panics.AfterContext(to.Context(), "proxy/fastcgi", func() { _ = conn.Close() })
 	response, err := ask(conn, params, to)
 	if errors.Is(err, fastcgi.ErrInvalid) {
@@ -31,12 +32,13 @@ func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, er
 	return response, err
 }
 
-// noCGI is an errInvalid that says so in its own words.
+// noCGI is an errInvalid with the message of the FastCGI error.
 type noCGI struct{ error }
 
 func (n noCGI) Unwrap() []error { return []error{errInvalid, n.error} }
 
-// ask sends the request and reads the head of the answer. An application may answer before it has read all of the body.
+// ask sends the request and reads the head of the response. An application may respond before it has read the whole
+// body.
 func ask(conn net.Conn, params []fastcgi.Param, r *http.Request) (*http.Response, error) {
 	if err := fastcgi.WriteParams(conn, params); err != nil {
 		if errors.Is(err, fastcgi.ErrTooLarge) {
@@ -54,8 +56,9 @@ func ask(conn net.Conn, params []fastcgi.Param, r *http.Request) (*http.Response
 	return fastcgi.ReadResponse(conn, r)
 }
 
-// send ends when the body does, or the connection. That an application takes no more of a body says nothing about its answer;
-// but without all of the body there is none.
+// send sends the body until it ends or the connection fails. An application that stops reading may still respond, so a
+// failed write is ignored. If the body itself cannot be read, the connection is closed, since an incomplete request
+// must not get a response.
 func send(conn net.Conn, body io.Reader) {
 	if err := fastcgi.WriteBody(conn, body); errors.Is(err, fastcgi.ErrBody) {
 		_ = conn.Close()

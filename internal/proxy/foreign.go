@@ -16,11 +16,12 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// transports holds a transport for each namespace. net/http shares connections by address alone, so with one transport a namespace would use
-// connections that another one has dialled, was allowed to dial, and has paid for from its share of descriptors.
+// transports holds one HTTP transport per namespace. net/http pools connections by address alone, so with a single
+// transport a namespace could use connections that another namespace was allowed to dial and that use the other
+// namespace's share of file descriptors.
 type transports struct {
 	fresh func() *http.Transport
-	// all has the *http.Transport of each namespace.
+	// all maps each namespace to its *http.Transport.
 	all sync.Map
 }
 
@@ -29,7 +30,7 @@ func (t *transports) of(namespace string) *http.Transport {
 	if found, ok := t.all.Load(namespace); ok {
 		return found.(*http.Transport)
 	}
-	// Of two that are made at once, one is kept; the other has no connection yet.
+	// If two goroutines create one at the same time, one is kept. The other has no connections yet.
 	kept, _ := t.all.LoadOrStore(namespace, t.fresh())
 	return kept.(*http.Transport)
 }
@@ -41,7 +42,8 @@ func (t *transports) closeIdle() {
 	})
 }
 
-// newTransport makes what speaks HTTP/2. Timeouts belong to requests, and are not here.
+// newTransport returns a transport that speaks HTTP/2, with prior knowledge if secure is nil. It sets no request
+// timeouts, since these belong to the requests.
 func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
 		return ctx.Value(dialingKey{}).(*dialing).lend(ctx, address, secure)
@@ -56,7 +58,7 @@ func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration)
 	return t
 }
 
-// roundTrip asks an endpoint that speaks gRPC or FastCGI.
+// roundTrip sends the request to an endpoint that speaks gRPC or FastCGI, and forwards the response.
 func (r *request) roundTrip() error {
 	r.hold()
 	from := r.body.reader()
@@ -105,13 +107,13 @@ func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
 	}
 	var failed dialFailed
 	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
-		// net/http has no other word for it.
+		// net/http has no exported error for malformed responses.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return response, err
 }
 
-// foreign is the request for net/http.
+// foreign returns the request as an http.Request.
 func (r *request) foreign(ctx context.Context) *http.Request {
 	to := r.ToHTTP().WithContext(ctx)
 	to.Header = r.outgoing(nil).Header()
@@ -130,7 +132,7 @@ func (r *request) foreign(ctx context.Context) *http.Request {
 	return to
 }
 
-// passForeign answers the client with what net/http has read.
+// passForeign writes a response that net/http has read to the client.
 func (r *request) passForeign(response *http.Response, from *receiving) error {
 	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
 	for _, field := range message.FieldsOf(response.Header) {

@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// converse asks an endpoint that speaks HTTP/1.1: on a connection that is there, and on a new one when that one turns out to be
-// closed.
+// converse sends the request to an endpoint that speaks HTTP/1.1. It uses an idle connection if there is one, and
+// retries on a new connection if the idle one turns out to be closed.
 func (r *request) converse() error {
 	to, config := key{namespace: r.Backend.Namespace(), address: r.address}, (*tls.Config)(nil)
 	if r.protocol == ir.HTTPS {
@@ -39,15 +39,15 @@ func (r *request) converse() error {
 	return r.on(c)
 }
 
-// sentTwice says whether the same endpoint may get the request once more, on a new connection: the old one may have been
-// closed before the request came.
+// sentTwice reports whether the request may be sent to the same endpoint again on a new connection. The old connection
+// may have been closed before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.again()
 	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) &&
 		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 
-// on asks on one connection, and gives it back to the pool if it is of further use.
+// on sends the request on one connection. It returns the connection to the pool if it can be reused.
 func (r *request) on(c *conn) error {
 	over := false
 	defer c.closeUnless(&over)
@@ -71,11 +71,11 @@ func (r *request) on(c *conn) error {
 	return nil
 }
 
-// send sends the head, with a body that stands in memory. Another one is on its way when it returns.
+// send sends the head, together with a short body in memory. Another body is still being uploaded when send returns.
 func (r *request) send(c *conn) (*upload, error) {
 	memory, kept := r.body.short()
 	if len(memory) > 0 {
-		// To write it may take long.
+		// The write may take long.
 		c.watch()
 	}
 	buffer := large.Get()
@@ -87,7 +87,7 @@ func (r *request) send(c *conn) (*upload, error) {
 	return r.upload(c), nil
 }
 
-// sendHead sends the head, and the body that stands in memory with it.
+// sendHead sends the head and the body in memory.
 func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	head, err := r.appendHead(buffer[:0], c)
 	if err != nil {
@@ -103,9 +103,10 @@ func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	return err
 }
 
-// appendHead writes the request line and the fields. What a client or a filter has put into them is checked where it is written.
+// appendHead appends the request line and the header fields. http1 validates the values from clients and filters when
+// it writes them.
 func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
-	// A client that speaks HTTP/1.0 may leave the host out; an endpoint that speaks HTTP/1.1 wants one.
+	// HTTP/1.0 clients may omit the host, but HTTP/1.1 endpoints require it.
 	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.forwarded.host, r.address)}
 	if !httpguts.ValidHostHeader(line.Host) {
 		return nil, fmt.Errorf("the host would be %q", line.Host)
@@ -121,7 +122,8 @@ func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	return http1.AppendRequestHead(buffer, &line, c.fields)
 }
 
-// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have one limit.
+// readHead reads the head of the response. It forwards interim responses, as RFC 9110 section 15.2 requires. maxHead
+// limits all heads together.
 func (r *request) readHead(c *conn) error {
 	for size := 0; ; {
 		n, err := c.readHead(r.Method, maxHead-size)
@@ -138,7 +140,7 @@ func (r *request) readHead(c *conn) error {
 		case status >= http.StatusOK:
 			return nil
 		case status > http.StatusContinue:
-			// A client that has gone shows when the answer is written.
+			// If the client has left, writing the final response fails.
 			_ = r.Writer.Interim(status, c.answer.Fields)
 		}
 	}
@@ -146,7 +148,7 @@ func (r *request) readHead(c *conn) error {
 
 var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
 
-// pass answers the client.
+// pass forwards the response to the client.
 func (r *request) pass(c *conn) error {
 	status := c.answer.Status
 	r.AnsweredWith(status)
@@ -168,14 +170,14 @@ func (r *request) pass(c *conn) error {
 	return r.cut(r.passBody(c))
 }
 
-// head writes the head of an answer.
+// head writes the head of a response.
 func (r *request) head(a *message.Response) error {
 	if !r.Global.BackendServer {
 		a.Fields.RemoveKind(message.Server)
 	}
 	r.Hide(&a.Fields)
 	r.edit(a.Fields)
-	// Nobody could tell where the next request begins.
+	// The server cannot tell where the next request begins while the body of this one is still arriving.
 	a.Close = r.Major == 1 && r.body.arriving()
 	if err := r.Head(a); err != nil {
 		if !r.Writer.Started() {
@@ -186,13 +188,13 @@ func (r *request) head(a *message.Response) error {
 	return nil
 }
 
-// cut ends the answer early where that has gone wrong of which the head has been written.
+// cut aborts a response whose head has been written, if err is not nil.
 func (r *request) cut(err error) error {
 	if err == nil {
 		return nil
 	}
 	if !errors.Is(err, errNotTaken) {
-		_ = r.Writer.Flush() // What is there may as well arrive.
+		_ = r.Writer.Flush() // Send the data that is already buffered.
 	}
 	r.Writer.Abort()
 	return fmt.Errorf("%w: %w", exchange.ErrCut, err)

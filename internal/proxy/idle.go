@@ -11,8 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// idle ends a request that others than conn serve when its endpoint neither takes nor sends anything for too long. The time in which the
-// controller waits for the client does not count, except with gRPC: there, silence of both sides ends the request after the read timeout.
+// idle ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in which
+// the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the request
+// after the read timeout.
 type idle struct {
 	ctx         context.Context //nolint:containedctx // It is the context of the one request that idle is made for.
 	cancel      context.CancelCauseFunc
@@ -25,7 +26,7 @@ type idle struct {
 	ended bool
 }
 
-// errSilent is a time limit that has passed.
+// errSilent is the error after a timeout.
 var errSilent error = silence{}
 
 type silence struct{}
@@ -34,8 +35,8 @@ func (silence) Error() string   { return "the endpoint has neither taken nor sen
 func (silence) Timeout() bool   { return true }
 func (silence) Temporary() bool { return true }
 
-// newIdle returns an idle for one request. halt is called when the limit has passed: net/http does not see the end of a context while it
-// waits for the body of the request.
+// newIdle returns an idle for one request. After a timeout it calls halt to stop reading the request body, because
+// net/http does not notice a cancelled context while it waits for the body.
 func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
 	i := &idle{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
 	i.ctx, i.cancel = context.WithCancelCause(ctx)
@@ -51,7 +52,7 @@ func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
 	return i
 }
 
-// reset gives the endpoint so much time from now on.
+// reset restarts the timer with the duration d.
 func (i *idle) reset(d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,10 +61,10 @@ func (i *idle) reset(d time.Duration) {
 	}
 }
 
-// pause waits for somebody else.
+// pause stops the timer while the endpoint is not waited for.
 func (i *idle) pause() { i.timer.Stop() }
 
-// awaitClient is called before the body of the request is read.
+// awaitClient is called before each read of the request body.
 func (i *idle) awaitClient() {
 	if i.streams {
 		i.reset(i.read)
@@ -72,7 +73,7 @@ func (i *idle) awaitClient() {
 	}
 }
 
-// end lets go of the request.
+// end stops the timer and cancels the context.
 func (i *idle) end() {
 	i.mu.Lock()
 	i.ended = true
@@ -81,7 +82,7 @@ func (i *idle) end() {
 	i.cancel(nil)
 }
 
-// explain returns the time limit as the error of what it has ended.
+// explain returns errSilent if the timeout caused err, otherwise err.
 func (i *idle) explain(err error) error {
 	if errors.Is(context.Cause(i.ctx), errSilent) {
 		return errSilent
@@ -89,7 +90,7 @@ func (i *idle) explain(err error) error {
 	return err
 }
 
-// sending is the body of a request. Each read says that the endpoint has taken what was read before.
+// sending is the request body. Each read means that the endpoint has accepted the data of the read before.
 type sending struct {
 	*reading
 	idle    *idle
@@ -107,17 +108,17 @@ func (s *sending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called while it may still be read, and whoever called may wait for the end of that.
+// Close may be called during a read, and the caller may wait for the end of that read.
 func (s *sending) Close() error {
 	s.request.halt(s.reading)
 	return nil
 }
 
-// receiving is the body of an answer.
+// receiving is the response body.
 type receiving struct {
 	body io.ReadCloser
 	idle *idle
-	// flushes is as in answerBody.
+	// flushes has the same meaning as in answerBody.
 	flushes message.Writer
 }
 

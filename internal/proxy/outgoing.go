@@ -8,12 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// forwarded is what an endpoint is sent about the client, in the words of ingress-nginx. It replaces whatever the client has written
-// there itself. Fields without a value are left out.
+// forwarded holds the header fields about the client that an endpoint gets, named as in ingress-nginx. They replace
+// fields of the same names that the client sent. Fields without a value are left out.
 type forwarded struct {
-	// values are those of forwardedKinds.
+	// values are the values of the fields in forwardedKinds, in the same order.
 	values [len(forwardedKinds)]string
-	// host is the Host field.
+	// host is the value of the Host header.
 	host string
 }
 
@@ -22,7 +22,7 @@ var forwardedKinds = [...]message.Kind{
 	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost, message.XForwardedPrefix, message.Via,
 }
 
-// prepareFields prepares what endpoints are sent of a request.
+// prepareFields computes the header fields about the client.
 func (r *request) prepareFields() {
 	r.forwarded.host = r.Host
 	if r.settings.host != nil {
@@ -35,19 +35,21 @@ func (r *request) prepareFields() {
 	}
 }
 
-// mostLoops is how often a request may have come through this controller: one may stand in front of another.
+// mostLoops is the maximum number of times that a request may pass through this controller. It is above one because one
+// controller may run in front of another.
 const mostLoops = 8
 
-// Loops says that a request goes round in circles, as when an ExternalName leads back here.
+// Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
 func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
 
-// mistaken says whether a field does not go on because of its name: it never does where an endpoint could take it for what is told here.
+// mistaken reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
+// could confuse it with a field that the controller sets, or if r.Names rejects it.
 func (r *request) mistaken(f *message.Field) bool {
 	return !r.Names.Let(f.Kind) || r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }
 
-// outgoingTrailers returns the fields behind the body that an endpoint gets. It leaves out those that an endpoint could take for a field in
-// front of the body: one that the controller sets, or any other, which a handler chain may have set.
+// outgoingTrailers returns the trailer fields for an endpoint. It leaves out trailers that an endpoint could confuse
+// with a header field that the controller or a handler chain has set.
 func (r *request) outgoingTrailers() message.Fields {
 	if r.Trailers == nil {
 		return nil
@@ -58,15 +60,15 @@ func (r *request) outgoingTrailers() message.Fields {
 	})
 }
 
-// outgoing adds the fields that an endpoint gets: those of the client that go on, in its order, and what is told of it. Fields about
-// the connection are none of them, and what Connection names has been taken out where the request came in: filters may have set
-// fields of the same names since.
+// outgoing appends the header fields for an endpoint: the client's fields that are forwarded, in their order, and the
+// fields that the controller sets. Hop-by-hop fields are left out. Fields that Connection names were already removed
+// when the request arrived, because filters may have set fields of the same names since.
 func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {
 		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
 		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.mistaken(&r.Fields[i]):
-			// An Expect is answered here: the body is asked for when it is wanted.
+			// The controller itself handles Expect: it requests the body when it needs it.
 			continue
 		}
 		to = append(to, r.Fields[i])

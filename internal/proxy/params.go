@@ -14,13 +14,14 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// param is a parameter of FastCGI that is as the settings say, with nginx variables in it.
+// param is a configured FastCGI parameter. Its value may contain nginx variables.
 type param struct {
 	name  string
 	value *nginx.Template
 }
 
-// usual are nginx's fastcgi_params, and the file of the script: the root of the application is the root of its endpoint.
+// usual are the parameters of nginx's fastcgi_params, plus SCRIPT_FILENAME and PATH_INFO. The document root is "/",
+// because it is the root of the endpoint's file system.
 var usual = mustParams(map[string]string{
 	"QUERY_STRING": "$query_string", "REQUEST_METHOD": "$request_method", "CONTENT_TYPE": "$content_type",
 	"CONTENT_LENGTH": "$content_length", "SCRIPT_NAME": "$fastcgi_script_name", "REQUEST_URI": "$request_uri",
@@ -50,7 +51,8 @@ func parseParams(all map[string]string) ([]param, error) {
 	return list, nil
 }
 
-// paramsOf are the parameters that settings make, which come before those of the administrator of the application.
+// paramsOf returns the parameters for settings: nginx's defaults and the configured ones, which replace defaults of the
+// same name.
 func paramsOf(own map[string]string) ([]param, error) {
 	list, err := parseParams(own)
 	if err != nil {
@@ -60,7 +62,7 @@ func paramsOf(own map[string]string) ([]param, error) {
 	return append(given, list...), nil
 }
 
-// cgiParams works the parameters out that do not come from fields.
+// cgiParams returns the parameters that do not come from header fields.
 func (r *request) cgiParams() []fastcgi.Param {
 	c := cgi{request: r, uri: message.CleanPath(r.Path), length: r.cgiLength()}
 	c.script = c.uri
@@ -83,7 +85,7 @@ func (r *request) cgiParams() []fastcgi.Param {
 	return all
 }
 
-// cgiLength is what CONTENT_LENGTH says: nothing for a request without a body.
+// cgiLength returns the value of CONTENT_LENGTH: "" for a request without a body or with a body of unknown length.
 func (r *request) cgiLength() string {
 	length := r.Length
 	if r.body != nil {
@@ -95,15 +97,15 @@ func (r *request) cgiLength() string {
 	return strconv.FormatInt(length, 10)
 }
 
-// cgi is a request as CGI has it.
+// cgi holds the values of a request that CGI defines.
 type cgi struct {
 	*request
-	// uri is the clean path; script is the part of it that is a file, and info the rest.
+	// uri is the cleaned path. script is the part of it that names the file, and info is the rest.
 	uri, script, info string
 	length            string
 }
 
-// cgiValues are the variables of variables.FastCGI.
+// cgiValues are the variables in nginx.FastCGIVariables.
 var cgiValues = map[string]func(*cgi) string{
 	"content_length":      func(c *cgi) string { return c.length },
 	"content_type":        func(c *cgi) string { return c.Fields.Get(message.ContentType) },
@@ -130,7 +132,7 @@ func serverAddress(c *cgi) string {
 	return c.Conn.Local.Addr().Unmap().String()
 }
 
-// split parts a path behind the first name that ends with .php.
+// split splits a path after the first segment that ends with ".php".
 func split(path string) (script, info string) {
 	const suffix = ".php"
 	for i := 0; i+len(suffix) < len(path); i++ {
@@ -141,8 +143,8 @@ func split(path string) (script, info string) {
 	return path, ""
 }
 
-// params are all parameters of a request. A field does not take the place of a parameter that the settings have, and is
-// left out where its name could be taken for another one, as in nginx.
+// params returns all FastCGI parameters of a request. A header field does not override a configured parameter. As in
+// nginx, r.outgoing leaves out fields whose names an application could confuse with another one.
 func (r *request) params() ([]fastcgi.Param, error) {
 	all := r.cgiParams()
 	given := len(all)
@@ -170,5 +172,5 @@ func (r *request) params() ([]fastcgi.Param, error) {
 	return all, nil
 }
 
-// speaksCGI says whether the endpoints are FastCGI applications.
+// speaksCGI reports whether the endpoints are FastCGI applications.
 func (s *Settings) speaksCGI() bool { return s.Protocol == ir.FastCGI }

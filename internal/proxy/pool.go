@@ -13,59 +13,60 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// Pool keeps connections to endpoints for the next request. It outlives the routes and the configurations that use it. Its methods
-// may be called from any goroutine.
+// Pool keeps idle connections to endpoints for later requests. It outlives the routes and configurations that use it.
+// Its methods may be called from any goroutine.
 type Pool struct {
 	mu sync.Mutex
-	// idle are the connections by where they lead, the one that was used last at the end; count is how many there are in all.
-	// of counts them by namespace.
+	// idle holds the idle connections by key, the most recently used one last. count is their total number, and of is
+	// their number by namespace.
 	idle  map[key][]*conn
 	count int
 	of    map[string]int
-	// sweeps is set while somebody is going to look at them.
+	// sweeps is the timer of the next sweep. It is nil if no sweep is scheduled.
 	sweeps *time.Timer
 	closed bool
-	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long. keepsNone says that
-	// perAddress is less than zero.
+	// perAddress is the maximum number of idle connections per key, and idleTimeout is how long they are kept.
+	// keepsNone means that perAddress is negative: no connections are kept.
 	keepsNone   atomic.Bool
 	perAddress  int
 	idleTimeout time.Duration
-	// endpoints yields the addresses that requests may still go to; nil is that nobody knows.
+	// endpoints yields the addresses of all current endpoints. Nil means that they are unknown.
 	endpoints iter.Seq[string]
-	// usual is how TLS and HTTP/2 are spoken where a route says nothing of it. Each request reads it, and it changes with the
-	// configuration only.
+	// usual is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it. Only
+	// Configure changes it.
 	usual atomic.Pointer[generation]
-	// guard decides which addresses are dialled, and descriptors how many connections there are.
+	// guard decides which addresses may be dialled. descriptors limits the number of connections.
 	guard       *reach.Guard
 	descriptors *descriptors
-	// secured are for routes that say how TLS is spoken.
+	// secured holds the connections of routes that configure TLS for their endpoints.
 	secured map[way]*Secured
 }
 
-// key is where connections lead, for whom, and how. Those that differ in anything of it are never taken for each other. Two namespaces
-// that have one address share no connection: what the requests of one leave on it would be the answers of the other.
+// key identifies connections that are interchangeable. Namespaces never share a connection, even to the same address:
+// data that one namespace leaves on a connection could be taken for a response to the other.
 type key struct {
 	namespace, address string
 	// secured is nil for connections without TLS.
 	secured *generation
-	// own is for services that may stand behind this process.
+	// own is true for external services that may be served by this process itself.
 	own bool
 }
 
 const (
-	// The defaults of ingress-nginx: upstream-keepalive-connections and upstream-keepalive-timeout.
+	// The defaults are ingress-nginx's: upstream-keepalive-connections and upstream-keepalive-timeout.
 	defaultPerAddress  = 320
 	defaultIdleTimeout = 60 * time.Second
-	// total is how many are kept in all: each is a file and some 10 KiB.
+	// total is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
 	total = 8192
-	// generous is how many times as many as are free one namespace may have of them: one alone has eight ninths, and there is always room for
-	// another one, as in package budget.
+	// generous limits one namespace to this many times the number of free places. A single namespace can use 8/9 of all
+	// places, so there is always room for another namespace, as in package budget.
 	generous = 8
-	// sweepPeriod is how often those that nobody uses are looked at, and shortestPeriod the same where they are kept for less.
+	// sweepPeriod is the interval between sweeps. If connections are kept for a shorter time, the interval is that
+	// time, but at least shortestPeriod.
 	sweepPeriod, shortestPeriod = 5 * time.Second, time.Second
 )
 
-// NewPool returns a pool without connections, which dials what the guard lets it.
+// NewPool returns an empty pool that dials only addresses that guard allows.
 func NewPool(guard *reach.Guard) *Pool {
 	p := &Pool{
 		guard: guard, descriptors: endpoints,
@@ -75,8 +76,8 @@ func NewPool(guard *reach.Guard) *Pool {
 	return p
 }
 
-// Configure says how many idle connections to one address are kept, less than zero none, and for how long. Zero is
-// ingress-nginx's default: 320, and 60 seconds. Connections with requests on them stay.
+// Configure sets how many idle connections to one address are kept, and for how long. A negative number keeps none.
+// Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress keep their connections.
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
 		for _, s := range p.everySecured() {
@@ -85,7 +86,7 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	}
 }
 
-// configure says whether that is another configuration.
+// configure reports whether the configuration changed.
 func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.mu.Lock()
 	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
@@ -96,7 +97,7 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
 	p.keepsNone.Store(perAddress < 0)
 	fresh := newGeneration(&tls.Config{
-		// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
+		// As in ingress-nginx, the certificates of endpoints are verified only if proxy-ssl-verify requests it.
 		InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0),
 	}, perAddress, idleTimeout)
 	old := p.usual.Swap(fresh)
@@ -105,12 +106,12 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	return true
 }
 
-// Follow has the pool close idle connections to addresses that are not among these any more. It is to be called once, before
-// the pool is used; the addresses are asked for every few seconds while there are idle connections. Where endpoints come and
-// go all the time, what is kept for a minute would be most of the memory of the process.
+// Follow makes the pool close idle connections to addresses that endpoints no longer yields. It must be called at most
+// once, before the pool is used. While there are idle connections, endpoints is called every few seconds. Without it,
+// connections to removed endpoints could make up most of the memory of the process where endpoints change constantly.
 func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
-// Close ends the idle connections, and keeps no others from now on.
+// Close closes the idle connections. From then on no connections are kept.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -124,7 +125,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// take returns an idle connection on which nothing came in, the one that was used last; nil if there is none.
+// take returns the most recently used idle connection on which no data has arrived, or nil.
 func (p *Pool) take(to key) *conn {
 	for {
 		c := p.pop(to)
@@ -150,7 +151,7 @@ func (p *Pool) pop(to key) *conn {
 	return c
 }
 
-// counted adds to the number of idle connections, with the mutex held.
+// counted adds n to the number of idle connections. The caller holds the mutex.
 func (p *Pool) counted(to key, n int) {
 	p.count += n
 	if p.of[to.namespace] += n; p.of[to.namespace] == 0 {
@@ -158,7 +159,7 @@ func (p *Pool) counted(to key, n int) {
 	}
 }
 
-// keep takes a connection back that is between two requests.
+// keep puts a connection back after a request.
 func (p *Pool) keep(c *conn) {
 	unused := len(c.buffered()) > 0
 	c.forget()
@@ -167,8 +168,8 @@ func (p *Pool) keep(c *conn) {
 	}
 }
 
-// put returns false when there is no place. The connections of a key are in the order of their last use, so one that
-// was only looked at goes to the front.
+// put adds an idle connection and returns false if there is no room. The connections of a key are ordered by their last
+// use, so front is true for a connection that was only inspected.
 func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,19 +189,19 @@ func (p *Pool) put(c *conn, front bool) bool {
 	return true
 }
 
-// hasRoom says whether a namespace may have one more idle connection, with the mutex held.
+// hasRoom reports whether a namespace may have one more idle connection. The caller holds the mutex.
 func (p *Pool) hasRoom(namespace string) bool { return p.of[namespace] < generous*(total-p.count) }
 
-// period is how often sweep comes, with the mutex held.
+// period returns the interval between sweeps. The caller holds the mutex.
 func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
 
-// arm lets sweep come.
+// arm schedules the next sweep.
 func (p *Pool) arm() {
 	p.sweeps = panics.AfterFunc("proxy/sweep", p.period(), func() { p.sweep(time.Now()) })
 }
 
-// sweep closes what has been idle for too long, and what the endpoint has closed. It comes again as long as there is
-// anything.
+// sweep closes connections that have been idle for too long, that the endpoint has closed, or whose endpoint is gone.
+// unused schedules the next sweep while connections are left.
 func (p *Pool) sweep(now time.Time) {
 	p.mu.Lock()
 	idleTimeout := p.idleTimeout
@@ -213,8 +214,8 @@ func (p *Pool) sweep(now time.Time) {
 	}
 }
 
-// gone returns the addresses of idle connections that no endpoint has. To walk over all endpoints here costs less than it
-// would to keep account of them with each change.
+// gone returns the addresses of idle connections that do not belong to any current endpoint. Iterating over all
+// endpoints here is cheaper than tracking each change.
 func (p *Pool) gone() map[string]bool {
 	if p.endpoints == nil {
 		return nil
@@ -231,7 +232,8 @@ func (p *Pool) gone() map[string]bool {
 	return gone
 }
 
-// unused takes out what nobody has used for a while: nobody may find it while it is looked at.
+// unused removes the connections that have not been used for a while and returns them. No request can take them while
+// they are inspected.
 func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,7 +251,7 @@ func (p *Pool) unused(now time.Time) []*conn {
 		if n == 0 && len(list) > 0 {
 			continue
 		}
-		// The oldest is put back last, and comes to the front.
+		// The caller puts the connections back at the front, one after the other, so the oldest comes last.
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}

@@ -1,5 +1,6 @@
-// Package proxy sends requests to the endpoints of a backend, and their answers back. HTTP/1.1 it speaks itself, in the goroutine that
-// the request has anyway and on connections that it keeps; gRPC is left to Go's HTTP/2, and FastCGI to package fastcgi.
+// Package proxy forwards requests to the endpoints of a backend and returns their responses. HTTP/1.1 is implemented
+// here: it uses the goroutine of the request and a pool of kept-alive connections. gRPC uses Go's HTTP/2 client, and
+// FastCGI uses package fastcgi.
 package proxy
 
 import (
@@ -20,9 +21,10 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// Forward sends a request to an endpoint, and answers with what that answers; secured is how TLS is spoken with it, and nil the usual
-// way. While nothing has been written, an error is an *exchange.Failure with the status for the client. Later it wraps exchange.ErrCut,
-// and the answer has been aborted.
+// Forward forwards a request to an endpoint and writes the endpoint's response to the client. secured is the TLS
+// configuration for connections to the endpoint; nil selects the default one. If nothing has been written yet, the
+// error is an *exchange.Failure with the status code for the client. Otherwise it wraps exchange.ErrCut, and the
+// response has been aborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
 	x.Forwarded = true
 	owned := requests.Get()
@@ -35,7 +37,7 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 	return err
 }
 
-// requests are used again, but for those of exchanges that are kept.
+// requests is a pool of request structs. Requests whose exchange is kept are not returned to it.
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
@@ -54,7 +56,7 @@ func (r *request) forward(secured *Secured) (err error) {
 	return err
 }
 
-// request is one request on its way through its endpoints.
+// request holds the state of one request while it is forwarded.
 type request struct {
 	*exchange.Exchange
 	settings   *Settings
@@ -64,20 +66,23 @@ type request struct {
 	forwarded  forwarded
 	body       *body
 	begun      time.Time
-	// asked counts the attempts.
+	// asked is the number of attempts.
 	asked int
-	// address is that of the endpoint of the attempt, and sent says that it may have got the request.
+	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the
+	// request.
 	address string
 	sent    bool
-	// replaced is set where the answer of an endpoint has not been passed on: the client is to get an error page.
+	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
 	replaced *exchange.Failure
-	// left is why the client had gone before the body was not wanted any more, if it had.
+	// left is the reason why the client had left when reading of the body was stopped. It points to nil if the client
+	// was still there, and is nil while reading was not stopped.
 	left atomic.Pointer[error]
-	// held is the context, for goroutines that may go on when the request is over.
+	// held is the request's context, for goroutines that may outlive the request.
 	held context.Context //nolint:containedctx // It is the context of the request.
 }
 
-// gone returns why the client does not wait any more, or nil. What ends a read of the body may look like that later.
+// gone returns the reason why the client no longer waits, or nil. It prefers the reason recorded when reading of the
+// body was stopped, because stopping the read may itself look like a client that left.
 func (r *request) gone() error {
 	if left := r.left.Load(); left != nil {
 		return *left
@@ -85,10 +90,10 @@ func (r *request) gone() error {
 	return context.Cause(r.client())
 }
 
-// hold prepares for goroutines that may go on when the request is over: what is used again for the next one is none of theirs.
+// hold keeps the exchange and the request out of their pools, because goroutines that use them may outlive the request.
 func (r *request) hold() { r.Kept, r.held = true, r.Context() }
 
-// client is the context of the request.
+// client returns the context of the request.
 func (r *request) client() context.Context {
 	if r.held != nil {
 		return r.held
@@ -96,14 +101,14 @@ func (r *request) client() context.Context {
 	return r.Context()
 }
 
-// halt has the body not read any more. A read that is under way ends soon.
+// halt stops reading the request body. It does not wait for a read in progress, which returns soon.
 func (r *request) halt(from *reading) {
 	left := context.Cause(r.client())
 	r.left.CompareAndSwap(nil, &left)
 	from.halt(left != nil)
 }
 
-// stop is halt, and waits for the end of the read.
+// stop is like halt, but waits until a read in progress has returned.
 func (r *request) stop(from *reading) {
 	if from != nil {
 		r.halt(from)
@@ -112,7 +117,7 @@ func (r *request) stop(from *reading) {
 	}
 }
 
-// try asks endpoints until one of them answers.
+// try sends the request to endpoints until one of them responds or no further attempt is allowed.
 func (r *request) try() error {
 	var failed error
 	for {
@@ -140,8 +145,9 @@ func (r *request) try() error {
 	}
 }
 
-// judge tells load balancing how the endpoint did, unless the client is the reason: nobody may have endpoints ejected that are well.
-// It returns whether another endpoint is to be asked, and what the client is told if there is none.
+// judge reports the result of an attempt to the load balancer, unless the client caused the failure: a client must not
+// be able to have healthy endpoints ejected. It returns whether to try another endpoint, and the error for the client
+// if there is no other endpoint.
 func (r *request) judge(err error) (again bool, _ error) {
 	switch {
 	case err == nil:
@@ -167,16 +173,17 @@ func (r *request) judge(err error) (again bool, _ error) {
 	return r.again(kind), failed
 }
 
-// more says whether another endpoint may be asked at all.
+// more reports whether the limits allow another attempt: the number of tries, the time for all tries, and whether the
+// request body can be sent again.
 func (r *request) more() bool {
 	whole, _ := r.body.again()
 	return whole && r.asked < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.begun) < r.settings.Total)
 }
 
-// again says whether another endpoint may be asked after a failure.
+// again reports whether another endpoint may be tried after a failure.
 func (r *request) again(f failure) bool {
 	if f == departed {
-		// It was none any more: another one is the first.
+		// The endpoint had already been removed from the backend, so this attempt does not use up a try.
 		r.asked--
 		return true
 	}
@@ -186,28 +193,28 @@ func (r *request) again(f failure) bool {
 	return r.more() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 
-// againFor is again for an answer with a status.
+// againFor reports whether another endpoint may be tried after a response with the given status.
 func (r *request) againFor(status int) bool {
 	return r.settings.retry.allowsStatus(status) && r.more() && r.settings.retry.repeatable(r.Method)
 }
 
-// ErrNoEndpoint is for a backend that has nobody to ask.
+// ErrNoEndpoint is the error for a backend without available endpoints.
 var ErrNoEndpoint = errors.New("there is no endpoint")
 
 var (
-	// errPassedOn is for an answer that is not passed on, because another endpoint may have a better one.
+	// errPassedOn means that the response is not forwarded, because its status allows another endpoint to be tried.
 	errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
-	// errBadRequest is for a request that cannot be written.
+	// errBadRequest means that the request cannot be encoded for the endpoint.
 	errBadRequest = errors.New("the request cannot be written for the endpoint")
-	// errInvalid is for answers that are no HTTP.
+	// errInvalid means that the response is not valid HTTP.
 	errInvalid = errors.New("the answer is no HTTP")
 	// errPanicked ends a transfer whose goroutine panicked.
 	errPanicked = errors.New("the transfer failed because of a fault of the controller")
-	// errNotTaken is for an answer that is cut off because of the client.
+	// errNotTaken means that the response could not be written to the client.
 	errNotTaken = errors.New("the client does not take it")
 )
 
-// explain returns the kind of a failure, and what the client is told of it.
+// explain returns the kind of a failure and the error for the client.
 func (r *request) explain(err error) (failure, error) {
 	status, kind := http.StatusBadGateway, failedByError
 	var invalid *http1.Error
@@ -223,7 +230,7 @@ func (r *request) explain(err error) (failure, error) {
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, refused
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
-		// It is ours, and not the endpoint's.
+		// This process ran out of file descriptors, so the endpoint is not to blame.
 		status, kind = http.StatusServiceUnavailable, refused
 	case errors.As(err, &closed):
 		status, kind = http.StatusServiceUnavailable, outOfReach
@@ -237,10 +244,10 @@ func (r *request) explain(err error) (failure, error) {
 	return kind, exchange.Fail(status, fmt.Errorf("endpoint %s: %w", r.address, err))
 }
 
-// clientGone is what nginx writes into its log for a client that does not wait for the answer.
+// clientGone is the status that nginx logs for a client that closes its connection before it gets the response.
 const clientGone = 499
 
-// isTimeout tells an endpoint that takes too long from one that fails.
+// isTimeout reports whether an error is a timeout.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

@@ -2,8 +2,9 @@
 
 package proxy
 
-// quiet says whether nothing has come in on an idle connection, as far as that can be known here.
+// quiet reports whether nothing has arrived on an idle connection. On this platform only data that TLS holds is
+// detected.
 func (c *conn) quiet() bool { return c.records == nil || c.records.drained(c.socket, c.one[:]) }
 
-// closed is not known here.
+// closed returns false, because this platform cannot detect a closed connection.
 func (*conn) closed() bool { return false }

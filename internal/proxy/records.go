@@ -7,21 +7,22 @@ import (
 	"os"
 )
 
-// recordHeader is the size of the header of a record of TLS; its last two bytes are the length of the rest.
+// recordHeader is the size of the header of a TLS record. Its last two bytes are the length of the rest of the record.
 const recordHeader = 5
 
-// records is the connection below TLS. It knows whether a record has come in that TLS has not made use of, which nothing else tells:
-// bytes of an answer that nobody asked for would be taken for the next answer.
+// records is the connection below TLS. It tracks whether a record has arrived that TLS has not processed yet, which
+// crypto/tls does not report. Such a record may contain an unsolicited response, which must not be taken for the
+// response to the next request.
 type records struct {
 	net.Conn
 	header [recordHeader]byte
-	// have is how much of a header has come, and left what is to come of a record.
+	// have is the number of bytes received of a record header. left is the number of bytes to come of a record.
 	have, left int
-	// dry has reads return at once.
+	// dry makes reads return at once with a timeout.
 	dry bool
 }
 
-// Read reads for TLS.
+// Read reads data for TLS.
 func (r *records) Read(b []byte) (int, error) {
 	if r.dry {
 		// TLS can read again after a timeout.
@@ -44,7 +45,7 @@ func (r *records) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drained says whether TLS has nothing to give away, and holds no part of a record.
+// drained reports whether TLS has no buffered data and no part of a record.
 func (r *records) drained(secured net.Conn, one []byte) bool {
 	if r.have > 0 || r.left > 0 {
 		return false

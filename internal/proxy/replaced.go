@@ -8,11 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// wwwAuthenticate says how a client is to log in. nginx keeps it when it replaces an answer.
+// wwwAuthenticate is the header that names the authentication scheme. As in nginx, it is kept when an error page
+// replaces the response.
 const wwwAuthenticate = "WWW-Authenticate"
 
-// replace throws an answer away, in whose place the client gets an error page. The connection is kept if all of the body has come with the
-// head: nobody waits for the rest.
+// replace discards a response, because the client gets an error page instead. The connection is kept only if the whole
+// body arrived with the head, so that no one has to wait for the rest.
 func (r *request) replace(c *conn) {
 	status := c.answer.Status
 	r.replaced = exchange.Fail(status, exchange.ErrReplaced)
@@ -26,7 +27,7 @@ func (r *request) replace(c *conn) {
 	c.head.KeepAlive = c.head.KeepAlive && c.body.skip()
 }
 
-// skip skips the body, and returns false if not all of it has come.
+// skip skips the body. It returns false if not all of the body has arrived.
 func (b *answerBody) skip() bool {
 	if b.framing == http1.Sized && int64(len(b.c.buffered())) >= b.left {
 		b.c.at += int(b.left)

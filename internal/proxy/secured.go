@@ -15,34 +15,35 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Secured are the connections to endpoints that TLS is spoken with in one way. Routes that differ in anything of it never
-// share a connection: one would speak in the name of the other, or to somebody whom the other does not believe. It is made
-// by Pool.Secure.
+// Secured holds the connections to endpoints for one TLS configuration. Routes whose configurations differ in any way
+// never share a connection: one would present the client certificate of the other, or use an endpoint that the other
+// does not trust. Pool.Secure creates it.
 type Secured struct {
 	pool *Pool
 	way  way
-	// users is guarded by the mutex of the pool.
+	// users is the number of users. The mutex of the pool guards it.
 	users int
 
 	mu      sync.Mutex
 	current atomic.Pointer[generation]
 }
 
-// way is what makes connections differ. That of a Secret which was forgotten in between has another authority.
+// way is the key of a Secured. If a Secret was forgotten and loaded again, its authority is a new one and so is the
+// key.
 type way struct {
 	tls       ir.BackendTLS
 	authority *trust.Authority
 }
 
-// generation is a way with the contents that a Secret has for a while.
+// generation is a TLS configuration with the contents that the Secret had at one time.
 type generation struct {
 	contents *trust.Contents
-	// one is how TLS is spoken below HTTP/1.1. HTTP/2 is left to transports: clear and secure.
+	// one is the TLS configuration for HTTP/1.1. The transports clear and secure speak HTTP/2, without and with TLS.
 	one           *tls.Config
 	clear, secure *transports
-	// err says why nothing may be sent.
+	// err is the reason why no request may be sent. Nil means that requests may be sent.
 	err error
-	// retired is guarded by the mutex of the pool.
+	// retired means that the connections are closed after their requests. The mutex of the pool guards it.
 	retired bool
 }
 
@@ -70,8 +71,8 @@ func (g *generation) closeIdle() {
 	}
 }
 
-// Secure returns the connections for a way to speak TLS, and counts one more user of them, until Release. The authority
-// belongs to the Secret.
+// Secure returns the connections for a TLS configuration. Each call adds one user until Release is called. authority
+// belongs to the Secret of t.
 func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +86,8 @@ func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	return s
 }
 
-// Release ends one use. After the last one no connection is kept; requests under way go on.
+// Release removes one user. After the last one, idle connections are closed and no connections are kept. Requests in
+// progress continue.
 func (s *Secured) Release() {
 	if s == nil {
 		return
@@ -102,14 +104,14 @@ func (s *Secured) Release() {
 	}
 }
 
-// forget closes what is idle. The next request begins anew.
+// forget retires the current generation, which closes its idle connections. The next request creates a new one.
 func (s *Secured) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pool.retire(s.current.Swap(nil))
 }
 
-// now returns the generation of the contents that the Secret has at this moment.
+// now returns the generation for the current contents of the Secret.
 func (s *Secured) now() *generation {
 	if g := s.current.Load(); g != nil && g.contents == s.way.authority.Contents() {
 		return g
@@ -139,7 +141,7 @@ func (s *Secured) make(contents *trust.Contents) *generation {
 	return g
 }
 
-// retire closes the connections of a generation that comes to an end, those with requests on them after these.
+// retire closes the idle connections of a generation. Connections with requests are closed after their requests.
 func (p *Pool) retire(g *generation) {
 	if g == nil {
 		return
@@ -161,8 +163,8 @@ func (p *Pool) retire(g *generation) {
 	}
 }
 
-// generation returns how a protocol is spoken with endpoints, by HTTPS, GRPC and GRPCS in one way; nil is the usual one. An error
-// carries the status for the client, and nothing may be sent then.
+// generation returns the generation for a protocol: the one of s for HTTPS and GRPCS, otherwise the pool's default. An
+// error carries the status for the client; no request may be sent then.
 func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation, error) {
 	if s == nil || !speaksTLS(protocol) {
 		return p.usual.Load(), nil
@@ -174,12 +176,13 @@ func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation,
 	return g, nil
 }
 
-// speaksGRPC reports whether a protocol streams in both directions, so that either side may be silent for long.
+// speaksGRPC reports whether a protocol is gRPC, which streams in both directions, so that either side may be silent
+// for long.
 func speaksGRPC(protocol ir.BackendProtocol) bool { return protocol == ir.GRPC || protocol == ir.GRPCS }
 
 func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
 
-// everySecured returns the Secured of all routes.
+// everySecured returns all Secured of the pool.
 func (p *Pool) everySecured() []*Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,18 +11,19 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Settings are an ir.Proxy with its defaults, and what is read of it once, for all requests. They are immutable.
+// Settings hold an ir.Proxy with its defaults, and values parsed from it once for all requests. They are immutable.
 type Settings struct {
 	ir.Proxy
 	retry retry
-	// host is nil for the client's.
+	// host is the value of the Host header. Nil keeps the client's.
 	host *nginx.Template
-	// params are those of nginx and Params, for endpoints that speak FastCGI.
+	// params are the FastCGI parameters: nginx's defaults and Params. They are set only for endpoints that speak
+	// FastCGI.
 	params []param
 	edits  edits
 }
 
-// protocol is what the endpoint of a request speaks.
+// protocol returns the protocol that the endpoint of a request speaks.
 func (s *Settings) protocol(x *exchange.Exchange) ir.BackendProtocol {
 	switch {
 	case s.Protocol == "":
@@ -35,7 +36,8 @@ func (s *Settings) protocol(x *exchange.Exchange) ir.BackendProtocol {
 	return ir.HTTP
 }
 
-// NewSettings returns the Settings of a document, or what is wrong with it: a document may have been written by hand.
+// NewSettings returns the Settings for the ir.Proxy of a document. It validates p, since a document may be written by
+// hand.
 func NewSettings(p ir.Proxy) (*Settings, error) {
 	s := &Settings{Proxy: p}
 	s.StreamRequest = s.StreamRequest || s.Protocol == ir.GRPC || s.Protocol == ir.GRPCS
@@ -65,10 +67,10 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 	return s, nil
 }
 
-// closes says that endpoints are asked to close the connection after their answer.
+// closes reports whether endpoints are told to close the connection after the response.
 func (s *Settings) closes() bool { return s.Connection == "close" }
 
-// retry is what nginx's proxy_next_upstream says.
+// retry holds the conditions of nginx's proxy_next_upstream.
 type retry struct {
 	onError, onTimeout, onInvalid, nonIdempotent bool
 	statuses                                     []int
@@ -80,7 +82,7 @@ var retryStatuses = map[ir.RetryOn]int{
 	ir.RetryOn403: http.StatusForbidden, ir.RetryOn404: http.StatusNotFound, ir.RetryOn429: http.StatusTooManyRequests,
 }
 
-// newRetry reads a list of conditions.
+// newRetry parses a list of retry conditions.
 func newRetry(conditions []ir.RetryOn) (retry, error) {
 	var r retry
 	for _, c := range conditions {
@@ -104,31 +106,32 @@ func newRetry(conditions []ir.RetryOn) (retry, error) {
 	return r, nil
 }
 
-// failure is how an attempt went wrong.
+// failure is the kind of failure of an attempt.
 type failure int
 
 const (
 	failedByError failure = iota
 	failedByTimeout
 	failedByInvalid
-	// departed is for an endpoint that was none any more when it should have been asked.
+	// departed means that the endpoint was removed from the backend before a connection was opened.
 	departed
-	// outOfReach is for an address that must not be dialled: no failure of an endpoint, and another one may be asked.
+	// outOfReach means that connections to the address are forbidden. The endpoint did not fail, and another one may be
+	// tried.
 	outOfReach
-	// refused is for what is no failure of the endpoint: it must not be repeated.
+	// refused means that the endpoint did not cause the failure and that the request must not be retried.
 	refused
 )
 
-// allows says whether another endpoint may be asked after a failure.
+// allows reports whether another endpoint may be tried after a failure.
 func (r *retry) allows(f failure) bool {
 	return f == failedByError && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
 }
 
-// allowsStatus says whether another endpoint may be asked after an answer with this status.
+// allowsStatus reports whether another endpoint may be tried after a response with this status.
 func (r *retry) allowsStatus(status int) bool { return slices.Contains(r.statuses, status) }
 
-// repeatable says whether a request may be sent again when an endpoint may have got it: nginx's rule, which leaves out POST,
-// LOCK and PATCH.
+// repeatable reports whether a request may be sent again after an endpoint may have received it. As in nginx, POST,
+// LOCK and PATCH requests are not repeated unless non_idempotent is set.
 func (r *retry) repeatable(method string) bool {
 	switch method {
 	case http.MethodPost, http.MethodPatch, "LOCK":

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// leastSpliced is how long the rest of a body has to be for the kernel to move it faster than we do.
+// leastSpliced is the minimum size of the rest of a body, in bytes, for which copying in the kernel is faster.
 const leastSpliced = 64 << 10
 
-// splices says whether the kernel may move a body from one socket to the other: both are bare TCP, and nobody wants to see it.
+// splices reports whether the kernel may copy a body from one socket to the other. Both must be plain TCP, and the body
+// must not need buffering.
 func (r *request) splices(c *conn) bool {
 	_, bare := c.socket.(*net.TCPConn)
 	_, sent := r.body.short()
 	return bare && sent && r.Major == 1 && r.TLS() == nil && !r.settings.BufferResponse
 }
 
-// splice passes on what is in the buffer, and has the rest moved.
+// splice forwards the buffered data and lets the kernel copy the rest.
 func (r *request) splice(c *conn) error {
 	b := &c.body
 	in := c.buffered()

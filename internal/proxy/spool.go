@@ -8,17 +8,18 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// spool is a temporary file for the part of a body that does not fit into memory. The file has no name.
+// spool is an unnamed temporary file for the part of a body that does not fit into memory.
 type spool struct {
 	file *os.File
 	size int64
-	// descriptor and bytes are the accounts of the namespace that the file counts for.
+	// descriptor and bytes are the shares of the namespace to which the file is charged.
 	descriptor, bytes *budget.Share
 }
 
 var errNoRoom = errors.New("there is no room for more bodies in files")
 
-// newSpool creates a file for a body of a namespace. Its error is counted, and the body is passed on as it comes in.
+// newSpool creates a file for a body of a namespace. If it fails, the failure is counted, and the caller forwards the
+// body without a file.
 func newSpool(namespace string) (*spool, error) {
 	descriptor := bodyFiles.of(namespace)
 	if !descriptor.Take(1) {
@@ -45,7 +46,7 @@ func createUnnamed() (*os.File, error) {
 	return file, nil
 }
 
-// WriteAt is io.WriterAt. It returns an error when there is no room.
+// WriteAt implements io.WriterAt. It returns an error if there is no room.
 func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 	if more := at + int64(len(b)) - s.size; more > 0 {
 		if !s.bytes.Take(more) {
@@ -56,10 +57,10 @@ func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 	return s.file.WriteAt(b, at)
 }
 
-// ReadAt is io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (s *spool) ReadAt(b []byte, at int64) (int, error) { return s.file.ReadAt(b, at) }
 
-// Close deletes the file. It is called once.
+// Close deletes the file. It must be called once.
 func (s *spool) Close() error {
 	err := s.file.Close()
 	s.bytes.Give(s.size)
@@ -67,8 +68,8 @@ func (s *spool) Close() error {
 	return err
 }
 
-// fill copies a source into the file. What was read and found no room is left over; the rest of the source is still there.
-// An error is the source's.
+// fill copies source into the file. If the file is full, left is the data that was read but not written, and the rest
+// is still in source. err is an error of source.
 func (s *spool) fill(source io.Reader) (size int64, left []byte, err error) {
 	buffer := large.Get()
 	size, left, err = s.fillWith(buffer.Bytes(), source)

@@ -12,14 +12,15 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// isWebSocket says whether an answer switches to what was asked for.
+// isWebSocket reports whether the response switches to the WebSocket protocol.
 func isWebSocket(answer message.Fields) bool {
 	return strings.EqualFold(answer.Get(message.Upgrade), "websocket")
 }
 
-// switched answers that the protocol is switched, and has both ends talk until one of them leaves or both are silent for too long.
+// switched sends the 101 response and then copies data in both directions until one side closes or both are silent for
+// too long.
 func (r *request) switched(c *conn) error {
-	// Nobody asks for anything after that.
+	// The connection cannot carry further requests.
 	c.head.KeepAlive = false
 	r.Answered(time.Time{})
 	if err := r.head(&c.answer); err != nil {
@@ -38,7 +39,7 @@ func (r *request) switched(c *conn) error {
 		return r.cut(fmt.Errorf("%w: its connection has no time limits", errNotTaken))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
-		// A server may have ended it, because the connection is its own no more.
+		// The server may already have cancelled the context, since a hijacked connection no longer belongs to it.
 		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
 	}
 	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
@@ -59,17 +60,18 @@ func (r *request) switched(c *conn) error {
 	return nil
 }
 
-// talk is what both directions of a connection have in common.
+// talk holds the state that both directions of a connection share.
 type talk struct {
-	// limit is for silence in both directions, and tick how often they look for it.
+	// limit is the maximum time without data in either direction. tick is the interval at which each direction checks
+	// it.
 	limit, tick time.Duration
 
 	mu sync.Mutex
-	// last is when anything went in either direction.
+	// last is the time of the last data in either direction.
 	last time.Time
 }
 
-// heard notes that something went, or returns whether it is too long ago that anything did.
+// heard records that data was copied, if anything is true. It reports whether the last data is too long ago.
 func (t *talk) heard(anything bool) (tooLong bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +82,7 @@ func (t *talk) heard(anything bool) (tooLong bool) {
 	return now.Sub(t.last) >= t.limit
 }
 
-// copy copies one direction. The end of it ends that direction only, anything else both.
+// copy copies one direction. If the source ends, only this direction is closed. Any other error closes both.
 func (t *talk) copy(to, from net.Conn) {
 	buffer := small.Get()
 	t.copyWith(buffer.Bytes(), to, from)
@@ -99,7 +101,7 @@ func (t *talk) copyWith(buffer []byte, to, from net.Conn) {
 			_ = half.CloseWrite()
 			return
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
-			// The last is for what could not be written.
+			// The last condition is for data that could not be written in time.
 			_ = to.Close()
 			_ = from.Close()
 			return
@@ -107,7 +109,7 @@ func (t *talk) copyWith(buffer []byte, to, from net.Conn) {
 	}
 }
 
-// move copies until the end, or an error. The kernel does it where both are bare TCP.
+// move copies until the end or an error. If both connections are plain TCP, the kernel may copy the data.
 func move(to, from net.Conn, buffer []byte) (int64, error) {
 	if tcp, ok := to.(*net.TCPConn); ok {
 		if _, ok := from.(*net.TCPConn); ok {

@@ -11,14 +11,14 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// upload is a body on its way to an endpoint, which may answer meanwhile.
+// upload sends a body to an endpoint in another goroutine. The endpoint may respond before it has received all of it.
 type upload struct {
 	from *reading
 	done chan struct{}
-	// last says that the last piece is on its way, and complete that it has gone out.
+	// last means that the last piece is being sent. complete means that all pieces have been sent.
 	last     atomic.Bool
 	complete bool
-	// broken is why the client has not sent all, and failed why the endpoint has not taken it.
+	// broken is the error of reading the body from the client. failed is the error of sending it to the endpoint.
 	broken, failed error
 }
 
@@ -30,7 +30,7 @@ func (r *request) upload(c *conn) *upload {
 		defer close(u.done)
 		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
 		if u.broken != nil || isTimeout(u.failed) {
-			// There is no answer to wait for.
+			// The endpoint will not respond, so reading the response is interrupted.
 			c.interrupt()
 			return
 		}
@@ -79,10 +79,10 @@ func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	u.complete = true
 }
 
-// largest is how much of a body goes out at once: each piece has the whole time to be taken.
+// largest is the maximum size of a piece that is written at once, in bytes. Each piece has the whole write timeout.
 const largest = 128 << 10
 
-// write sends a body that stands in memory.
+// write sends a body in memory.
 func (u *upload) write(c *conn, memory []byte) {
 	for left := memory; len(left) > 0; {
 		piece := left[:min(len(left), largest)]
@@ -95,7 +95,7 @@ func (u *upload) write(c *conn, memory []byte) {
 	u.complete = true
 }
 
-// piece is the next one, which stands in the buffer with room around it.
+// piece returns the next piece with its chunk framing. The buffer has room for the framing before and after the data.
 func piece(buffer []byte, n int, chunked bool) []byte {
 	const front = http1.ChunkHeadSize
 	if !chunked {
@@ -108,7 +108,7 @@ func piece(buffer []byte, n int, chunked bool) []byte {
 	return append(buffer[begin:front+n], http1.EndOfChunk...)
 }
 
-// end sends the end of a body in chunks.
+// end sends the last chunk and the trailers.
 func (u *upload) end(c *conn, r *request) {
 	end, err := http1.AppendLastChunk(nil, r.outgoingTrailers())
 	if err != nil {
@@ -120,8 +120,8 @@ func (u *upload) end(c *conn, r *request) {
 	u.complete = u.failed == nil
 }
 
-// join returns when the body is not read any more, with whether all of it has gone out, and with the reason for what became of the
-// answer.
+// join waits until the body is no longer read. It returns whether the whole body was sent. If err, the error of the
+// response, was caused by the upload, it returns that cause instead.
 func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	interrupted := false
 	select {
@@ -143,7 +143,7 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	return u.complete, err
 }
 
-// because puts the reason in the place of an error that it has led to.
+// because replaces an error with its cause. It keeps exchange.ErrCut.
 func because(err, reason error) error {
 	if errors.Is(err, exchange.ErrCut) {
 		return fmt.Errorf("%w: %w", exchange.ErrCut, reason)
