@@ -22,13 +22,13 @@ func init() { caddy.RegisterModule(new(Admin)) }
 
 // Admin adds routes to Caddy's admin API:
 //
-//   - GET /k8singress/config: all that is served, as one Caddy document;
-//   - PUT /k8singress/config: serves such a document, in a process without a source of its own;
-//   - GET /k8singress/status: whether it is ready, and counts;
-//   - GET /k8singress/objects: what the controller says of each object;
-//   - GET /k8singress/process: a text by which the process recognizes itself.
+//   - GET /k8singress/config: the whole served configuration, as one Caddy document;
+//   - PUT /k8singress/config: serves such a document, in a process without its own source;
+//   - GET /k8singress/status: readiness and counts;
+//   - GET /k8singress/objects: the verdict on each object;
+//   - GET /k8singress/process: a text that identifies the process.
 //
-// In a process of `caddy k8singress run` it refuses POST /load.
+// In a process of `caddy k8singress run` it rejects POST /load.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -36,7 +36,8 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.k8singress", New: func() caddy.Module { return new(Admin) }}
 }
 
-// Routes returns the routes. They look the engine up for each request: Caddy makes them before there is one.
+// Routes returns the routes. They look up the engine for each request, because Caddy creates the routes before there is
+// an engine.
 func (a *Admin) Routes() []caddy.AdminRoute {
 	return append([]caddy.AdminRoute{
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
@@ -46,7 +47,7 @@ func (a *Admin) Routes() []caddy.AdminRoute {
 	}, reloadRoutes()...)
 }
 
-// readOnly lets nothing through but GET and HEAD.
+// readOnly rejects all methods except GET and HEAD.
 func readOnly(serve caddy.AdminHandlerFunc) caddy.AdminHandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -61,7 +62,7 @@ func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
 	return failed(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method))
 }
 
-// maxDocument is the size of the largest document that PUT takes: ten thousand hosts are some 10 MB.
+// maxDocument is the maximum size, in bytes, of a document for PUT. Ten thousand hosts take about 10 MB.
 const maxDocument = 256 << 20
 
 func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
@@ -78,7 +79,7 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 	return notAllowed(w, r, "GET, HEAD, PUT")
 }
 
-// put takes the live half of a document; a process without an app of ours takes the structure first.
+// put loads the live part of a document. If the process has no k8singress app yet, it loads the structural part first.
 func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	if e := started.engine(); e != nil && e.HasSource() {
 		return failed(http.StatusConflict, engine.ErrHasSource)
@@ -99,7 +100,8 @@ func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	return a.load(w, r, live)
 }
 
-// readDocument refuses a document larger than limit, before it is sent where the client says how large it is.
+// readDocument rejects documents larger than limit. If the client declares a larger size, it does so without reading
+// the body.
 func readDocument(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	tooLarge := &http.MaxBytesError{Limit: limit}
 	if r.ContentLength > limit {
@@ -126,7 +128,7 @@ func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live
 	return answer(w, e.Status())
 }
 
-// loadStructure goes through the admin API that the request came in by.
+// loadStructure loads the options through the admin API endpoint on which the request arrived.
 func loadStructure(r *http.Request, options settings.Config) error {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -143,7 +145,7 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
 	return answer(w, e.Status())
 }
 
-// objectRef is an ir.Ref that is an object in JSON, and not text.
+// objectRef is an ir.Ref that is encoded as a JSON object instead of a string.
 type objectRef ir.Ref
 
 // objectVerdict is one entry of /k8singress/objects.

@@ -1,5 +1,5 @@
-// Package k8singress holds what Caddy sees of the ingress controller: its app, the HTTP handlers, the
-// listener wrapper, the certificate manager, the admin routes and the subcommand.
+// Package k8singress holds the Caddy modules of the ingress controller: its app, the HTTP handlers, the listener
+// wrapper, the certificate manager, the admin routes and the subcommand.
 package k8singress
 
 import (
@@ -22,14 +22,14 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App makes Caddy a Kubernetes ingress controller. It follows the objects of a cluster or of a folder of manifests, and
-// keeps the tables that the other modules of this project serve from. They live on when Caddy loads another
-// configuration with the same source. With another source, or another option that the source is made from, the tables
-// are built anew, and requests get 503 until they are complete.
+// App makes Caddy a Kubernetes ingress controller. It watches the objects of a cluster or of a folder of manifests, and
+// maintains the tables that the other modules of this project serve from. When Caddy loads another configuration with
+// the same source, the tables are kept. With another source, or a change of an option that the source depends on, the
+// tables are rebuilt, and requests get 503 until they are complete.
 type App struct {
 	settings.Config
 
-	// Live is what to serve when there is no source: a document as GET /k8singress/config gives it. PUT
+	// Live is the document to serve if there is no source, in the format of GET /k8singress/config. PUT
 	// /k8singress/config replaces it.
 	Live *document.Live `json:"live,omitempty"`
 
@@ -39,7 +39,7 @@ type App struct {
 	logs   *logs.Config
 }
 
-// engines keeps the engines over configurations, by the options that make a source another one.
+// engines keeps the engines across configuration reloads, keyed by the options on which a source depends.
 var engines = caddy.NewUsagePool()
 
 // CaddyModule returns the Caddy module information.
@@ -56,7 +56,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 	return app.(*App), nil
 }
 
-// Provision finds the running engine, or makes one that does nothing until Start.
+// Provision finds the running engine, or creates one that does nothing until Start.
 func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
@@ -99,8 +99,9 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	return nil
 }
 
-// Start hands the configuration to the engine, once the one before has stopped. It does not wait for objects: until they
-// are there, requests get 503. A configuration with a chain that does not work is refused.
+// Start passes the configuration to the engine; this takes effect once the previous app has stopped. Start does not
+// wait for Kubernetes objects: requests get 503 until these are loaded. It returns an error if a chain cannot be
+// provisioned.
 func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.Chains); err != nil {
 		return err
@@ -111,8 +112,8 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop leaves the tables alone: requests under way, and the next configuration, need them. When the process ends, another
-// replica may write status from now on.
+// Stop keeps the tables, because requests in progress and the next configuration need them. If the process is exiting,
+// it gives up the Lease, so that another replica can write status.
 func (a *App) Stop() error {
 	a.logs.Stop()
 	started.leave(a)
@@ -124,8 +125,8 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup ends the engine when no configuration uses it any more. Caddy does not call Stop when it fails after the start
-// of all apps.
+// Cleanup stops the engine if no configuration uses it any more. It also removes the app from started, because Caddy
+// does not call Stop if loading fails after all apps have started.
 func (a *App) Cleanup() error {
 	defer a.logs.Close()
 	if a.engine == nil {

@@ -18,12 +18,13 @@ import (
 
 func init() { caddy.RegisterModule(new(Chain)) }
 
-// Chain lets a request through the routes that the administrator has put into the app under a name, and then to the next
-// handler, unless one of them answers. Each Chain has a copy of the routes for itself, so what their handlers count or
-// remember is not shared with other Ingresses, and begins anew when Caddy loads another configuration.
+// Chain runs a request through the routes that the administrator has configured under a name in the app, and then
+// through the next handler unless one of the routes responds. Each Chain has its own copy of the routes, so the state
+// of their handlers, such as counters, is not shared with other Ingresses. It is reset when Caddy loads another
+// configuration.
 type Chain struct {
-	// Name is the key of the routes among the app's chains. A name that the app does not have is an error: what is behind a
-	// chain is never served without it.
+	// Name is the key of the routes in the app's chains. An unknown name is an error, so that nothing is served without
+	// its chain.
 	Name string `json:"name"`
 
 	routes  caddyhttp.RouteList
@@ -35,7 +36,7 @@ func (*Chain) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress_chain", New: func() caddy.Module { return new(Chain) }}
 }
 
-// Provision makes the copy.
+// Provision creates this Chain's copy of the routes.
 func (c *Chain) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
 		return errors.New("a chain cannot ask for another chain: put the handlers of both into one")
@@ -56,24 +57,24 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	return c.routes.Provision(ctx)
 }
 
-// insideChain says whether the module that is provisioned in ctx is part of a chain.
+// insideChain reports whether the module that is provisioned in ctx is part of a chain.
 func insideChain(ctx caddy.Context) bool {
 	modules := ctx.Modules()
 	if len(modules) == 0 {
 		return false
 	}
-	// The last one is the module itself.
+	// The last module is the one being provisioned.
 	return slices.ContainsFunc(modules[:len(modules)-1], func(m caddy.Module) bool {
 		_, ok := m.(*Chain)
 		return ok
 	})
 }
 
-// groupsKey is where Caddy keeps the groups of which a request has met a route. Routes of a group exclude each other, and
-// the names of groups are counted anew in each chain.
+// groupsKey is the context key under which Caddy stores the route groups that a request has already matched. Only one
+// route of a group runs. Each chain numbers its groups from zero, so it needs its own set.
 const groupsKey = caddy.CtxKey("route_group")
 
-// ServeHTTP lets the request through.
+// ServeHTTP runs the request through the routes and then through next.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if c.grouped {
 		r = r.WithContext(context.WithValue(r.Context(), groupsKey, map[string]struct{}{}))
@@ -81,8 +82,8 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return c.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// checkChains returns an error if one of the chains does not work under the configuration that ctx belongs to. All apps
-// must have been provisioned.
+// checkChains returns an error if one of the chains cannot be provisioned in the configuration that ctx belongs to. All
+// apps must have been provisioned before.
 func checkChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
 	trial, cancel := caddy.NewContext(ctx)
 	defer cancel()

@@ -33,14 +33,14 @@ func init() {
 	})
 }
 
-// offline are the flags that the subcommands for manifests have.
+// offline holds the flags that the subcommands for manifests share.
 type offline struct {
 	folder string
 	config string
 }
 
 func commands(parent *cobra.Command) {
-	// Without these, a misspelt subcommand would print the help and end with status 0.
+	// Without these, an unknown subcommand would print the help and exit with status 0.
 	parent.Args = cobra.NoArgs
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, c := range []struct {
@@ -77,7 +77,8 @@ func commands(parent *cobra.Command) {
 	parent.AddCommand(showCommand(), getCommand(), runCommand())
 }
 
-// noArguments says where an argument belongs. The shell makes several of -f *.yaml.
+// noArguments rejects arguments and explains how to use -f instead. Extra arguments often come from the shell, which
+// expands -f *.yaml to several files.
 func noArguments(cmd *cobra.Command, arguments []string) error {
 	switch {
 	case len(arguments) == 0:
@@ -95,7 +96,7 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	case "-":
 		return errors.New("-f takes a folder or a file, and does not read standard input: write the manifests into a file")
 	}
-	// From here on an error is about the manifests, and how to call the command is of no interest.
+	// From here on, errors are about the manifests, so the usage text is not printed.
 	cmd.SilenceUsage = true
 	options, err := optionsFrom(o.config)
 	if err != nil {
@@ -108,7 +109,7 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	return show(o, cmd, result)
 }
 
-// nothing is the error of manifests that hold no object that is read; otherwise it is nil.
+// nothing returns an error if the manifests contain no object of a supported kind, otherwise nil.
 func (o *offline) nothing(s *snapshot.Snapshot) error {
 	for _, n := range s.Counts() {
 		if n > 0 {
@@ -125,7 +126,7 @@ func (o *offline) nothing(s *snapshot.Snapshot) error {
 		o.folder, strings.Join(names, ", "))
 }
 
-// optionsFrom reads the options of the app from a configuration file; without a file they are the defaults.
+// optionsFrom reads the options of the app from a configuration file. Without a file it returns the defaults.
 func optionsFrom(file string) (settings.Config, error) {
 	var app App
 	if file == "" {
@@ -172,7 +173,8 @@ func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
 	return err
 }
 
-// leftOut lists on standard error what cannot be served, and returns the error of manifests with nothing in them.
+// leftOut lists on standard error the objects that cannot be served. It returns an error if the manifests contain no
+// supported object.
 func (o *offline) leftOut(cmd *cobra.Command, result *engine.Offline) error {
 	for _, v := range o.known(result.Report.Verdicts) {
 		for _, p := range v.Problems {
@@ -184,7 +186,8 @@ func (o *offline) leftOut(cmd *cobra.Command, result *engine.Offline) error {
 	return o.nothing(result.Objects)
 }
 
-// known returns the verdicts that hold with the options that are known.
+// known returns the verdicts that are valid with the known options. Without a configuration file it drops verdicts that
+// depend on options.
 func (o *offline) known(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config == "" {
 		return lint.WithoutOptions(verdicts)
@@ -192,7 +195,7 @@ func (o *offline) known(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// errLint has no more to say than what was printed.
+// errLint sets the exit status. The problems have been printed already.
 var errLint = errors.New("some objects cannot be served as they are")
 
 func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {

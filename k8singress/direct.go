@@ -20,21 +20,23 @@ import (
 	"github.com/k8singress/k8singress/internal/tracing"
 )
 
-// direct answers the requests of a server that does nothing but what Ingresses say, without Caddy's part of each request.
+// direct serves the requests of a server that only serves Ingresses. It bypasses Caddy's HTTP server.
 type direct struct {
 	table  *live.Table
 	server *caddyhttp.Server
 	log    *zap.Logger
-	// altSvc tells clients over TLS of HTTP/3; nil is without it.
+	// altSvc adds the Alt-Svc header that announces HTTP/3 to clients over TLS. Nil means that HTTP/3 is disabled.
 	altSvc *message.Changes
-	// prepared is prepare, as a value that is made once.
+	// prepared is the method value d.prepare, created once to save an allocation per request.
 	prepared func(http.ResponseWriter, *http.Request) *http.Request
-	// before are the hosts that routes in front of that of the Ingresses may be for: the server has their requests.
+	// before holds the hosts of routes in front of the Ingresses' route. Caddy's server serves the requests for these
+	// hosts.
 	before hostSet
 }
 
-// newDirect is called before Caddy has read the routes of the server. The reason is empty but for a server that does more: requests for it
-// are Caddy's, except those that come by a listener with hosts of its own.
+// newDirect creates the direct of a server. It is called before Caddy provisions the routes of the server. reason is
+// empty if the server only serves Ingresses. Otherwise Caddy serves its requests, except on listeners with their own
+// hosts.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
 	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
 	d.prepared = d.prepare
@@ -42,7 +44,7 @@ func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason s
 	return d, reason
 }
 
-// altSvcOf says what Caddy says of a server with HTTP/3 (RFC 9114 3.1.1).
+// altSvcOf returns the Alt-Svc header that Caddy sends for a server with HTTP/3 (RFC 9114 section 3.1.1), or nil.
 func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	if len(server.TLSConnPolicies) == 0 || len(server.Protocols) > 0 && !slices.Contains(server.Protocols, "h3") {
 		return nil
@@ -61,11 +63,12 @@ func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	return &message.Changes{Set: []message.Field{message.AltSvc.Field(strings.Join(slices.Compact(all), ","))}}
 }
 
-// challenges are the folders where certificate authorities look for the answers to challenges that Caddy knows.
+// challenges are the folders from which certificate authorities fetch the responses to challenges that Caddy supports.
 var challenges = [...]string{"/.well-known/acme-challenge/", "/.well-known/pki-validation/"}
 
-// isChallenge reports whether a certificate authority may have sent a request: GET or HEAD of a file in one of the folders, whose path no
-// server reads in another way. All other requests are routed, so that their guards and their limits apply.
+// isChallenge reports whether a request may come from a certificate authority: GET or HEAD for a file in one of the
+// folders, with a path that all servers interpret in the same way. All other requests are routed, so that the filters
+// and limits of their routes apply.
 func isChallenge(r *message.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Path != r.EscapedPath {
 		return false
@@ -80,7 +83,7 @@ func isChallenge(r *message.Request) bool {
 
 var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
-// notDirect returns why a request is left to the server, or nothing.
+// notDirect returns the reason why a request is left to Caddy's server, or "".
 func (d *direct) notDirect(r *message.Request) (reason string) {
 	switch {
 	case isChallenge(r):
@@ -91,7 +94,7 @@ func (d *direct) notDirect(r *message.Request) (reason string) {
 	return ""
 }
 
-// answer answers one request.
+// answer serves one request.
 func (d *direct) answer(w message.Writer, r *message.Request) {
 	ofServer := r.Conn.Listener == live.ServerPorts
 	if reason := d.notDirect(r); ofServer && reason != "" {
@@ -106,7 +109,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	x := owned.Value()
 	*x = exchange.Exchange{
 		Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting(),
-		// The access log asks for them also where no route has been looked for.
+		// The access log needs the clients even if no route was looked up.
 		Clients: d.table.Clients(), Global: d.table.Global(),
 	}
 	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
@@ -117,7 +120,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 		err = answerProbe(d.table, x)
 	}
 	if outcome == live.NoHost {
-		_ = x.Respond(http.StatusNotFound, "") // Who has gone is not waited for.
+		_ = x.Respond(http.StatusNotFound, "") // A failed write means that the client has gone.
 	} else if err != nil {
 		d.fail(x, outcome, err)
 	}
@@ -131,7 +134,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	}
 }
 
-// fail answers a request that has failed, and notes why.
+// fail responds to a request that has failed and logs the error.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() {
 		failures.note(d.log, zap.WarnLevel, x, "an answer is cut off", err)
@@ -145,21 +148,21 @@ func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if status >= http.StatusInternalServerError {
 		failures.note(d.log, zap.ErrorLevel, x, "a request failed", err)
 	}
-	// An error is the client's, who has gone.
+	// A failed write means that the client has gone.
 	_ = x.Refuse(status, fields...)
 }
 
-// prepare makes a request one that Caddy's handlers can serve, as Caddy's servers do.
+// prepare prepares a request for Caddy's handlers, as Caddy's servers do.
 func (d *direct) prepare(w http.ResponseWriter, r *http.Request) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, d.server)
 }
 
-// byCaddy has a server of Caddy answer.
+// byCaddy lets a Caddy server handle the request.
 func byCaddy(server *caddyhttp.Server, w message.Writer, r *message.Request) {
 	answer := message.NewResponseWriter(w, w.Head)
 	end := accountOthers(w, r)
 	defer func() { end(answer.Status()) }()
 	server.ServeHTTP(answer, r.ToHTTP())
-	// Who has gone is not waited for.
+	// A failed write means that the client has gone.
 	_ = answer.Finish()
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// expecting is an answer to a request with a body of which nobody knows whether all of it is going to be read, or sent. A final
-// answer before the body has ended has to end the connection, because nobody could tell where the next request begins. net/http
-// would do so itself, but Caddy has put a reader of its own in place of those that it looks for. So it would wait for a body that may
-// never come before it sends the answer.
+// expecting wraps the response to a request whose body may not be read completely. If the final response is sent before
+// the end of the body, the connection must be closed, because the server cannot tell where the next request begins.
+// net/http would do this itself, but it does not recognize the reader that Caddy has put around the body. Without this
+// wrapper, it would wait for a body that may never arrive before it sends the response.
 type expecting struct {
 	*caddyhttp.ResponseWriterWrapper
 	body *expected
-	// closing says that the connection is going to end.
+	// closing means that the connection will be closed.
 	closing bool
 }
 
-// expected is the body.
+// expected is the request body. It records whether the end has been read.
 type expected struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -36,7 +36,7 @@ func (e *expected) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// expect returns w, or what answers in its place.
+// expect returns w, or a wrapper for it if the request has a body.
 func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil {
 		return w
@@ -46,7 +46,7 @@ func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	return &expecting{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body: body}
 }
 
-// WriteHeader ends the connection if the body has not come.
+// WriteHeader closes the connection if the body has not been read to its end.
 func (e *expecting) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		e.closeUnread()
@@ -54,19 +54,19 @@ func (e *expecting) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write is for those who leave WriteHeader out.
+// Write handles responses without a call of WriteHeader.
 func (e *expecting) Write(b []byte) (int, error) {
 	e.closeUnread()
 	return e.ResponseWriter.Write(b)
 }
 
-// ReadFrom keeps io.Copy to Write.
+// ReadFrom keeps the fast path of io.Copy.
 func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
 	e.closeUnread()
 	return e.ResponseWriterWrapper.ReadFrom(from)
 }
 
-// closeUnread has no effect once the head has been written.
+// closeUnread makes net/http close the connection after the response. It has no effect once the head has been written.
 func (e *expecting) closeUnread() {
 	if e.body.ended.Load() || e.closing {
 		return
@@ -81,15 +81,16 @@ func (e *expecting) closeUnread() {
 		}
 		w = inner.Unwrap()
 	}
-	// A body over its limit is the one way to say so to net/http. It gives the client the time then to see the answer before
-	// the connection ends, although what it sends is not read.
+	// Exceeding the limit of a MaxBytesReader is the only way to make net/http do this. net/http then gives the client
+	// time to read the response before it closes the connection.
 	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-// linger is how long a body is still read that nobody has asked for, so that a client which sends it can see its answer.
+// linger is how long the rest of an unread body is still read, so that a client that is sending it can read the
+// response.
 const linger = time.Second
 
-// endExpecting is for the end of the request: an answer may still be to come from who called us.
+// endExpecting is called at the end of the request. If err is not nil, the caller writes the response after it.
 func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {
@@ -98,7 +99,8 @@ func endExpecting(w http.ResponseWriter, err error) error {
 	if err != nil {
 		e.closeUnread()
 	}
-	// net/http reads before it closes, and waits for as long as it may.
+	// net/http reads the rest of the body before it closes the connection, so the deadline limits how long this may
+	// take.
 	_ = http.NewResponseController(e.ResponseWriter).SetReadDeadline(time.Now().Add(linger))
 	return err
 }

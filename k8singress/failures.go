@@ -12,34 +12,36 @@ import (
 )
 
 const (
-	// failurePeriod is how often failures of one kind are noted for one Ingress: clients make them as often as they like.
+	// failurePeriod is the minimum time between two log lines for failures of one kind and one Ingress, because clients
+	// can cause any number of failures.
 	failurePeriod = time.Second
-	// longestNoted is how much of what others have written is in one line.
+	// longestNoted is the maximum length, in bytes, of text from clients or endpoints in one log field.
 	longestNoted = 512
 )
 
-// failureKey is what has one line in each time: the failures of an Ingress with a status, and of a level.
+// failureKey identifies failures that share one log line per period: the failures of one Ingress with the same message,
+// status and level.
 type failureKey struct {
 	what, origin string
 	status       int
 	level        zapcore.Level
 }
 
-// failureLog notes requests that fail, so that neither a client nor an endpoint fills the log, and the failures of one Ingress hide those of no
-// other. Its methods may be called from any goroutine.
+// failureLog logs failed requests at a limited rate, so that neither a client nor an endpoint can fill the log, and
+// failures of one Ingress do not hide failures of another. Its methods may be called from any goroutine.
 type failureLog struct {
 	mu sync.Mutex
-	// leftOut counts what has had its line a short time ago, since then.
+	// leftOut holds, for each key that was logged less than failurePeriod ago, the number of failures since then.
 	leftOut map[failureKey]int
 }
 
-// failures are those of all servers of the process.
+// failures is the failure log of all servers of the process.
 var failures = failureLog{leftOut: map[failureKey]int{}}
 
-// note notes a failure, or counts it for a line that says how many there were.
+// note logs a failure, or counts it for a later line with the number of failures that were left out.
 func (f *failureLog) note(log *zap.Logger, level zapcore.Level, x *exchange.Exchange, what string, err error) {
 	if x.Context().Err() != nil {
-		// The client has gone.
+		// The client has gone, so its failures are only logged at debug level.
 		level = zap.DebugLevel
 	}
 	entry := log.Check(level, what)
@@ -57,7 +59,7 @@ func (f *failureLog) note(log *zap.Logger, level zapcore.Level, x *exchange.Exch
 		zap.String("uri", noted(x.Target)), zap.Int("status", key.status), zap.String("error", noted(err.Error())))
 }
 
-// first says whether a failure has its line now.
+// first reports whether a failure is logged now. Otherwise it counts the failure.
 func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +72,7 @@ func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 	return true
 }
 
-// count says how many failures have had no line, and lets the next one have one.
+// count logs how many failures were left out. The next failure is logged again.
 func (f *failureLog) count(log *zap.Logger, key failureKey) {
 	f.mu.Lock()
 	n := f.leftOut[key]
@@ -83,7 +85,7 @@ func (f *failureLog) count(log *zap.Logger, key failureKey) {
 		zap.String("ingress", key.origin), zap.Int("status", key.status), zap.Int("left_out", n))
 }
 
-// noted is a text as it stands in a line.
+// noted truncates a text for the log.
 func noted(text string) string {
 	if len(text) > longestNoted {
 		return text[:longestNoted] + "..."

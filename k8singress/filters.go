@@ -23,9 +23,9 @@ func init() {
 
 var errNoRequest = errors.New("the request did not come through the k8singress handler")
 
-// Filter is a filter of an Ingress path as Caddy has handlers, so that a document is Caddy JSON. It works behind the k8singress
-// handler only. There it is a Caddy handler only where others stand around it, such as a subroute: table entries serve the filter
-// itself.
+// Filter is a filter of an Ingress path as a Caddy handler, which makes a document valid Caddy JSON. It works only
+// behind the k8singress handler. Table entries run the filter directly; the Caddy handler is used only inside other
+// Caddy handlers, such as a subroute.
 type Filter struct {
 	name   string
 	raw    json.RawMessage
@@ -44,13 +44,13 @@ func (f *Filter) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Provision makes the filter.
+// Provision creates the filter from its settings.
 func (f *Filter) Provision(ctx caddy.Context) (err error) {
 	f.filter, _, err = filter.New(f.name, f.raw, live.SharedFrom(ctx))
 	return err
 }
 
-// ServeHTTP lets the request through the filter.
+// ServeHTTP applies the filter to the request.
 func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	visit := live.VisitFrom(r.Context())
 	if visit == nil {
@@ -59,8 +59,8 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return visit.Apply(f.filter, w, r, next)
 }
 
-// Proxy sends a request to an endpoint of the backend that its Ingress path names, on connections that outlive the configuration. It
-// works behind the k8singress handler only.
+// Proxy forwards a request to an endpoint of its Ingress path's backend, on connections that outlive the configuration.
+// It works only behind the k8singress handler.
 type Proxy struct {
 	ir.Proxy
 
@@ -72,13 +72,13 @@ func (*Proxy) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress_proxy", New: func() caddy.Module { return new(Proxy) }}
 }
 
-// Provision checks the settings.
+// Provision validates the settings.
 func (p *Proxy) Provision(caddy.Context) (err error) {
 	p.settings, err = proxy.NewSettings(p.Proxy)
 	return err
 }
 
-// ServeHTTP answers with what an endpoint answers.
+// ServeHTTP forwards the request and writes the endpoint's response.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	visit := live.VisitFrom(r.Context())
 	if visit == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 )
 
-// The reasons for which a connection or a request is left to net/http or to Caddy. docs/metrics.md says what each of them means.
+// These are the reasons for which a connection or request is left to net/http or Caddy. docs/metrics.md describes them.
 const (
 	reasonH2C         = "h2c"
 	reasonChallenge   = "acme_challenge"
@@ -16,7 +16,8 @@ const (
 	reasonRoutes      = "routes"
 )
 
-// handOvers count what our own servers do not answer by themselves, of all configurations.
+// handOvers counts the connections and requests that the controller's own servers leave to others. The counter is
+// shared by all configurations.
 type handOvers struct{ counter *prometheus.CounterVec }
 
 var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -24,7 +25,7 @@ var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "How many connections (h2c, protocols) and requests (the other reasons) were left to Go's or to Caddy's HTTP server.",
 }, []string{"reason"})}
 
-// collectors begin with all reasons, so that the counters are there before the first request.
+// collectors creates the counters for all reasons, so that they exist before the first request.
 func (h *handOvers) collectors() []prometheus.Collector {
 	for _, reason := range []string{
 		reasonH2C, front.WithoutHTTP1, reasonChallenge, reasonLogs, reasonErrorRoutes, reasonStrictSNI, reasonRoutes,
@@ -34,5 +35,5 @@ func (h *handOvers) collectors() []prometheus.Collector {
 	return []prometheus.Collector{h.counter}
 }
 
-// note counts one connection, or one request.
+// note counts one connection or one request.
 func (h *handOvers) note(reason string) { h.counter.WithLabelValues(reason).Inc() }

@@ -17,14 +17,14 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler answers requests as the Ingresses say. A request for a host or a path that no Ingress has gets 404, and
-// before the Ingresses are known for the first time every request gets 503.
+// Handler serves requests according to the Ingresses. A request for a host or path that no Ingress defines gets 404.
+// All requests get 503 until the Ingresses are loaded for the first time.
 type Handler struct {
-	// PassThru hands requests that no Ingress asks for to the next handler, in place of 404.
+	// PassThru forwards requests that match no Ingress to the next handler, instead of responding with 404.
 	PassThru bool `json:"pass_thru,omitempty"`
 
 	table *live.Table
-	// ours says that the server is the controller's own, and not that of a site.
+	// ours means that the server belongs to the controller and not to a site of the Caddyfile.
 	ours bool
 }
 
@@ -50,7 +50,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// ServeHTTP lets the chain of the matching Ingress path answer.
+// ServeHTTP runs the handler chain of the matching Ingress path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	w = expect(w, r)
 	return endExpecting(w, h.serve(w, r, next))
@@ -94,7 +94,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	case outcome == live.NotReady:
 		w.Header().Set("Retry-After", retryAfter)
 	case writer.Aborted():
-		_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
+		_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
 	for i := range x.Left {
@@ -103,8 +103,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	return caddyError(err)
 }
 
-// noHost answers a request for a host that no Ingress has: with an error that reaches the error routes of the server, or by the next
-// handler. added reports whether demandTLS has set the HSTS header.
+// noHost handles a request for a host that no Ingress defines: it returns an error for the error routes of the server,
+// or calls the next handler. added reports whether demandTLS has set the HSTS header.
 func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
 	if !h.PassThru {
 		return caddyhttp.HandlerError{StatusCode: http.StatusNotFound, Err: errNoHost}
@@ -115,8 +115,8 @@ func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	return next.ServeHTTP(w, r)
 }
 
-// caddyError returns an error as Caddy's servers expect it: a HandlerError itself and no error that wraps one. Caddy compares types, and
-// answers anything else with the status of the error route, which is 200 by default.
+// caddyError converts an error to an unwrapped HandlerError. Caddy's servers use a type assertion, and respond to any
+// other error with the status of the error route, which is 200 by default.
 func caddyError(err error) error {
 	if err == nil || errors.Is(err, exchange.ErrCut) {
 		return nil
@@ -125,21 +125,22 @@ func caddyError(err error) error {
 	if errors.As(err, &failure) && failure.StatusCode == exchange.StatusOf(err) {
 		return failure
 	}
-	// caddyhttp.Error would keep the status that an error has.
+	// caddyhttp.Error would keep the status that err already has.
 	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}
 }
 
-// strictTransport is the header by which browsers are told to ask by HTTPS only.
+// strictTransport is the header that makes browsers use HTTPS only.
 const strictTransport = "Strict-Transport-Security"
 
-// demandTLS adds the HSTS header to the answer, as ingress-nginx does: if the connection itself is TLS, whatever a proxy in
-// front says, and whatever the answer is. What is there already is the administrator's. It says whether it has added one.
+// demandTLS adds the HSTS header to the response. As in ingress-nginx, it does so only if the connection itself uses
+// TLS, regardless of a proxy in front, and for every status. It keeps a header that the administrator has set. It
+// reports whether it added the header.
 func (h *Handler) demandTLS(w http.ResponseWriter, r *http.Request) bool {
 	value, header := h.table.HSTS(), w.Header()
 	if _, ok := header[strictTransport]; ok || r.TLS == nil || value == "" {
 		return false
 	}
-	// A slice of its own: Caddy's header handler writes into those that it finds.
+	// The slice must be a new one, because Caddy's header handler modifies existing slices.
 	header[strictTransport] = []string{value}
 	return true
 }

@@ -12,12 +12,12 @@ import (
 
 func init() { caddy.RegisterModule(new(Handshake)) }
 
-// Handshake matches the TLS handshakes of hosts as Ingresses describe them at that moment, so that a host may change to
+// Handshake matches TLS handshakes by the current settings of their host in the Ingresses. A host can thus change to
 // another connection policy without a reload.
 type Handshake struct {
-	// Policy matches those of hosts with these versions of TLS: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
+	// Policy matches hosts with these TLS versions: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
 	Policy string `json:"policy,omitempty"`
-	// ClientAuth matches, of these, those that ask their clients for a certificate.
+	// ClientAuth restricts the match to hosts that request client certificates.
 	ClientAuth bool `json:"client_auth,omitempty"`
 
 	table *live.Table
@@ -38,7 +38,7 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Match says whether a handshake is one of those that are asked for.
+// Match reports whether the host of a handshake has this policy.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
 	port := front.PortOf(hello.Context())
 	return (!h.ClientAuth || h.table.AsksClient(port, hello.ServerName)) && h.table.Speaks(port, hello.ServerName, h.Policy)

@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 )
 
-// failedHandshakes counts the TLS handshakes that failed, of all configurations.
+// failedHandshakes counts failed TLS handshakes over TCP, for all configurations.
 var failedHandshakes = func() *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_tls_handshake_failures_total",
@@ -14,7 +14,7 @@ var failedHandshakes = func() *prometheus.CounterVec {
 			"alert; or the server refused it.",
 	}, []string{"reason"})
 	for _, reason := range front.HandshakeReasons {
-		// So that the counters are there before the first failure.
+		// This creates the counters before the first failure.
 		counter.WithLabelValues(reason)
 	}
 	return counter

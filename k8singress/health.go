@@ -15,13 +15,14 @@ func init() { caddy.RegisterModule(new(Health)) }
 
 const healthPath = "/healthz"
 
-// Health answers the probes of a kubelet or of a load balancer: Path with 200 while the process works, or as /readyz with Ready, and
-// /readyz with 200 while new requests should come here. That is once the Ingresses are known and the servers of the options http and
-// https run, and until the process has to end; otherwise it is 503 with the reason. Every other path that comes here is 404.
+// Health responds to the probes of a kubelet or a load balancer. Path returns 200 while the process runs; with Ready it
+// behaves like /readyz. /readyz returns 200 if new requests should be sent here: the Ingresses are loaded, the servers
+// of the options http and https run, and the process is not exiting. Otherwise it returns 503 with the reason. Every
+// other path returns 404.
 type Health struct {
-	// Path is the one in place of /healthz. Default: /healthz.
+	// Path replaces /healthz. Default: /healthz.
 	Path string `json:"path,omitempty"`
-	// Ready has that path answer as /readyz does. Default: false.
+	// Ready makes Path behave like /readyz. Default: false.
 	Ready bool `json:"ready,omitempty"`
 
 	engine *engine.Engine
@@ -42,7 +43,7 @@ func (h *Health) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// ServeHTTP answers one probe.
+// ServeHTTP responds to one probe.
 func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	status, text := http.StatusOK, "ok\n"
 	switch r.URL.Path {

@@ -10,9 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// ingressesBehind returns the hosts of the requests that a server does not leave to the Ingresses, if those are for some hosts only, and
-// otherwise why more of them are Caddy's. The hosts are those of the routes in front of that of the Ingresses: Caddy adds its redirects
-// for sites there. Routes behind that one never get a request.
+// ingressesBehind returns the hosts whose requests a server does not leave to the Ingresses. These are the hosts of the
+// routes in front of the Ingresses' route, where Caddy adds its redirects for sites. If more than requests for known
+// hosts must be left to Caddy, it returns the reason. Routes behind the Ingresses' route never get a request.
 func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	switch {
 	case server.Logs != nil:
@@ -36,7 +36,7 @@ func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	return before, ""
 }
 
-// takesAll says whether a route gives every request to the Ingresses, and none to the next route.
+// takesAll reports whether a route passes every request to the Ingresses and none to the next route.
 func takesAll(route caddyhttp.Route) bool {
 	if route.Group != "" || len(route.MatcherSetsRaw) > 0 || len(route.MatcherSets) > 0 || len(route.HandlersRaw) != 1 {
 		return false
@@ -49,8 +49,8 @@ func takesAll(route caddyhttp.Route) bool {
 	return err == nil && handler.Handler == "k8singress" && !handler.PassThru
 }
 
-// hostsOf returns the hosts that a route can be for, in lower case. It is false for a route that may be for any host. The matchers of
-// a route that the configuration has are JSON at this time, and Caddy's own redirects have theirs already.
+// hostsOf returns the hosts that a route can match, in lower case. ok is false if the route can match any host. At this
+// time the matchers of configured routes are JSON, and the matchers of Caddy's own redirects are already provisioned.
 func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 	for _, set := range route.MatcherSetsRaw {
 		var hosts caddyhttp.MatchHost
@@ -67,7 +67,7 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 		all = append(all, set[i].(caddyhttp.MatchHost)...)
 	}
 	for i, host := range all {
-		// What a placeholder stands for is not known before the request, and other names than those of ASCII have two spellings.
+		// The value of a placeholder is not known before the request, and names that are not ASCII have two spellings.
 		if strings.ContainsFunc(host, func(c rune) bool { return c == '{' || c > '~' }) {
 			return nil, false
 		}
@@ -76,10 +76,11 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 	return all, len(route.MatcherSetsRaw)+len(route.MatcherSets) > 0
 }
 
-// hostSet are names as Caddy's matcher for hosts has them: in each place of a dot-separated name may stand a "*".
+// hostSet holds host names as in Caddy's host matcher: each label of a name may be "*".
 type hostSet []string
 
-// has says whether a Host may be one of them. The server decides, so that one name too many costs only time.
+// has reports whether a Host header may match one of the names. A false positive is only slower, since Caddy's server
+// then decides.
 func (s hostSet) has(host string) bool {
 	if len(s) == 0 {
 		return false

@@ -13,23 +13,25 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops
-// its apps one after the other, in any order. The http app takes new requests for shutdown_delay, closes its listeners,
-// whose sockets package front closes then, and waits with it for requests under way until grace_period is over.
-// Connections that were upgraded are no requests to it, and those of TCP ports, which take new ones for as long as it
-// does, are none of its; so we wait for these, for the rest of that time. Doing so in App.Stop would keep the http app
-// from closing its listeners where ours is stopped first; so it is done after all of them have been.
+// This file handles the end of the process. After SIGTERM, caddy.Exiting returns true, and from then on responses ask
+// their clients to close the connection. Caddy stops its apps one after the other, in any order. The http app accepts
+// new requests for shutdown_delay. Then it closes its listeners, whose sockets package front closes, and waits up to
+// grace_period for requests in progress. The http app does not wait for upgraded connections, nor for connections to
+// TCP ports, which are accepted as long as HTTP requests are. So this file waits for these, for the rest of
+// grace_period. It does so after all apps have stopped: waiting in App.Stop would keep the http app from closing its
+// listeners if our app is stopped first.
 
-// leaving is what the end of the process has come to.
+// leaving is the state of the shutdown.
 var leaving struct {
 	once sync.Once
-	// app is the one that has been stopped because of it.
+	// app is the app that was stopped because the process is exiting.
 	app atomic.Pointer[App]
-	// stopped is when that was, and since when the first HTTP server closed its listeners, in nanoseconds since 1970.
+	// stopped is when the app was stopped. since is when the first HTTP server closed its listeners. Both are in
+	// nanoseconds since 1970; zero means not yet.
 	stopped, since atomic.Int64
 }
 
-// awaitStreamsOnExit makes Caddy wait for streams before it ends. It may be called for each configuration.
+// awaitStreamsOnExit makes Caddy wait for streams before it exits. It may be called for each configuration.
 func awaitStreamsOnExit() { leaving.once.Do(func() { caddy.OnExit(awaitStreams) }) }
 
 func awaitStreams(ctx context.Context) {
@@ -38,7 +40,7 @@ func awaitStreams(ctx context.Context) {
 		return
 	}
 	if leaving.since.Load() == 0 {
-		// Without an HTTP server, nobody has waited for shutdown_delay.
+		// Without an HTTP server, shutdown_delay has not been waited for yet.
 		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.ShutdownDelay)))
 	}
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())
@@ -52,14 +54,14 @@ func awaitStreams(ctx context.Context) {
 	case <-app.Ended():
 	case <-time.After(mostEnd):
 	}
-	// The connections that have ended just now have lines, too.
+	// Connections that have just ended also have lines in the access log.
 	app.engine.Table().AccessLogs().Flush()
 }
 
-// mostEnd is how long the process waits for what is written at the very end: lines of the access log, and spans.
+// mostEnd is the maximum time to wait for the last writes: lines of the access log, and spans.
 const mostEnd = 3 * time.Second
 
-// Ended is closed when everything has ended that the last configuration with these options has used.
+// Ended returns a channel that is closed when the engine has stopped completely.
 func (a *App) Ended() <-chan struct{} { return a.engine.Done() }
 
 func awaitTime(ctx context.Context, t time.Time) {
@@ -69,7 +71,8 @@ func awaitTime(ctx context.Context, t time.Time) {
 	}
 }
 
-// noteShutdown notes when the server that ctx belongs to closes its listeners, and has the TCP and UDP ports do the same.
+// noteShutdown records when the server that ctx belongs to closes its listeners, and closes the TCP and UDP ports at
+// the same time.
 func noteShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -84,8 +87,9 @@ func noteShutdown(ctx caddy.Context, app *App) {
 	})
 }
 
-// sendAway asks the client for another connection for its next request. Go's HTTP/2 makes a GOAWAY of the header. HTTP/3
-// has none; there package front sends a GOAWAY, or Caddy when it closes a listener of its own. Upgrades need the header themselves.
+// sendAway makes the client use another connection for its next request. Go's HTTP/2 server turns the header into a
+// GOAWAY. HTTP/3 has no such header; package front sends a GOAWAY there, or Caddy does when it closes its own listener.
+// Upgrade requests need the Connection header themselves.
 func sendAway(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 3 && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")

@@ -11,7 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// adjust returns limits with those that the ConfigMap has. What it says nothing of is as the server in Caddy's JSON has it.
+// adjust returns limits with the values from the ConfigMap. Values that the ConfigMap does not set keep the settings of
+// the server in Caddy's JSON.
 func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	of.Head, of.Body = cmp.Or(by.HeaderTimeout, of.Head), cmp.Or(by.BodyTimeout, of.Body)
 	of.HeadBytes, of.Streams = cmp.Or(by.MaxHead, of.HeadBytes), cmp.Or(by.Streams, of.Streams)
@@ -24,7 +25,8 @@ func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	return of
 }
 
-// namesOf are the names of fields that go on. As in nginx, one with an underscore is as good as any where all are let through.
+// namesOf returns which names of request headers are forwarded. As in nginx, ignoring invalid names off also allows
+// underscores.
 func namesOf(by *ir.ClientConnections) message.Names {
 	switch {
 	case by.InvalidNames:
@@ -35,8 +37,9 @@ func namesOf(by *ir.ClientConnections) message.Names {
 	return message.PlainNames
 }
 
-// limitPause sets how long the body of a request that Caddy has read may pause: as the ConfigMap says for the controller's own servers. A
-// route whose protocol streams in both directions lifts the limit. restore puts Caddy's limit back.
+// limitPause limits how long the body of a request to Caddy's server may pause. On the controller's own servers, the
+// limit is the ConfigMap's. Routes whose protocol streams in both directions lift the limit. restore restores Caddy's
+// limit.
 func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
 	if body == nil {

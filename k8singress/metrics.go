@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestMetrics count the requests that are answered directly, of all configurations.
+// requestMetrics counts the requests that the controller serves, for all configurations.
 type requestMetrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
-	// byCode are the counters that have been asked for: a lookup by label costs more than the count.
+	// byCode caches the counters by status, because a lookup by label costs more than counting.
 	byCode [600]atomic.Pointer[prometheus.Counter]
-	// begun and ended count them as nginx's status does.
+	// begun and ended count requests in the same way as nginx's status page.
 	begun, ended atomic.Int64
 }
 
@@ -30,13 +30,13 @@ var requests = &requestMetrics{
 	}),
 }
 
-// collectors begin with one status, so that the counter is there before the first request.
+// collectors creates the counter for one status, so that the metric exists before the first request.
 func (m *requestMetrics) collectors() []prometheus.Collector {
 	m.requests.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return []prometheus.Collector{m.requests, m.duration}
 }
 
-// note counts a request that began at a time.
+// note counts a request with its status and the time at which it began.
 func (m *requestMetrics) note(status int, began time.Time) {
 	if status < 0 || status >= len(m.byCode) {
 		status = 0

@@ -25,15 +25,17 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// The names of the programs in the image of ingress-nginx that its pods call: by nginxName, Caddy takes its command line. waitName is the
-// hook before the end of a pod. Here the process drains by itself, so there is nothing to wait for.
+// These are the names of the binaries in the ingress-nginx image that its pods run. If Caddy runs as nginxName, it
+// accepts the command line of ingress-nginx. waitName is the preStop hook of a pod. It does nothing, because this
+// process drains connections by itself.
 const (
 	nginxName = "nginx-ingress-controller"
 	waitName  = "wait-shutdown"
 )
 
-// asNginx returns the command line of Caddy that one of ingress-nginx stands for: one that begins with the name of its program, or has it
-// as the first argument, where the entrypoint of an image stands before it. Every other one stays as it is.
+// asNginx converts a command line of ingress-nginx to Caddy's. It recognizes the name of ingress-nginx's binary as the
+// first word, or as the second one if the entrypoint of an image comes first. Other command lines are returned
+// unchanged.
 func asNginx(args []string) []string {
 	for i := range min(len(args), 2) {
 		if filepath.Base(args[i]) == nginxName {
@@ -43,14 +45,15 @@ func asNginx(args []string) []string {
 	return args
 }
 
-// flagged is the adapter of a Caddyfile, with the flags of a command line on top.
+// flagged is a config adapter that reads a Caddyfile and applies the flags of the command line to it.
 type flagged struct {
 	given map[string]string
 }
 
 const flaggedName = "k8singress_flags"
 
-// commandLine is what the one adapter reads, because Caddy knows adapters by name and calls it again for a reload.
+// commandLine is the single instance of the adapter, because Caddy finds adapters by name and calls the adapter again
+// for a reload.
 var commandLine flagged
 
 func init() {
@@ -61,7 +64,7 @@ func init() {
 	os.Args = asNginx(os.Args)
 }
 
-// Adapt returns Caddy's JSON.
+// Adapt converts a Caddyfile to Caddy's JSON and applies the flags.
 func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{\n}\n")
@@ -85,7 +88,7 @@ func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddycon
 	return adapted, warnings, err
 }
 
-// apply changes a configuration as the flags say. It returns what has no effect.
+// apply applies the flags to a configuration. It returns problems for flags that have no effect.
 func (f *flagged) apply(config map[string]any) ([]report.Problem, error) {
 	options, err := optionsIn(config)
 	if err != nil {
@@ -112,7 +115,7 @@ func (f *flagged) apply(config map[string]any) ([]report.Problem, error) {
 	return problems, structure.Merge(config, s.Config)
 }
 
-// within returns the object at a path of a configuration, and makes what is missing of it.
+// within returns the object at a path of a configuration, and creates the missing objects.
 func within(config map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := config[name].(map[string]any)
@@ -125,7 +128,7 @@ func within(config map[string]any, path ...string) map[string]any {
 	return config
 }
 
-// optionsIn returns the options that a configuration has for the controller.
+// optionsIn returns the controller's options in a configuration.
 func optionsIn(config map[string]any) (options settings.Config, err error) {
 	apps, _ := config["apps"].(map[string]any)
 	raw, err := json.Marshal(apps["k8singress"])
@@ -135,7 +138,7 @@ func optionsIn(config map[string]any) (options settings.Config, err error) {
 	return options, err
 }
 
-// flag is one of ingress-nginx on the way from the command line to the table.
+// flag is a flag of ingress-nginx as a pflag.Value. It stores its value in given.
 type flag struct {
 	row   *flags.Row
 	given map[string]string
@@ -182,13 +185,14 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// version is that of a release, which its build writes here. In every other program it is empty.
+// version is set by the build of a release. It is empty in all other builds.
 var version string
 
-// ownModule is this module, among those that a program is made of.
+// ownModule is the path of this module.
 const ownModule = "github.com/k8singress/k8singress"
 
-// ownVersion is the version of this module in the program: as a release, as one of the plugins that xcaddy builds in, or of a checkout.
+// ownVersion returns the version of this module: the release, or the version in the build info, where the module is a
+// plugin that xcaddy built in or the main module.
 func ownVersion() string {
 	if version != "" {
 		return version
@@ -219,7 +223,7 @@ func addFlags(set *pflag.FlagSet, given map[string]string) {
 	}
 }
 
-// unknownFlag names the flag that was meant.
+// unknownFlag returns an error that suggests the flag with the most similar name.
 func unknownFlag(_ *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -229,7 +233,7 @@ func unknownFlag(_ *cobra.Command, err error) error {
 	return fmt.Errorf("there is no flag --%s%s", name, suggest.Hint(name, flags.Table.Names()))
 }
 
-// runCaddy is `caddy run` with the flags.
+// runCaddy calls `caddy run` with the configuration and the flags.
 func runCaddy(root *cobra.Command, config string) error {
 	run, _, err := root.Find([]string{"run"})
 	if err != nil {

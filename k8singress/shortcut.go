@@ -15,13 +15,14 @@ import (
 	"github.com/k8singress/k8singress/internal/live"
 )
 
-// shortcut answers the handshakes of one server from the table of certificates, before certmagic is asked. certmagic asks
-// a manager such as Certificates, too, but gives all handshakes for one name that come at the same moment the certificate
-// that the first of them was given: with an ECDSA and an RSA certificate for one host, clients would get one that they
-// cannot use. It also takes a lock of the whole process for each handshake.
+// shortcut selects the certificates for the handshakes of one server before certmagic does. certmagic also calls
+// managers such as Certificates, but gives all simultaneous handshakes for one name the certificate of the first one.
+// If a host has an ECDSA and an RSA certificate, clients could then get one that they cannot use. It also takes a
+// process-wide lock for each handshake.
 //
-// What the table has nothing for is left to certmagic: certificates of Caddy's own, and the default one. A host whose TLS ends
-// elsewhere has none: its clients come by TCP and get past us, unless they speak QUIC, or have hidden the name.
+// Handshakes without a certificate in the store are left to certmagic: Caddy's own certificates and the default
+// certificate. A host with TLS passthrough has no certificate: its connections over TCP are forwarded before the
+// handshake, so only clients that use QUIC or hide the name get here.
 type shortcut struct {
 	server *caddyhttp.Server
 	store  *certs.Store
@@ -34,8 +35,8 @@ func newShortcut(server *caddyhttp.Server, e *engine.Engine, log *zap.Logger) *s
 	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
-// install changes the TLS policies of the server, which Caddy has made by the time that it starts to listen. Where that is not
-// possible, certmagic asks Certificates.
+// install wraps the TLS policies of the server, which Caddy has provisioned before it starts to listen. If this fails,
+// certmagic calls Certificates.
 func (s *shortcut) install() {
 	s.once.Do(func() {
 		wrapped := caddyinternals.WrapGetCertificate(s.server, s.before)
@@ -46,14 +47,14 @@ func (s *shortcut) install() {
 	})
 }
 
-// challengeProtocol is what an authority asks for to check a host by a handshake (RFC 8737).
+// challengeProtocol is the ALPN protocol with which a certificate authority validates a host by a handshake (RFC 8737).
 const challengeProtocol = "acme-tls/1"
 
 func (s *shortcut) before(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		port := front.PortOf(hello.Context())
 		if s.hosts.Passthrough(port, hello.ServerName) != nil {
-			// crypto/tls says that the name is not recognized.
+			// crypto/tls then sends the alert unrecognized_name.
 			return nil, nil
 		}
 		if port != live.ServerPorts {

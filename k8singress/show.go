@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// adminParts are the parts of the admin API that the command show prints.
+// adminParts maps the arguments of the command show to paths of the admin API.
 var adminParts = map[string]string{
 	"status": "/k8singress/status", "objects": "/k8singress/objects", "config": "/k8singress/config", "metrics": "/metrics",
 }
 
-// showCommand asks the admin API of a running controller. An image with nothing but the binary has no other client for it, and no tool
-// outside the pod reaches a socket there.
+// showCommand returns the command that queries the admin API of a running controller. An image that contains only the
+// binary has no other client, and tools outside the pod cannot reach a Unix socket in it.
 func showCommand() *cobra.Command {
 	words := slices.Sorted(maps.Keys(adminParts))
 	var at adminAddress
@@ -35,7 +35,7 @@ func showCommand() *cobra.Command {
 	return cmd
 }
 
-// getCommand is showCommand for any path of the admin API, those of Caddy and of other modules among them.
+// getCommand is like showCommand for any path of the admin API, including paths of Caddy and other modules.
 func getCommand() *cobra.Command {
 	var at adminAddress
 	cmd := &cobra.Command{
@@ -55,13 +55,13 @@ func getCommand() *cobra.Command {
 	return cmd
 }
 
-// configInPods is the configuration that the image runs with when nothing else is said, so that a command in its pod needs no flag.
+// configInPods is the default configuration file of the image. Commands in the pod read it, so they need no flags.
 const configInPods = "/etc/caddy/Caddyfile"
 
 const whereAdminIs = "The API is at the address in the configuration file, which is " + configInPods + "\n" +
 	"if there is one, or else at $CADDY_ADMIN or localhost:2019."
 
-// adminAddress says where the admin API is, by flags of a command.
+// adminAddress holds the flags that locate the admin API.
 type adminAddress struct {
 	config, address string
 }
@@ -71,7 +71,7 @@ func (a *adminAddress) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
 }
 
-// print asks for a path, and prints the answer as it is.
+// print requests a path and prints the response unchanged.
 func (a *adminAddress) print(cmd *cobra.Command, path string) error {
 	cmd.SilenceUsage = true
 	config := a.config

@@ -16,13 +16,14 @@ import (
 
 func init() { caddy.RegisterModule(new(Storage)) }
 
-// Storage keeps certificates, ACME accounts, tokens of challenges and locks in the Secrets and Leases of a namespace, so
-// that all replicas share them. The controller needs the rights to read and write both there.
+// Storage stores certificates, ACME accounts, challenge tokens and locks in Secrets and Leases of a namespace, so that
+// all replicas share them. The controller needs permission to read and write both there.
 type Storage struct {
-	// Namespace has the Secrets and the Leases. Default: the namespace that Caddy runs in, or that of the kubeconfig.
+	// Namespace is the namespace of the Secrets and Leases. Default: the namespace that Caddy runs in, or the namespace
+	// of the kubeconfig.
 	Namespace string `json:"namespace,omitempty"`
-	// Kubeconfig is a kubeconfig file that says how to reach the API server. Default: the service account of the pod that
-	// Caddy runs in.
+	// Kubeconfig is the path of a kubeconfig file for access to the API server. Default: the service account of the pod
+	// that Caddy runs in.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 
 	key     string
@@ -30,7 +31,7 @@ type Storage struct {
 	logs    *logs.Config
 }
 
-// storages keeps the storages over configurations, with what they have read.
+// storages keeps the storages, with their cached data, across configuration reloads.
 var storages = caddy.NewUsagePool()
 
 // CaddyModule returns the Caddy module information.
@@ -38,14 +39,14 @@ func (*Storage) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.storage.kubernetes", New: func() caddy.Module { return new(Storage) }}
 }
 
-// UnmarshalCaddyfile reads
+// UnmarshalCaddyfile parses
 //
 //	storage kubernetes {
 //		namespace <name>
 //		kubeconfig <file>
 //	}
 //
-// The block may be missing.
+// The block is optional.
 func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if d.NextArg() {
@@ -69,7 +70,7 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// Provision finds the running storage, or begins to read one. It does not wait for the API server: who reads first does.
+// Provision finds the running storage, or creates one. It does not wait for the API server; the first read does.
 func (s *Storage) Provision(ctx caddy.Context) error {
 	s.logs = logs.Add(ctx)
 	key, err := json.Marshal(s)
@@ -84,7 +85,7 @@ func (s *Storage) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// sharedStorage is one that follows the cluster until no configuration uses it any more.
+// sharedStorage is a storage that watches the cluster until no configuration uses it any more.
 type sharedStorage struct {
 	storage *kubestorage.Storage
 	stop    context.CancelFunc
@@ -100,7 +101,7 @@ func (s *Storage) run() (*sharedStorage, error) {
 	}
 	r := &sharedStorage{storage: storage, stopped: make(chan struct{})}
 	var ctx context.Context
-	// The context of a configuration would keep that in memory.
+	// The context of a configuration would keep the configuration in memory.
 	ctx, r.stop = context.WithCancel(context.Background()) //nolint:forbidigo // see above
 	panics.Go("k8singress/storage", func() {
 		defer close(r.stopped)
@@ -109,7 +110,7 @@ func (s *Storage) run() (*sharedStorage, error) {
 	return r, nil
 }
 
-// Destruct ends the watches.
+// Destruct stops the watches.
 func (r *sharedStorage) Destruct() error {
 	r.stop()
 	<-r.stopped
@@ -119,7 +120,7 @@ func (r *sharedStorage) Destruct() error {
 // CertMagicStorage returns the storage.
 func (s *Storage) CertMagicStorage() (certmagic.Storage, error) { return s.storage, nil }
 
-// Cleanup ends the storage when no configuration uses it any more.
+// Cleanup stops the storage if no configuration uses it any more.
 func (s *Storage) Cleanup() error {
 	defer s.logs.Close()
 	if s.storage == nil {

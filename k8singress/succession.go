@@ -8,20 +8,21 @@ import (
 	"github.com/k8singress/k8singress/internal/engine"
 )
 
-// succession holds the apps that have started and not ended, in the order of their starts. Caddy starts the apps of a new
-// configuration before it stops those of the old one; should one of them fail, it ends the new ones instead, and goes on
-// with the old. So it is the first app whose configuration Caddy runs. The one behind it counts for nothing until the
-// first has stopped, and a configuration that fails has changed nothing.
+// succession holds the apps that have started and not stopped, in start order. Caddy starts the apps of a new
+// configuration before it stops the old ones. If a new app fails, Caddy stops the new apps and keeps the old ones. So
+// the first app in the list belongs to the configuration that Caddy runs. The next one has no effect until the first
+// has stopped, and a configuration that fails changes nothing.
 type succession struct {
 	mu   sync.Mutex
 	apps []*App
 	head atomic.Pointer[engine.Engine]
 }
 
-// started are the apps of this process: Caddy has one configuration at a time.
+// started holds the apps of this process. There is one list because Caddy runs one configuration at a time.
 var started succession
 
-// engine returns that of the running configuration, or nil. It is for the admin routes, which Caddy makes before the app.
+// engine returns the engine of the running configuration, or nil. The admin routes use it, because Caddy creates them
+// before the app.
 func (s *succession) engine() *engine.Engine { return s.head.Load() }
 
 func (s *succession) join(a *App) {
@@ -47,7 +48,7 @@ func (s *succession) leave(a *App) {
 	}
 }
 
-// follow makes the first app the one that counts.
+// follow makes the first app the active one.
 func (s *succession) follow() {
 	if len(s.apps) == 0 {
 		s.head.Store(nil)
