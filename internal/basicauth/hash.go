@@ -117,7 +117,7 @@ func (p plain) MatchesPassword(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(p), []byte(password)) == 1
 }
 
-// desHash is a hash of DES crypt.
+// desHash is a password hash of DES crypt, the oldest crypt(3) format.
 type desHash string
 
 func readDES(text string) (htpasswd.EncodedPasswd, error) { return desHash(text), nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// MostBytes is the maximum number of bytes that are read of a response, unless the Service defines Drain. Only the head
-// is needed.
+// MostBytes is the maximum number of bytes that are read of a response, unless Drain is larger. Only the head is
+// needed.
 const MostBytes = 64 << 10
 
 // ErrBusy is returned for a call that needs a new connection when its namespace has reached its limit of connections.

@@ -8,8 +8,9 @@ import (
 )
 
 // gzipKiB and brotliKiB are the memory in KiB of an encoder with its buffer, by level. They are the largest heap growth
-// for responses of up to 4 MiB, written in parts of 32 KiB. TestEncoderBytes measures it. Because the window size is
-// fixed, Brotli's tables depend on the level. Levels 10 and 11 also produce much garbage, for which 6 MiB are added.
+// for responses of up to 4 MiB, written in parts of 32 KiB. TestEncoderBytes measures it. All levels use the same
+// window size, so only Brotli's tables grow with the level. Levels 10 and 11 also produce much garbage, for which 6 MiB
+// are added.
 var (
 	gzipKiB   = [...]int64{1: 820, 1192, 1192, 940, 1064, 1064, 1000, 1000, 1400}
 	brotliKiB = [...]int64{352, 512, 3400, 3400, 4100, 4100, 5500, 11700, 19900, 38400, 16000, 16000}

@@ -17,7 +17,7 @@ func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
 		return
 	}
-	// For an invalid cookie name, String returns an empty string.
+	// String returns an empty string if the cookie name is invalid. No cookie is set then.
 	x.cookie = x.sessionCookie(x.choice.Session, x.choice.Cookie).String()
 }
 

@@ -55,7 +55,8 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 		page.fixed = p.Status
 	}
 	if len(x.Left) > 0 {
-		// The client must still learn how to authenticate.
+		// The error page keeps the fields of the failed handler, such as WWW-Authenticate, so that the client learns
+		// how to authenticate.
 		page.Always = slices.Concat(Changes{&message.Changes{Remove: x.Left, Add: x.Left}}, x.Always)
 	}
 	return page

@@ -44,7 +44,7 @@ type Exchange struct {
 	// Leave tells the client to close the connection after the response, unless the connection switches to another
 	// protocol.
 	Leave bool
-	// PassesOn is true if a request without a route is passed to Caddy's own routes.
+	// PassesOn is true if a request without a route is passed to the next Caddy handler.
 	PassesOn bool
 	// Left are fields that a Caddy handler set before it returned an error, such as WWW-Authenticate. They are added to
 	// the error response.

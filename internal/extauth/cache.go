@@ -25,7 +25,7 @@ const (
 type Key struct {
 	// Namespace is the namespace of the Ingress. Its share of the cache is used.
 	Namespace string
-	// Digest is a digest of the filter that sends the request, and of the request itself.
+	// Digest is the digest of the settings of the filter, the route, the host and the configured cache key.
 	Digest [32]byte
 }
 
@@ -186,7 +186,7 @@ func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, erro
 	own := &asking{done: make(chan struct{})}
 	c.asked[key] = own
 	c.mu.Unlock()
-	// This must also be done after a panic, because other requests wait.
+	// This must also run after a panic of ask, because other requests wait for the result.
 	defer func() {
 		c.mu.Lock()
 		delete(c.asked, key)

@@ -70,7 +70,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	return false, refused
 }
 
-// skip applies the remaining effects of filters that did not check the request.
+// skip removes the request fields that only the skipped external authentication filters may set.
 func (h anyOf) skip(x *exchange.Exchange) {
 	for _, f := range h {
 		if external, ok := f.(*externalAuth); ok {

@@ -21,7 +21,7 @@ type Filter interface {
 	Apply(x *exchange.Exchange) (answered bool, err error)
 }
 
-// known holds the filters by the names of their handlers in the document.
+// known holds the makers of filters, by the names of their handlers in the document.
 var known = map[string]maker{
 	"k8singress_app_root":         with(newAppRoot),
 	"k8singress_basic_auth":       sharing(newBasicAuth),

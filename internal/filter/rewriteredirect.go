@@ -67,7 +67,8 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	case h.hasQuery:
 		location += "&" + x.Query
 	case !strings.Contains(location, "?"):
-		// A location that already has a query got it from a variable such as $request_uri.
+		// If the location already has a query, it comes from a variable such as $request_uri, which contains the
+		// client's query.
 		location += "?" + x.Query
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {

@@ -50,7 +50,7 @@ func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
 // number of networks.
 type networks struct {
 	all map[netip.Prefix]struct{}
-	// v4 and v6 are the prefix lengths that occur.
+	// v4 and v6 hold the distinct prefix lengths of the IPv4 and IPv6 networks.
 	v4, v6 []int
 }
 

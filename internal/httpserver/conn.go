@@ -40,7 +40,7 @@ type conn struct {
 	firstErr   error
 
 	state atomic.Int32
-	// waits is when the connection began to wait for a request, since began.
+	// waits is the time since began at which the connection last became idle.
 	waits atomic.Int64
 	// mu is held while another goroutine sets the read deadline.
 	mu sync.Mutex
@@ -165,7 +165,7 @@ func (c *conn) endIdle() {
 	}
 }
 
-// leave ends the wait for a request at once, also for the first one.
+// leave ends the wait for a request at once, even the wait for the first request.
 func (c *conn) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -94,7 +94,7 @@ func (c *conn) readHead() error {
 			return err
 		}
 		if first {
-			// A head that is already complete needs no deadline.
+			// A head that arrives at once needs no deadline, so the deadline is only set here.
 			c.reads.limit(c.options.HeaderTimeout)
 		}
 		if err := c.fill(); err != nil {

@@ -118,8 +118,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Leave ends connections that wait for a request at once, and the others with the answer to the request that is under
-// way. It does not wait.
+// Leave closes idle connections at once, and each other connection after the response to its current request. It does
+// not wait for them.
 func (s *Server) Leave() {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -129,8 +129,8 @@ func (s *Server) Leave() {
 	}
 }
 
-// Waiting returns for how long all connections have waited for a request. It returns false if one of them has a request
-// under way.
+// Waiting returns how long all connections have been idle. It returns false if there is no connection, or if a
+// connection has a request in flight.
 func (s *Server) Waiting() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	if x := c.context.Load(); x != nil {
-		// The request and its context continue. The new owner of the connection notices itself when the client
-		// disconnects.
+		// The request and its context continue, but the connection is no longer watched. Its new owner detects a
+		// disconnect of the client.
 		x.unwatch()
 	}
 	w.done = true

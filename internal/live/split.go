@@ -15,7 +15,8 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 	return split.New((*destination).empty, all...)
 }
 
-// empty reports whether the destination has a backend without endpoints.
+// empty reports whether requests to the destination would find no endpoint. A destination without a backend is never
+// empty.
 func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
 // to chooses the destination of a request. It always finds one, because a split without weights is rejected when its

@@ -158,7 +158,7 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	return list
 }
 
-// settled is the time after which each request that still found a removed route has registered its stream.
+// settled is the time within which every request that found a route before its removal has registered its stream.
 const settled = 10 * time.Second
 
 // drain ends streams after the drain time. Because the drain time may be very long, lists without open streams are

@@ -56,8 +56,8 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 	return false
 }
 
-// Names reports whether the options name a network of proxies that an address is in. A network of all addresses names
-// no proxy.
+// Names reports whether an address is in a configured network of trusted proxies. A network that contains all addresses
+// is ignored, because it does not identify proxies.
 func (p *Policy) Names(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {

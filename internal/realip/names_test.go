@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// TestNames checks which addresses the options name as proxies: never all of them.
+// TestNames checks which addresses are treated as configured proxies, and that a network of all addresses is ignored.
 func TestNames(t *testing.T) {
 	p := realip.New(ir.Clients{Trusted: []string{"0.0.0.0/0", "::/0", "10.0.0.0/8", "192.0.2.1", "2001:db8::/32"}})
 	for address, want := range map[string]bool{

@@ -79,7 +79,7 @@ func End(x *exchange.Exchange, err error) {
 	}
 	if s.IsRecording() {
 		if x.Route == nil {
-			// The request was rejected before its route was set.
+			// The request was rejected before its route was set, so the route of the span is used for the attributes.
 			x.Route = s.by.route
 		}
 		s.describe(x, err)
