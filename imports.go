@@ -4,7 +4,7 @@
 package k8singress
 
 import (
-	// The modules of this project, and those of caddy-l4 that its TCP and UDP ports are made of.
+	// These are the modules of this project, and the modules of caddy-l4 that its TCP and UDP ports use.
 	_ "github.com/mholt/caddy-l4"
 
 	_ "github.com/k8singress/k8singress/caddyfile"

@@ -1,4 +1,4 @@
-// Package charts holds the Helm chart, and the tests of what is printed for it. test/chart has those that take Helm.
+// Package charts holds the Helm chart and the tests of its generated files. The tests that need Helm are in test/chart.
 package charts
 
 //go:generate go test -run ^TestSchema$ -update

@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite values.schema.json")
 
-// node is a JSON schema, or a part of one.
+// node is a JSON schema or a part of one.
 type node = map[string]any
 
-// types are the words of known-values.txt. Every value may be null, by which Helm takes a default away.
+// types are the schemas for the words in known-values.txt. Every value may be null, with which Helm removes a default.
 var types = map[string]node{
 	"string":  {"type": []string{"string", "null"}},
 	"integer": {"type": []string{"integer", "null"}},
@@ -29,7 +29,8 @@ var types = map[string]node{
 	"any":     {},
 }
 
-// elsewhere are the options that values of ingress-nginx's chart stand for: the flags that these become would count before them.
+// elsewhere are the options that values of ingress-nginx's chart replace. These values become flags, which take
+// precedence over the options.
 var elsewhere = []string{
 	"kubeconfig", "manifests", "source", "ingress_class", "controller_name", "watch_ingress_without_class", "namespaces", "namespace_selector",
 	"http", "https", "health", "health_path", "health_ready", "health_metrics", "configmap", "tcp_services", "udp_services", "publish_service",
@@ -37,7 +38,7 @@ var elsewhere = []string{
 	"issuer", "chain", "host_owner",
 }
 
-// TestSchema holds that values.schema.json has what known-values.txt says, and the options of the Caddyfile.
+// TestSchema checks that values.schema.json matches known-values.txt and the options of the Caddyfile.
 func TestSchema(t *testing.T) {
 	root := node{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
 	known := rows(t, "k8singress/known-values.txt")
@@ -58,7 +59,7 @@ func TestSchema(t *testing.T) {
 	fixture.Generated(t, "k8singress/values.schema.json", string(text)+"\n", *update)
 }
 
-// rows are the lines of a table, each with its words.
+// rows returns the lines of a table, split into words.
 func rows(t *testing.T, file string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -74,7 +75,7 @@ func rows(t *testing.T, file string) [][]string {
 	return all
 }
 
-// splitPath returns the names of a path. One label of nodes has a dot in its name.
+// splitPath splits a path into names. One node label contains a dot.
 func splitPath(path string) []string {
 	before, label := strings.CutSuffix(path, ".kubernetes.io/os")
 	names := strings.Split(before, ".")
@@ -84,7 +85,7 @@ func splitPath(path string) []string {
 	return names
 }
 
-// within returns the properties of an object, whose type it fills in.
+// within returns the properties of the object at a path. It sets the type of each object on the path.
 func within(n node, path ...string) node {
 	for {
 		if n["properties"] == nil {
@@ -103,7 +104,7 @@ func within(n node, path ...string) node {
 	}
 }
 
-// add writes the type of a path into a schema, and returns its part of it.
+// add adds the type of a path to a schema and returns the schema of the path.
 func add(t *testing.T, root node, path []string, word string) node {
 	t.Helper()
 	kind, ok := types[word]
@@ -121,7 +122,7 @@ func add(t *testing.T, root node, path []string, word string) node {
 	return found
 }
 
-// own is the part that is ours, where no other names are let through.
+// own returns the schema for the chart's own values, which rejects unknown names.
 func own(t *testing.T) node {
 	t.Helper()
 	options := node{}
@@ -145,7 +146,8 @@ func strict(properties node) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// optionType is the type of an option by its grammar: true for one without a word, and a list where there may be several.
+// optionType returns the schema of an option with the given grammar: true for an option without arguments, and a list
+// for an option that may be given several times.
 func optionType(grammar string) node {
 	switch {
 	case grammar == "":

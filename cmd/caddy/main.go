@@ -1,8 +1,10 @@
-// Caddy is Caddy's own command with this module in it, for `go run` and for the image. Users of xcaddy do not need it.
+// Command caddy is Caddy's own command with this module included, for `go run` and for the container image. Users of
+// xcaddy do not need it.
 package main
 
 import (
-	// Names of time zones, for the access log, on a system that has none: Caddy's own main has them, too.
+	// This embeds the time zone database for the access log, for systems without one. Caddy's own main package imports
+	// it, too.
 	_ "time/tzdata"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"

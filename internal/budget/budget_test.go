@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// takeAll takes units until the share refuses, and returns how many it got.
+// takeAll takes units until Take returns false, and returns how many it got.
 func takeAll(s *budget.Share) (taken int64) {
 	for s.Take(1) {
 		taken++
@@ -18,8 +18,8 @@ func takeAll(s *budget.Share) (taken int64) {
 	return taken
 }
 
-// TestRoomForOneMore checks that however many namespaces take all that they can get, the next namespace gets something,
-// and so does another port of a namespace.
+// TestRoomForOneMore checks that there are units left for the next namespace, and for another port of a namespace,
+// after any number of namespaces have taken all they can get.
 func TestRoomForOneMore(t *testing.T) {
 	b := budget.New(9000)
 	if first, second := takeAll(b.Share("a", "tcp/1")), takeAll(b.Share("a", "tcp/2")); second == 0 || second > first {
@@ -39,15 +39,15 @@ func TestRoomForOneMore(t *testing.T) {
 	}
 }
 
-// TestOneAlone checks that one owner alone gets more than half.
+// TestOneAlone checks that a single owner gets more than half of the budget.
 func TestOneAlone(t *testing.T) {
 	if got := takeAll(budget.New(1000).Share("a", "tcp/1")); got < 500 || got > 700 {
 		t.Errorf("it gets %d of 1000", got)
 	}
 }
 
-// TestOneAloneOfALargeBudget checks that one owner alone gets nearly all of a large budget, and that there is still
-// room for another one.
+// TestOneAloneOfALargeBudget checks that a single owner gets nearly all of a large budget, and that there is still room
+// for another owner.
 func TestOneAloneOfALargeBudget(t *testing.T) {
 	b := budget.NewLarge(1000)
 	if got := takeAll(b.Share("a", "")); got < 850 || got > 900 || !b.Share("b", "").Take(1) {
@@ -68,7 +68,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestGiven checks that any owner can take what another one has given back, and that equal names mean one account.
+// TestGiven checks that another owner can take units that were given back, and that equal names share one account.
 func TestGiven(t *testing.T) {
 	b := budget.New(100)
 	s := b.Share("a", "udp/53")
@@ -79,7 +79,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestSpare checks that callers that can do without leave half of the budget to others.
+// TestSpare checks that TakeSpare leaves half of the budget to others.
 func TestSpare(t *testing.T) {
 	b := budget.New(1000)
 	s := b.Share("a", "")
@@ -90,7 +90,7 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestLeave checks that an account is shared until its last user leaves it, and new after that.
+// TestLeave checks that an account is shared until its last user leaves, and that later users get a new one.
 func TestLeave(t *testing.T) {
 	b := budget.New(100)
 	first, second := b.Share("192.0.2.1", ""), b.Share("192.0.2.1", "")
@@ -105,7 +105,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestSetLimit checks that a lower limit leaves what has been taken, and that 0 removes the limit.
+// TestSetLimit checks that a lower limit does not revoke units, and that 0 removes the limit.
 func TestSetLimit(t *testing.T) {
 	b := budget.New(100)
 	s := b.Share("a", "")
@@ -120,7 +120,7 @@ func TestSetLimit(t *testing.T) {
 	}
 }
 
-// TestAtOnce checks that calls from many goroutines leave no units taken, and no unit given back twice.
+// TestAtOnce checks that concurrent calls leave no units taken and give no units back twice.
 func TestAtOnce(t *testing.T) {
 	b := budget.New(50)
 	var all sync.WaitGroup
@@ -141,8 +141,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestClientsFitTheMemory checks that a process with a memory limit of 64 MiB has room for at most 512 connections of
-// clients, however many files it may open.
+// TestClientsFitTheMemory checks that a process with a memory limit of 64 MiB allows at most 512 client connections,
+// regardless of the limit on open files.
 func TestClientsFitTheMemory(t *testing.T) {
 	withMemoryLimit(t, 64<<20)
 	if got := budget.MaxClients(); got <= 0 || got > 512 {
@@ -150,8 +150,8 @@ func TestClientsFitTheMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryParts checks that all uses of memory together have at most three quarters of the memory limit, and that
-// bodies and connections have a quarter each.
+// TestMemoryParts checks that all uses of memory together get at most three quarters of the memory limit, and that
+// bodies and connections get a quarter each.
 func TestMemoryParts(t *testing.T) {
 	for _, limit := range []int64{64 << 20, 1 << 30, 1 << 40} {
 		withMemoryLimit(t, limit)

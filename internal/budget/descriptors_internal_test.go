@@ -2,7 +2,7 @@ package budget
 
 import "testing"
 
-// TestDescriptorParts checks that all uses of descriptors, the reserve included, add up to the limit on open files.
+// TestDescriptorParts checks that all uses of descriptors, including the reserve, add up to the limit on open files.
 func TestDescriptorParts(t *testing.T) {
 	var sum int64
 	for use, row := range descriptorTable {

@@ -5,32 +5,32 @@ import (
 	"runtime/debug"
 )
 
-// Memory is one use of memory whose amount clients decide.
+// Memory is one use of memory whose amount depends on clients.
 type Memory int
 
-// The uses of memory.
+// These are the uses of memory.
 const (
-	// Bodies is bodies of requests and responses that wait in memory for a slow receiver, or for a second try.
+	// Bodies is for request and response bodies that wait in memory for a slow receiver or for a retry.
 	Bodies Memory = iota
-	// Connections is the connections of HTTP clients, at ConnectionBytes each.
+	// Connections is for connections of HTTP clients, at ConnectionBytes each.
 	Connections
-	// Requests is requests of HTTP/2 and HTTP/3 that are under way. A connection of HTTP/1.1 has one request, which is
-	// counted with it.
+	// Requests is for HTTP/2 and HTTP/3 requests in progress. An HTTP/1.1 connection has only one request, which is
+	// included in Connections.
 	Requests
-	// Encoders is the encoders of compressed responses.
+	// Encoders is for the encoders of compressed responses.
 	Encoders
-	// Mirrors is bodies of requests that are kept for their copies.
+	// Mirrors is for request bodies that are kept for mirrored requests.
 	Mirrors
-	// AuthCache is cached responses of external authentication.
+	// AuthCache is for cached responses of external authentication.
 	AuthCache
 )
 
 const mebibyte = 1 << 20
 
-// memoryTable divides the memory limit of the process (GOMEMLIMIT), in 64ths. All parts together are three quarters of
-// it: the rest is for the tables, for translation, and for garbage. factor is how owners share the part. max bounds a
-// use that does not need more; zero means no such bound. without is the budget of a process without a memory limit;
-// zero means no limit.
+// memoryTable divides the memory limit of the process (GOMEMLIMIT). parts is the share of the use, in 64ths. All parts
+// together are three quarters: the rest is for the tables, for translation, and for garbage. factor limits each owner's
+// part of the use. max is an upper limit for a use that does not need more; zero means no upper limit. without is the
+// budget, in bytes, of a process without a memory limit; zero means no limit.
 var memoryTable = [...]struct{ parts, factor, max, without int64 }{
 	Bodies:      {parts: 16, factor: largeFactor, without: 256 * mebibyte},
 	Connections: {parts: 16, factor: largeFactor},
@@ -40,11 +40,11 @@ var memoryTable = [...]struct{ parts, factor, max, without int64 }{
 	AuthCache:   {parts: 2, factor: factor, max: 128 * mebibyte, without: 128 * mebibyte},
 }
 
-// ConnectionBytes is what an idle connection with TLS takes: HTTP/2 30 KB, HTTP/1.1 45 KB and HTTP/3 60 KB, measured as
-// the growth of the process.
+// ConnectionBytes is the memory that is reserved for one connection. Measured as growth of the process, an idle
+// connection with TLS needs 30 KB with HTTP/2, 45 KB with HTTP/1.1 and 60 KB with HTTP/3.
 const ConnectionBytes = 32 << 10
 
-// Limit returns how many bytes the use may have; 0 means no limit. The memory limit is read at each call.
+// Limit returns the maximum number of bytes for this use; 0 means no limit. Each call reads the current memory limit.
 func (m Memory) Limit() int64 {
 	row, whole := memoryTable[m], debug.SetMemoryLimit(-1)
 	if whole == math.MaxInt64 {
@@ -57,11 +57,11 @@ func (m Memory) Limit() int64 {
 	return limit
 }
 
-// Budget returns a new budget of the bytes of this use.
+// Budget returns a new budget of the bytes for this use.
 func (m Memory) Budget() *Budget { return newBudget(m.Limit(), memoryTable[m].factor) }
 
-// MaxClients returns how many connections HTTP clients may have at a time: one for each descriptor of Clients, and no
-// more than the memory of Connections has room for. 0 means no limit.
+// MaxClients returns the maximum number of connections of HTTP clients: one per descriptor of Clients, but no more than
+// fit into the memory of Connections. 0 means no limit.
 func MaxClients() int64 {
 	files, room := Clients.Limit(), Connections.Limit()/ConnectionBytes
 	if files == 0 || room > 0 && room < files {
@@ -70,6 +70,5 @@ func MaxClients() int64 {
 	return files
 }
 
-// ClientBudget returns a new budget of the connections of HTTP clients, which client addresses share: MaxClients of
-// them.
+// ClientBudget returns a new budget of MaxClients connections, which client addresses share.
 func ClientBudget() *Budget { return newBudget(MaxClients(), descriptorTable[Clients].factor) }

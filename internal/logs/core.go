@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger returns a logger whose entries have caller and stack if the logs that get them want that. The caller is looked
-// up for entries that are written, not for entries whose level is off.
+// logger returns a logger whose entries have a caller and a stack if the logs that get them want these. The caller is
+// determined only for entries that are written.
 func (r *relay) logger(name string) *zap.Logger {
 	stacks := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
 		config := r.current.Load()
@@ -21,12 +21,12 @@ func (r *relay) logger(name string) *zap.Logger {
 	return zap.New(&core{relay: r}, zap.AddCaller(), zap.AddStacktrace(stacks)).Named(name)
 }
 
-// core hands entries over to the logs that get them at the moment.
+// core passes entries to the logs that are current when the entry is logged.
 type core struct {
 	relay *relay
 	// fields are added to each entry.
 	fields []zapcore.Field
-	// cached is the core with the fields of the configuration that had the last entry.
+	// cached is the core of the last entry's configuration with fields added.
 	cached atomic.Pointer[fieldedCore]
 }
 
@@ -35,7 +35,7 @@ type fieldedCore struct {
 	core   zapcore.Core
 }
 
-// Enabled reports whether a log takes entries of a level. It is all that an entry costs whose level is off.
+// Enabled reports whether a log accepts entries of a level. Entries of a disabled level cost nothing else.
 func (c *core) Enabled(level zapcore.Level) bool {
 	if config := c.relay.current.Load(); config != nil {
 		return config.core.Enabled(level)
@@ -43,13 +43,12 @@ func (c *core) Enabled(level zapcore.Level) bool {
 	return defaultLog().Enabled(level)
 }
 
-// With returns a core that adds fields to each entry. The fields are encoded when the first entry for a configuration
-// comes.
+// With returns a core that adds fields to each entry. The fields are encoded at the first entry for each configuration.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &core{relay: c.relay, fields: slices.Concat(c.fields, fields)}
 }
 
-// Check adds the entry if a log takes it.
+// Check adds the entry to checked if a log accepts it.
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	config := c.relay.current.Load()
 	taken := c.ask(config, e)
@@ -59,7 +58,7 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 	return checked.AddCore(e, &message{core: c, config: config, taken: taken})
 }
 
-// Write writes an entry that was not checked.
+// Write writes an entry that was not checked before.
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if checked := c.Check(e, nil); checked != nil {
 		checked.ErrorOutput = errorOutput
@@ -81,10 +80,11 @@ func (c *core) Sync() error {
 	return config.core.Sync()
 }
 
-// ask returns the entry with the logs of a configuration that take it, or nil if none does.
+// ask returns the entry together with the logs of a configuration that accept it, or nil if no log accepts it.
 func (c *core) ask(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	if config == nil {
-		// The default log may exclude the name, since a custom log includes it, which is gone or still to come.
+		// The default log may exclude this name because a custom log includes it. That custom log is gone or not
+		// started yet.
 		e.LoggerName = ""
 		return defaultLog().Check(e, nil)
 	}
@@ -99,14 +99,14 @@ func (c *core) ask(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	return cached.core.Check(e, nil)
 }
 
-// message is an entry that logs have taken. It is the core that writes that entry.
+// message is an entry that logs have accepted. It is the core that writes the entry.
 type message struct {
 	*core
 	config *Config
 	taken  *zapcore.CheckedEntry
 }
 
-// Write writes the entry, or asks other logs if these have lost the messages since they took it.
+// Write writes the entry. If the configuration has changed since Check, the entry goes to the current logs instead.
 func (m *message) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	config, taken := m.config, m.taken
 	for taken != nil && !m.write(config, taken, e, fields) {
@@ -134,13 +134,13 @@ func (m *message) write(config *Config, taken *zapcore.CheckedEntry, e zapcore.E
 	return true
 }
 
-// errorOutput gets the errors of writers, as for every logger of Caddy.
+// errorOutput receives the errors of log writers, as for all loggers of Caddy.
 var errorOutput = zapcore.Lock(os.Stderr)
 
 func defaultLog() zapcore.Core { return caddy.Log().Core() }
 
-// annotations returns whether the entries of a logger have callers, and the level from which on they have stacks. zap
-// has no method that returns the options of a logger.
+// annotations returns whether the entries of a logger have callers, and the lowest level whose entries have stacks. zap
+// has no method to read these options of a logger.
 func annotations(log *zap.Logger) (callers bool, stacks zapcore.Level) {
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{})
 	all := zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zapcore.DebugLevel)

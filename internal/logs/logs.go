@@ -1,11 +1,11 @@
-// Package logs provides the loggers for code that outlives configurations of Caddy: the engine, the tables, the sockets
-// and the storage.
+// Package logs provides loggers for code that outlives Caddy configurations: the engine, the tables, the sockets and
+// the storage.
 //
-// A custom log of Caddy (log NAME { include k8singress }) belongs to one configuration. A logger of caddy.Log() writes
-// to the default log only, so custom logs never get its messages. A logger of caddy.Context.Logger writes to the logs of
-// its configuration, which may have ended. A logger of this package hands each message to the logs of the configuration
-// that Caddy runs at that moment, with their filters, levels and sampling. Without a configuration, messages go to
-// Caddy's default log.
+// A custom log of Caddy (log NAME { include k8singress }) belongs to one configuration. A logger from caddy.Log()
+// writes only to the default log, so custom logs never get its messages. A logger from caddy.Context.Logger writes to
+// the logs of its configuration, which may have ended. A logger of this package writes each message to the logs of the
+// configuration that Caddy currently runs, and applies their filters, levels and sampling. Without a configuration,
+// messages go to Caddy's default log.
 package logs
 
 import (
@@ -18,30 +18,31 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Logger returns the logger with a name, such as "k8singress.http". It may be called before the first configuration.
+// Logger returns the logger with the given name, such as "k8singress.http". It may be called before the first
+// configuration is loaded.
 func Logger(name string) *zap.Logger { return process.logger(name) }
 
-// Add registers the logs of the configuration that ctx belongs to. They get the messages at once if no configuration
-// runs. Otherwise they get them after Start, when the previous configuration has stopped. Modules call Add in Provision,
-// and Close in Cleanup.
+// Add registers the logs of the configuration that ctx belongs to. If no configuration is running, they get messages at
+// once. Otherwise they get messages after Start, once the previous configuration has stopped. Modules call Add in
+// Provision and Close in Cleanup.
 func Add(ctx caddy.Context) *Config { return process.add(ctx, ctx.Logger(everyModule{})) }
 
 // process is the relay of this process. Caddy has one default log and one running configuration.
 var process relay
 
-// everyModule makes Context.Logger return all logs: for a module with a name, it leaves out the logs that include
-// nothing below that name. The logs still filter each entry by its own name.
+// everyModule makes Context.Logger return all logs. For a module with a name, Context.Logger would leave out logs that
+// include nothing below that name. The logs still filter each entry by the entry's own logger name.
 type everyModule struct{}
 
 func (everyModule) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{} }
 
-// relay routes messages to the logs of one of several configurations.
+// relay passes messages to the logs of one of several configurations.
 type relay struct {
-	// current are the logs that get the messages, or nil for Caddy's default log.
+	// current holds the logs that get the messages. Nil selects Caddy's default log.
 	current atomic.Pointer[Config]
 
 	mu sync.Mutex
-	// configs are the configurations that have been added and not closed, in that order.
+	// configs are the configurations that have been added and not closed, oldest first.
 	configs []*Config
 }
 
@@ -55,9 +56,9 @@ func (r *relay) add(ctx caddy.Context, log *zap.Logger) *Config {
 	return c
 }
 
-// choose selects the logs that get the messages: the oldest running configuration, because Caddy starts a new one before
-// it stops the old one, and may still refuse the new one. If no configuration runs, choose selects the newest, which is
-// about to start or to end. The caller holds the lock.
+// choose selects the logs that get the messages: those of the oldest running configuration, because Caddy starts a new
+// configuration before it stops the old one, and the new one may still fail. If no configuration is running, choose
+// selects the newest, which is about to start or end. The caller holds the lock.
 func (r *relay) choose() {
 	if i := slices.IndexFunc(r.configs, func(c *Config) bool { return c.running }); i >= 0 {
 		r.current.Store(r.configs[i])
@@ -75,21 +76,20 @@ type Config struct {
 	// callers and stacks are the options with_caller and with_stacktrace of Caddy's logs.
 	callers bool
 	stacks  zapcore.Level
-	// running is guarded by the lock of the relay.
+	// running is set between Start and Stop. The lock of the relay guards it.
 	running bool
 
-	// writing is held for reading while a message is written, so that no writer is closed meanwhile.
+	// writing is read-locked while a message is written, so that no writer is closed during the write.
 	writing sync.RWMutex
-	// ctx is done before Caddy closes the writers. It is nil after Close, because loggers may keep the Config for
-	// longer.
+	// ctx ends before Caddy closes the writers. It is nil after Close, because loggers may keep the Config for longer.
 	ctx interface{ Err() error }
 }
 
-// Start is called when the app of the configuration starts.
+// Start must be called when the app of the configuration starts.
 func (c *Config) Start() { c.run(true) }
 
-// Stop is called when the app of the configuration stops. If another configuration gets the messages, Stop returns when
-// no message is being written to the old logs any more. Otherwise the old logs get the messages until Caddy closes them.
+// Stop must be called when the app of the configuration stops. If another configuration gets the messages, Stop waits
+// until no message is being written to the old logs. Otherwise the old logs get the messages until Caddy closes them.
 func (c *Config) Stop() { c.run(false) }
 
 func (c *Config) run(running bool) {
@@ -105,10 +105,10 @@ func (c *Config) run(running bool) {
 	}
 }
 
-// wait returns when no message is being written.
+// wait waits until no message is being written.
 func (c *Config) wait() {
 	c.writing.Lock()
-	defer c.writing.Unlock() // The lock alone is what matters.
+	defer c.writing.Unlock() // Taking the lock is enough.
 }
 
 // Close removes the configuration. It may be called more than once.
@@ -126,7 +126,7 @@ func (c *Config) Close() {
 	c.ctx = nil
 }
 
-// enter returns true if the logs get the messages now. They stay open until leave is called.
+// enter reports whether the logs currently get the messages. If it returns true, they stay open until leave is called.
 func (c *Config) enter() bool {
 	c.writing.RLock()
 	if c.relay.current.Load() != c {
@@ -134,7 +134,7 @@ func (c *Config) enter() bool {
 		return false
 	}
 	if c.ctx.Err() != nil {
-		// Caddy closes the writers before it cleans up the modules, which would call Close.
+		// Caddy closes the writers before it cleans up the modules, so Close was not called yet.
 		c.writing.RUnlock()
 		c.Close()
 		return false

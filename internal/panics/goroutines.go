@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Go calls do on a new goroutine. If do panics, Go reports that and then calls ends, which have to close what the goroutine served: a
-// panic ends one connection or one job, and never the process. place names the code for the log and for the metric, such as
-// "proxy/upload"; it is a constant.
+// Go calls do on a new goroutine. If do panics, Go reports the panic and calls ends, which must close what the
+// goroutine was serving. A panic therefore ends one connection or one job, and never the process. place identifies the
+// code in the log and the metric, such as "proxy/upload"; it must be a constant.
 func Go(place string, do func(), ends ...func()) {
 	go Guard(place, do, ends...)
 }
 
-// Guard calls do as Go does, but on the goroutine of the caller.
+// Guard is like Go, but calls do on the caller's goroutine.
 func Guard(place string, do func(), ends ...func()) {
 	caught := Try(do)
 	if caught == nil {
@@ -26,7 +26,8 @@ func Guard(place string, do func(), ends ...func()) {
 	}
 }
 
-// Run calls do on the goroutine of the caller, and returns its error. If do panics, Run reports that, and returns the *Panic.
+// Run calls do on the caller's goroutine and returns its error. If do panics, Run reports the panic and returns the
+// *Panic.
 func Run(place string, do func() error) (err error) {
 	if caught := Try(func() { err = do() }); caught != nil {
 		Report(place, caught)
@@ -35,11 +36,11 @@ func Run(place string, do func() error) (err error) {
 	return err
 }
 
-// restartPause is the time between a panic of a loop and its next start.
+// restartPause is the delay before a loop that panicked is started again.
 const restartPause = time.Second
 
-// Loop calls do on a new goroutine, and calls it again a second after each panic, until it returns. It is for what has to run as long as
-// the process does. do must be able to start again in any state that a panic leaves behind.
+// Loop calls do on a new goroutine. After each panic it waits a second and calls do again, until do returns. It is for
+// work that must run as long as the process. do must be able to restart in any state that a panic leaves behind.
 func Loop(place string, do func()) {
 	go loop(place, do)
 }
@@ -55,15 +56,15 @@ func loop(place string, do func()) {
 	}
 }
 
-// Group is a sync.WaitGroup whose goroutines are guarded. Its zero value is ready for use.
+// Group is a sync.WaitGroup whose goroutines are guarded against panics. Its zero value is ready for use.
 type Group struct{ sync.WaitGroup }
 
-// Go calls do as the function Go does.
+// Go calls do like the function Go.
 func (g *Group) Go(place string, do func(), ends ...func()) {
 	g.WaitGroup.Go(func() { Guard(place, do, ends...) })
 }
 
-// Loop calls do as the function Loop does.
+// Loop calls do like the function Loop.
 func (g *Group) Loop(place string, do func()) {
 	g.WaitGroup.Go(func() { loop(place, do) })
 }
@@ -78,10 +79,11 @@ func AfterContext(ctx context.Context, place string, do func()) (stop func() boo
 	return context.AfterFunc(ctx, func() { Guard(place, do) })
 }
 
-// reportPeriod is how often a panic at one place is reported with its stack.
+// reportPeriod is the minimum time between two reports for one place.
 const reportPeriod = time.Second
 
-// Reporter logs a panic. leftOut is the number of panics at the place since its last report that were only counted.
+// Reporter logs a panic. leftOut is the number of panics at the place that were counted but not reported since the last
+// report.
 type Reporter func(place string, caught *Panic, leftOut int)
 
 var (
@@ -92,7 +94,7 @@ var (
 // SetReporter sets the function that logs panics. Until it is called, panics are only counted.
 func SetReporter(r Reporter) { reporter.Store(&r) }
 
-// reportLog has the state of each place. Its methods may be called from any goroutine.
+// reportLog holds the state of each place. Its methods may be called from any goroutine.
 type reportLog struct {
 	mu     sync.Mutex
 	places map[string]*placeLog
@@ -104,7 +106,7 @@ type placeLog struct {
 	leftOut  int
 }
 
-// count counts a panic. It returns false if the place had its report a short time ago.
+// count counts a panic. report is false if the place had a report less than reportPeriod ago.
 func (l *reportLog) count(place string, now time.Time) (leftOut int, report bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +125,8 @@ func (l *reportLog) count(place string, now time.Time) (leftOut int, report bool
 	return leftOut, true
 }
 
-// Report counts a panic that was caught at a place, and logs it: at most one with its stack in a second for each place.
+// Report counts a panic that was caught at a place and passes it to the reporter, at most once per second for each
+// place.
 func Report(place string, caught *Panic) {
 	leftOut, report := reports.count(place, time.Now())
 	if r := reporter.Load(); report && r != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// TestGoroutines checks that a panic on each kind of goroutine ends that goroutine alone, is counted, and calls what has to end with it.
+// TestGoroutines checks that a panic ends only its own goroutine, is counted, and calls the functions that end the
+// goroutine's work. It covers each kind of goroutine.
 func TestGoroutines(t *testing.T) {
 	var ended atomic.Int32
 	end := func() { ended.Add(1) }
@@ -31,7 +32,7 @@ func TestGoroutines(t *testing.T) {
 	fixture.Holds(t, "the ends of two goroutines are called", func() bool { return ended.Load() == 2 })
 }
 
-// TestLoop checks that a loop starts again after a panic, and ends when its function returns.
+// TestLoop checks that a loop restarts after a panic and ends when its function returns.
 func TestLoop(t *testing.T) {
 	var starts int
 	var group panics.Group
@@ -46,7 +47,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestReports checks that many panics at one place have one report in a second, and that the next one says how many were left out.
+// TestReports checks that panics at one place are reported at most once per second, and that the next report has the
+// number of panics that were left out.
 func TestReports(t *testing.T) {
 	var reports, leftOut atomic.Int32
 	panics.SetReporter(func(place string, caught *panics.Panic, n int) {

@@ -1,4 +1,4 @@
-// Package panics keeps a panic to the object, the module or the connection that caused it.
+// Package panics catches panics, so that a panic affects only the object, module or connection that caused it.
 package panics
 
 import (
@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Panic is what a function panicked with, and where.
+// Panic is a recovered panic, with the value and the stack.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -15,7 +15,7 @@ type Panic struct {
 // Error returns the value as text.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
-// Try calls a function, and returns its panic, or nil where it returned.
+// Try calls do and returns its panic, or nil if it returned normally.
 func Try(do func()) (caught *Panic) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -5,7 +5,8 @@ import "bytes"
 // Buffers is a pool of buffers. Its methods may be called from any goroutine.
 type Buffers struct{ pool *Pool[[]byte] }
 
-// NewBuffers returns a pool of buffers of size bytes. The content of a buffer is undefined until its owner has written it.
+// NewBuffers returns a pool of buffers of size bytes. The content of a buffer is undefined until its owner writes to
+// it.
 func NewBuffers(name string, size int) Buffers {
 	p := New(name, func(b *[]byte) {
 		*b = make([]byte, size)
@@ -20,7 +21,7 @@ func NewBuffers(name string, size int) Buffers {
 // Get returns a buffer that the caller owns until Release.
 func (b Buffers) Get() Buffer { return Buffer{b.pool.Get()} }
 
-// Unpooled returns a buffer of size bytes that is not used again after Release.
+// Unpooled returns a buffer of size bytes that is not reused after Release.
 func Unpooled(name string, size int) Buffer {
 	b := NewBuffers(name, size)
 	b.pool.single = true
@@ -30,16 +31,17 @@ func Unpooled(name string, size int) Buffer {
 // Buffer owns a buffer. The zero Buffer owns nothing.
 type Buffer struct{ Handle[[]byte] }
 
-// Bytes returns all of the buffer. It may be used until Release.
+// Bytes returns the whole buffer. The result may be used until Release.
 func (b *Buffer) Bytes() []byte { return *b.Value() }
 
-// Replace puts a buffer in the place of the owned one, such as the result of an append to it. Bytes returns all of its capacity then.
+// Replace replaces the owned buffer by another one, such as the result of an append to it. Afterwards Bytes returns the
+// whole capacity of the new one.
 func (b *Buffer) Replace(larger []byte) { *b.Value() = larger[:cap(larger)] }
 
-// Move returns the buffer under another handle. This one owns nothing afterwards.
+// Move transfers the buffer to another handle and returns that handle. This handle owns nothing afterwards.
 func (b *Buffer) Move() Buffer { return Buffer{b.Handle.Move()} }
 
-// poisoned is what stands in released buffers while Checking is true. It is no text, and no valid length.
+// poisoned is the content of released buffers while Checking is true. It is neither valid text nor a valid length.
 var poisoned = bytes.Repeat([]byte{0xdb}, 4<<10)
 
 func overwrite(b *[]byte) {

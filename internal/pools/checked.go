@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// Checking reports whether this build checks the owners: builds with the race detector and with the tag poison do.
+// Checking reports whether this build checks ownership. Builds with the race detector or the tag poison do.
 const Checking = true
 
-// claim tells one owner of a value from the next one.
+// claim identifies one ownership of a value.
 type claim struct {
 	generation uint64
 	over       bool
@@ -24,10 +24,11 @@ type claim struct {
 func (c *claim) ended() bool { return c.over }
 func (c *claim) end()        { c.over = true }
 
-// owners has the owner of a value: the one whose claim has the generation. The release of the value ends the generation.
+// owners tracks the current owner of a value: the handle whose claim has the same generation. Releasing the value
+// starts the next generation.
 type owners struct {
 	generation atomic.Uint64
-	// last is the stack of the last release, and mu guards it.
+	// last is the stack of the last release. mu guards it.
 	mu   sync.Mutex
 	last [16]uintptr
 }
@@ -36,18 +37,18 @@ func (o *owners) taken() claim { return claim{generation: o.generation.Load()} }
 
 func (o *owners) ownedBy(c claim) bool { return o.generation.Load() == c.generation }
 
-// released ends the generation. It returns false if another owner of the same generation has done so first.
+// released ends the generation. It returns false if another handle of the same generation has already ended it.
 func (o *owners) released(c claim) bool {
 	if !o.generation.CompareAndSwap(c.generation, c.generation+1) {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	clear(o.last[runtime.Callers(3, o.last[:]):]) // Without Callers, released and Release.
+	clear(o.last[runtime.Callers(3, o.last[:]):]) // Skip Callers, released and Release.
 	return true
 }
 
-// panicOf panics, and names the pool and the stack of the last release.
+// panicOf panics with the name of the pool and the stack of the last release.
 func (o *owners) panicOf(name, fault string) {
 	o.mu.Lock()
 	stack := slices.Clone(o.last[:])

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// mustPanic checks that do panics with a text that contains all of want.
+// mustPanic checks that do panics with a message that contains all of want.
 func mustPanic(t *testing.T, do func(), want ...string) {
 	t.Helper()
 	text := func() (text string) {
@@ -26,7 +26,7 @@ func mustPanic(t *testing.T, do func(), want ...string) {
 	}
 }
 
-// alias returns a second handle of a value, as a fault of the program would make it.
+// alias returns a copy of a handle, as faulty code would create it.
 func alias(h *pools.Buffer) pools.Buffer {
 	return *(*pools.Buffer)(unsafe.Pointer(h)) //nolint:govet // To copy a handle is the fault.
 }
@@ -55,7 +55,7 @@ func TestUseOfAZeroHandlePanics(t *testing.T) {
 	mustPanic(t, func() { h.Bytes() }, "owns nothing")
 }
 
-// TestStaleHandlePanics checks that a copy of a handle is worth nothing once the buffer has its next owner.
+// TestStaleHandlePanics checks that a copy of a handle cannot be used after the buffer has got its next owner.
 func TestStaleHandlePanics(t *testing.T) {
 	buffers := pools.NewBuffers("replies", 16)
 	h := buffers.Get()
@@ -94,7 +94,7 @@ func TestReleasedMemoryIsOverwritten(t *testing.T) {
 	}
 }
 
-// TestNewMemoryIsOverwritten checks that an owner who reads what was not written meets poison in a new buffer as well.
+// TestNewMemoryIsOverwritten checks that new buffers are poisoned, too, so that reading unwritten memory is noticed.
 func TestNewMemoryIsOverwritten(t *testing.T) {
 	h := pools.NewBuffers("replies", 16).Get()
 	if h.Bytes()[15] == 0 {
@@ -110,8 +110,8 @@ func TestNewMemoryIsOverwritten(t *testing.T) {
 	mustPanic(t, u.Release, "head was released a second time")
 }
 
-// TestWriteAfterReleasePanics checks that the next owner of a buffer finds out that the last one still writes to it. The race detector has
-// pools drop some values, so it takes some of them.
+// TestWriteAfterReleasePanics checks that a write to a released buffer is detected when the buffer gets its next owner.
+// With the race detector, sync.Pool drops some values, so the test tries many times.
 func TestWriteAfterReleasePanics(t *testing.T) {
 	buffers, structs := pools.NewBuffers("replies", 16), pools.NewStructs[record]("structs")
 	mustPanic(t, func() {

@@ -1,26 +1,27 @@
-// Package pools reuses memory: buffers, and values that cost something to make. Each piece has one owner at a time. The owner holds it by a
-// Handle, and gives it back by Release.
+// Package pools reuses memory: buffers, and values that are expensive to create. Each value has one owner at a time.
+// The owner holds it through a Handle and returns it with Release.
 //
-// Two owners of one buffer are the worst fault that a proxy can have: one client reads or completes the request of another one. So builds
-// with the race detector or with the tag poison check the owners (see Checking): Release overwrites the memory, and a second Release, the
-// use of a released handle, or a write to released memory panics, with the stack of the first Release. Other builds check nothing, and a
-// handle is a pointer there.
+// Two owners of one buffer are the worst fault that a proxy can have, because one client could then read or complete
+// the request of another. So builds with the race detector or the tag poison check ownership (see Checking). Release
+// overwrites the memory. A second Release, the use of a released handle, or a write to released memory panics with the
+// stack of the first Release. Other builds check nothing, and a handle is a plain pointer there.
 //
-// Release is never deferred: after a panic, other goroutines may still use the memory, so it is left to the garbage collector.
+// Release must never be deferred. After a panic, other goroutines may still use the memory, so it is left to the
+// garbage collector.
 package pools
 
 import "sync"
 
-// Pool reuses values of one type. New and NewStructs return one. Its methods may be called from any goroutine.
+// Pool reuses values of one type. New and NewStructs create it. Its methods may be called from any goroutine.
 type Pool[T any] struct {
 	name string
-	// create fills a zero value, and clean prepares a released one for its next owner. Both may be nil.
+	// create initializes a zero value. clean prepares a released value for its next owner. Both may be nil.
 	create, clean func(*T)
-	// poison overwrites a released value, and intact reports whether nothing was written to it since. They are nil if only clean does so,
-	// and are called while Checking is true.
+	// poison overwrites a released value. intact reports whether the value was not modified since. Both are called only
+	// if Checking is true, and may be nil.
 	poison func(*T)
 	intact func(*T) bool
-	// single is set if released values are not used again.
+	// single means that released values are not reused.
 	single bool
 	free   sync.Pool
 }
@@ -32,15 +33,17 @@ type item[T any] struct {
 	value T
 }
 
-// New returns a pool of values that keep something for their next owner. create fills a zero value; nil leaves it zero. clean drops what
-// the last owner has left, in all builds. Its name tells readers of a panic which memory was misused.
+// New returns a pool of values that keep something for their next owner. create initializes a zero value; nil leaves it
+// zero. clean removes the data of the last owner, in all builds; it may be nil. name identifies the memory in the
+// messages of panics.
 func New[T any](name string, create, clean func(*T)) *Pool[T] {
 	p := &Pool[T]{name: name, create: create, clean: clean}
 	p.free.New = p.make
 	return p
 }
 
-// NewStructs returns a pool of values that begin as zero. Release zeroes them, so they keep nothing alive.
+// NewStructs returns a pool of values that are zero when Get returns them. Release zeroes them, so they keep no other
+// memory alive.
 func NewStructs[T any](name string) *Pool[T] {
 	p := New(name, nil, zero[T])
 	p.intact = isZero[T]
@@ -52,13 +55,15 @@ func zero[T any](value *T) {
 	*value = nothing
 }
 
-// Poison has released values overwritten by fn in builds that check. It returns the pool, and is called before the first Get.
+// Poison sets the function that overwrites released values in builds that check ownership. It returns the pool. It must
+// be called before the first Get.
 func (p *Pool[T]) Poison(fn func(*T)) *Pool[T] {
 	p.poison = fn
 	return p
 }
 
-// Get returns a value that the caller owns until Release. Without Release it is left to the garbage collector.
+// Get returns a value that the caller owns until Release. A value that is never released is left to the garbage
+// collector.
 func (p *Pool[T]) Get() (h Handle[T]) {
 	h.item = p.free.Get().(*item[T])
 	if Checking {
@@ -83,14 +88,15 @@ func (p *Pool[T]) make() any {
 	return i
 }
 
-// Handle owns a value of a pool. The zero Handle owns nothing. Handles are not copied, which go vet checks: Move passes the value on.
+// Handle owns a value of a pool. The zero Handle owns nothing. Handles must not be copied, which go vet checks. Move
+// transfers the value to another handle.
 type Handle[T any] struct {
 	_ noCopy
 	claim
 	item *item[T]
 }
 
-// noCopy lets go vet report copies.
+// noCopy makes go vet report copies.
 type noCopy struct{}
 
 // Lock does nothing.
@@ -102,7 +108,7 @@ func (*noCopy) Unlock() {}
 // Held reports whether the handle owns a value.
 func (h *Handle[T]) Held() bool { return h.item != nil && !h.ended() }
 
-// Value returns the value. It may be used until Release.
+// Value returns the value. The result may be used until Release.
 func (h *Handle[T]) Value() *T {
 	if Checking {
 		h.mustOwn("was used after its release")
@@ -110,7 +116,8 @@ func (h *Handle[T]) Value() *T {
 	return &h.item.value
 }
 
-// Release gives the value back. Nothing may use it any more, in any goroutine. It does nothing if the handle never owned a value.
+// Release returns the value to the pool. No goroutine may use the value afterwards. Release does nothing if the handle
+// never owned a value.
 func (h *Handle[T]) Release() {
 	i := h.item
 	if i == nil {
@@ -140,7 +147,7 @@ func (p *Pool[T]) put(i *item[T]) {
 	}
 }
 
-// Move returns the value under another handle. This one owns nothing afterwards.
+// Move transfers the value to another handle and returns that handle. This handle owns nothing afterwards.
 func (h *Handle[T]) Move() Handle[T] {
 	if Checking && h.item != nil {
 		h.mustOwn("was moved after its release")
@@ -150,7 +157,7 @@ func (h *Handle[T]) Move() Handle[T] {
 	return Handle[T]{claim: c, item: i}
 }
 
-// mustOwn panics if the handle does not own its value any more.
+// mustOwn panics if the handle no longer owns its value.
 func (h *Handle[T]) mustOwn(fault string) {
 	if h.item == nil {
 		panic("pools: the use of a handle that owns nothing")

@@ -59,7 +59,7 @@ func TestMovePassesTheValueOn(t *testing.T) {
 	if first.Held() || !second.Held() || string(second.Bytes()[:4]) != "text" {
 		t.Error("the second handle does not own the buffer alone")
 	}
-	first.Release() // It owns nothing, so that changes nothing.
+	first.Release() // It owns nothing, so this has no effect.
 	if string(second.Bytes()[:4]) != "text" {
 		t.Error("the buffer was released by a handle that had moved it on")
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// TestRaceDetectorChecksOwners checks that owners are checked in all tests that run with the race detector, as `make check` runs them.
+// TestRaceDetectorChecksOwners checks that ownership is checked in all tests that run with the race detector, as in
+// `make check`.
 func TestRaceDetectorChecksOwners(t *testing.T) {
 	h := pools.NewBuffers("buffers", 16).Get()
 	h.Release()

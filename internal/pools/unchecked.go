@@ -2,16 +2,16 @@
 
 package pools
 
-// Checking reports whether this build checks the owners: builds with the race detector and with the tag poison do.
+// Checking reports whether this build checks ownership. Builds with the race detector or the tag poison do.
 const Checking = false
 
-// claim tells one owner of a value from the next one, while Checking is true.
+// claim is empty, since this build does not check ownership.
 type claim struct{}
 
 func (claim) ended() bool { return false }
 func (claim) end()        {}
 
-// owners has the owner of a value, while Checking is true.
+// owners is empty, since this build does not check ownership.
 type owners struct{}
 
 func (owners) taken() claim           { return claim{} }

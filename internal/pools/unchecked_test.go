@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// TestHandlesCostNothing checks that ordinary builds allocate nothing for a handle, and that handles are as large as a pointer.
+// TestHandlesCostNothing checks that handles in ordinary builds need no allocation and have the size of a pointer.
 func TestHandlesCostNothing(t *testing.T) {
 	if result := testing.Benchmark(BenchmarkBuffer); result.AllocsPerOp() > 0 {
 		t.Errorf("%d allocations for each owner", result.AllocsPerOp())
@@ -19,8 +19,8 @@ func TestHandlesCostNothing(t *testing.T) {
 	}
 }
 
-// TestSecondReleaseIsHarmless checks that a second release by the same handle gives the buffer to no second owner, in builds that do not
-// panic.
+// TestSecondReleaseIsHarmless checks that a second release of the same handle does not give the buffer a second owner,
+// in builds that do not panic.
 func TestSecondReleaseIsHarmless(t *testing.T) {
 	buffers := pools.NewBuffers("buffers", 16)
 	h := buffers.Get()
