@@ -26,7 +26,7 @@ type URL struct {
 // is called.
 var hostVariables = []string{"host", "http_host", "namespace", "ingress_name", "service_name"}
 
-// chosenByClients are those of hostVariables that come from the Host header.
+// chosenByClients are the hostVariables that come from the Host header.
 var chosenByClients = hostVariables[:2]
 
 // pathVariable matches a variable that starts a path in place of a slash, as in http://mirror.example$request_uri.

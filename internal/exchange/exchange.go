@@ -90,7 +90,7 @@ type Exchange struct {
 	// ended holds the finished attempts. It starts in firstEnded.
 	ended      []Attempt
 	firstEnded [2]Attempt
-	// answered is the status of the current attempt's response, or 0 if there is none yet.
+	// answered is the status of the current attempt's response. It is 0 until the response has started.
 	answered int
 	// choice is the current attempt, which started at began. It is only valid while open is true.
 	choice balancer.Choice

@@ -33,7 +33,7 @@ type externalAuth struct {
 	method string
 	// detailed adds the headers that ingress-nginx only sends if a method is configured.
 	detailed bool
-	// signIn is the URL of the sign-in page. If it is nil, there is none. redirect is the value of
+	// signIn is the URL of the sign-in page. It is nil if there is no such page. redirect is the value of
 	// X-Auth-Request-Redirect. If it is nil, the requested target is sent. key is the cache key. If it is nil,
 	// responses are not cached.
 	signIn, redirect, key *nginx.Template
@@ -43,7 +43,7 @@ type externalAuth struct {
 	own []message.Field
 	// always sets the service's cookies on every response, including errors.
 	always bool
-	// digest distinguishes the cached responses of this filter from those of other filters.
+	// digest distinguishes the cached responses of this filter from the responses of other filters.
 	digest [sha256.Size]byte
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
-// rateLimit rejects requests of clients that exceed the request rate, and then those of clients with too many
+// rateLimit rejects requests of clients that exceed the request rate, and then requests of clients with too many
 // concurrent requests. nginx checks them in this order.
 type rateLimit struct {
 	began time.Time

@@ -34,7 +34,7 @@ func newRewrite(of ir.URLRewrite) (Filter, error) {
 var errDotSegments = errors.New("the rewritten path would leave the folder that the Ingress names")
 
 // Apply rewrites the request. A group from the client's path must not add dot segments to the new path, because the
-// backend could then serve a different path than the one that matched. Such a request gets 400.
+// backend could then serve a path that did not match. Such a request gets 400.
 func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	if h.Host != "" {
 		// The client's address and protocol are determined before the host changes.

@@ -20,7 +20,7 @@ type rewriteRedirect struct {
 	path, query *nginx.Template
 	// hasQuery is true if the target has a query. dropQuery drops the client's query.
 	hasQuery, dropQuery bool
-	// behindHost is the number of the group that directly follows the host, or zero if there is none.
+	// behindHost is the number of the group that directly follows the host. Zero means that there is no such group.
 	behindHost int
 }
 

@@ -11,7 +11,7 @@ import (
 // canReadFirst is true, because a read can wait for input without holding a buffer.
 const canReadFirst = true
 
-// readFirst reads the available input. It returns false if there is none.
+// readFirst reads the available input. It returns false if nothing has arrived.
 func (c *conn) readFirst(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), c.input.space())

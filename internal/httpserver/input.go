@@ -30,8 +30,8 @@ func (i *input) unread() []byte { return i.buffer[i.start:i.end] }
 
 func (i *input) use(n int) { i.start += n }
 
-// space returns free space to read into. It takes a buffer from the pool if there is none, and moves the unread bytes
-// to the start of the buffer if the end is reached.
+// space returns free space to read into. If there is no buffer, it takes a new buffer from the pool. If the end of the
+// buffer is reached, it moves the unread bytes to the start.
 func (i *input) space() []byte {
 	switch {
 	case i.buffer == nil:

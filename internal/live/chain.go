@@ -122,7 +122,7 @@ func (i *instance) needsCaddy() bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
 }
 
-// provisionAgain replaces the current instance by one that is provisioned under ctx. changed reports whether the
+// provisionAgain provisions the chain again under ctx and replaces the current instance. changed reports whether the
 // handlers now depend on different parts of the configuration. If it returns an error, the chain stays as it was.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	if c.refused == nil && !c.current.Load().needsCaddy() {

@@ -33,8 +33,8 @@ func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
 	return p
 }
 
-// backendFor returns the backend that serves the error pages, or nil if there is none. It is the route's own backend,
-// otherwise the default backend.
+// backendFor returns the backend that serves the error pages: the route's own backend, otherwise the default backend.
+// It returns nil if there is no backend with endpoints.
 func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	if p.own != nil && !p.own.Empty() {
 		return p.own

@@ -35,8 +35,8 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
 }
 
-// PassesAny reports whether a port has a host with TLS passthrough. If there is none, the server name does not have to
-// be read from connections.
+// PassesAny reports whether a port has a host with TLS passthrough. Otherwise the server name does not have to be read
+// from connections.
 func (t *Table) PassesAny(port uint16) bool {
 	if port == ServerPorts {
 		return t.index.Load().passing > 0

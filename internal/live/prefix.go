@@ -19,7 +19,7 @@ type prefixes struct {
 	below map[string]*prefixes
 }
 
-// at returns the node for a path. It creates the node if there is none.
+// at returns the node for a path, and creates it if it does not exist.
 func (p *prefixes) at(path string) *prefixes {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)

@@ -42,7 +42,7 @@ func isDots(segment string) bool { return segment == "." || segment == ".." }
 // escapeSize is the length of an escaped byte.
 const escapeSize = len("%2f")
 
-// unescape decodes the escaped byte at the start of text. ok is false if there is none.
+// unescape decodes the escaped byte at the start of text. ok is false if text does not start with an escaped byte.
 func unescape(text string) (c byte, ok bool) {
 	if len(text) < escapeSize || text[0] != '%' {
 		return 0, false

@@ -29,7 +29,7 @@ type Copied struct {
 	source  io.Reader
 	length  int64
 
-	// mu is needed because a body may be read by a different goroutine than the one that serves the request.
+	// mu is needed because the body may be read by another goroutine than the goroutine that serves the request.
 	mu   sync.Mutex
 	over bool
 	room *budget.Share

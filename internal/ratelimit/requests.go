@@ -98,7 +98,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 		*z.place(s, hash, ms) = entry{key: key, last: ms}
 		return true
 	}
-	// The time may be earlier than that of the last request, because goroutines may get here in a different order.
+	// The last request may have a later time, because goroutines may get here in a different order.
 	passed, next := max(0, ms-e.last), e.excess
 	for i, burst := range [...]int{bursts.PerSecond, bursts.PerMinute} {
 		if z.speeds[i] == 0 {

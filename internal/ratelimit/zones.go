@@ -39,7 +39,7 @@ func namespaceOf(zone string) string {
 	return namespace
 }
 
-// Requests returns the zone with this name and these rates. It creates the zone if there is none.
+// Requests returns the zone with this name and these rates, and creates it if it does not exist.
 func (z *Zones) Requests(name string, rates Rates) *Requests {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -53,7 +53,7 @@ func (z *Zones) Requests(name string, rates Rates) *Requests {
 	return zone
 }
 
-// Connections returns the zone with this name. It creates the zone if there is none.
+// Connections returns the zone with this name, and creates it if it does not exist.
 func (z *Zones) Connections(name string) *Connections {
 	z.mu.Lock()
 	defer z.mu.Unlock()
