@@ -11,9 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// account records a request that has been answered: by one line in the access log, and in the metrics. Every way to answer calls it once for
-// each request, also for one that was refused before its route was looked for. The status is that of x, or that of err if the answer to it is
-// still to be written. known is false if no Ingress has the host of the request.
+// account records a finished request with one line in the access log and in the metrics. Every code path that responds
+// calls it exactly once per request, including requests rejected before their route was looked up. The recorded status
+// is x's, or err's if the response to err has yet to be written. known is false if no Ingress defines the host of the
+// request.
 func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool, err error) {
 	if err != nil && !x.Writer.Started() {
 		x.Status = exchange.StatusOf(err)
@@ -22,18 +23,18 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Note(x, began, known)
 }
 
-// accountedKey is the key of a *bool in the context of a request that a server of Caddy answers. markAccounted sets it.
+// accountedKey is the context key of a *bool in requests that a Caddy server handles. markAccounted sets the bool.
 type accountedKey struct{}
 
-// markAccounted tells accountOthers that account has recorded the request with this context.
+// markAccounted records that account was called for the request with this context. accountOthers then does nothing.
 func markAccounted(ctx context.Context) {
 	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
 		*accounted = true
 	}
 }
 
-// accountOthers returns a function that records a request if nothing else has recorded it until then: Caddy itself answers some, such as
-// challenges of certificate authorities.
+// accountOthers returns a function that records a request unless it has already been recorded. Caddy itself responds to
+// some requests, such as challenges of certificate authorities.
 func accountOthers(w message.Writer, r *message.Request) (end func(status int)) {
 	accounted, began := new(bool), time.Now()
 	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
@@ -44,7 +45,7 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	}
 }
 
-// accountBare records a request that met no route.
+// accountBare records a request that was not routed.
 func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {

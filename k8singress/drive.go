@@ -27,7 +27,7 @@ func init() {
 	f.Drive, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.note, noteHandshake, accountRefused
 }
 
-// drive serves a connection of HTTP/1.1 by our own server.
+// drive serves an HTTP/1.1 connection with package httpserver.
 func drive(conn net.Conn, info *front.Info) {
 	server := &httpserver.Server{
 		Options: optionsOf(info),
@@ -63,7 +63,7 @@ func drive(conn net.Conn, info *front.Info) {
 	server.Serve(conn, client)
 }
 
-// driven is a connection that drive serves, as the front sees it.
+// driven adapts a connection that drive serves to connlimit.Occupant.
 type driven struct{ server *httpserver.Server }
 
 // State implements connlimit.Occupant.
@@ -77,12 +77,13 @@ func (d driven) State() (connlimit.State, time.Duration) {
 // End implements connlimit.Occupant.
 func (d driven) End() { d.server.Leave() }
 
-// accountRefused records a request for which the front had no room.
+// accountRefused records a request that the front rejected because its budget was exhausted.
 func accountRefused(w message.Writer, r *message.Request, began time.Time) {
 	accountBare(w, r, http.StatusServiceUnavailable, began)
 }
 
-// optionsOf returns the limits of a connection as they are at each request. They are made anew only when one has changed.
+// optionsOf returns a function that returns the current limits of a connection, for each request. The options are
+// rebuilt only when a limit has changed.
 func optionsOf(info *front.Info) func() *httpserver.Options {
 	var limits front.Limits
 	var options *httpserver.Options
@@ -107,7 +108,7 @@ func tlsOf(conn net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// addressOf returns one that is not valid for a Unix socket.
+// addressOf returns the address of a TCP connection, or an invalid address for a Unix socket.
 func addressOf(address net.Addr) netip.AddrPort {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.AddrPort()

@@ -23,33 +23,36 @@ import (
 
 func init() { caddy.RegisterModule(new(Listener)) }
 
-// Listener has connections outlive the configuration: they are served by the front of the process, which has the requests
-// answered by the server of the configuration that Caddy runs. Caddy's own listener never has any.
+// Listener makes connections outlive the configuration. The front of the process serves them and passes their requests
+// to the server of the configuration that Caddy runs. Caddy's own listener never gets a connection.
 //
-// It reads the PROXY protocol header (version 1 or 2) in front of each connection, as long as the global options ask for it
-// with use-proxy-protocol. They are looked at for each new connection, so that switching it on or off loads no configuration,
-// and connections that are open stay as they are. Without it, connections are not touched.
+// If the ConfigMap enables use-proxy-protocol, Listener reads a PROXY protocol header (version 1 or 2) at the start of
+// each connection. The option is checked for each new connection, so a change needs no reload and does not affect open
+// connections. Without the option, connections are not read.
 //
-// A peer within proxy-real-ip-cidr, by default everybody, has to send the header at once: its connection is closed when
-// something else comes, or nothing within proxy-protocol-header-timeout. A header that names no TCP client, as those of
-// health checks (LOCAL, UNKNOWN), leaves the address of the peer. Any other peer is a client without a load balancer in
-// front: its own address counts, and a header from it is no HTTP or TLS, and ends the connection. nginx wants a header from
-// those as well, and does not believe it; clients inside of the cluster could not reach the port that way.
+// A peer in proxy-real-ip-cidr, by default every peer, must send the header at once. Its connection is closed if it
+// sends something else, or nothing within proxy-protocol-header-timeout. A header without a TCP client address, as in
+// health checks (LOCAL, UNKNOWN), keeps the address of the peer. Any other peer is a client without a load balancer in
+// front: its own address is used, and a header from it ends the connection because it is neither HTTP nor TLS. nginx
+// requires a header from such peers, too, and ignores its content; clients inside the cluster could not reach the port
+// that way.
 //
-// With a limit for handshakes, which is for servers with TLS, connections for hosts with ssl-passthrough go to their backends
-// as they are, and the server sees no more of them. While there is no such host, connections are not looked at.
+// With HandshakeTimeout, which is set for servers with TLS, connections to hosts with ssl-passthrough are forwarded to
+// their backends, and the server never sees them. While there is no such host, connections are not inspected.
 //
-// No other listener wrapper can stand beside it, but for "tls" behind it, which a server with TLS needs.
+// No other listener wrapper can be used on the same server, except "tls" behind this one, which a server with TLS
+// needs.
 type Listener struct {
-	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
+	// HandshakeTimeout is the maximum duration of a TLS handshake. Default: the timeout for the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
-	// H2C lets clients begin with HTTP/2 on connections without TLS, as "h2c" among the protocols of the server does. Default: false.
+	// H2C accepts HTTP/2 with prior knowledge on connections without TLS, like "h2c" in the protocols of the server.
+	// Default: false.
 	H2C bool `json:"h2c,omitempty"`
 
 	table *live.Table
 	ports *l4app.Ports
 	log   *zap.Logger
-	// shortcut is for a server with TLS.
+	// shortcut is used by servers with TLS.
 	shortcut *shortcut
 	serving  *front.Serving
 	engine   *engine.Engine
@@ -60,7 +63,7 @@ func (*Listener) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.listeners.k8singress", New: func() caddy.Module { return new(Listener) }}
 }
 
-// Provision finds the running tables, and has the front listen for the server.
+// Provision finds the running tables and prepares the front for the server.
 func (l *Listener) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
@@ -97,7 +100,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// standsAlone says whether a server has no other listener wrapper, which would never see a connection.
+// standsAlone reports whether a server has no other listener wrapper. Another one would never see a connection.
 func standsAlone(server *caddyhttp.Server) bool {
 	var names []string
 	for _, raw := range server.ListenerWrappersRaw {
@@ -110,7 +113,7 @@ func standsAlone(server *caddyhttp.Server) bool {
 	return len(names) == 1 && len(server.TLSConnPolicies) == 0 || len(names) == 2 && names[0] == "k8singress" && names[1] == "tls"
 }
 
-// Cleanup is called when the configuration has ended, or was refused.
+// Cleanup is called when the configuration has ended or was rejected.
 func (l *Listener) Cleanup() error {
 	if l.serving != nil {
 		l.serving.Forget()
@@ -118,14 +121,15 @@ func (l *Listener) Cleanup() error {
 	return nil
 }
 
-// WrapListener gives the connections of a listener to the front.
+// WrapListener passes the connections of a listener to the front.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.shortcut.install()
 	defer l.engine.ServerStarted()
 	return l.serving.Wrap(next)
 }
 
-// admit returns a connection that reads the header of the PROXY protocol when it is asked for its address, or for a byte.
+// admit returns a connection that reads the PROXY protocol header on its first read or when its address is requested.
+// It returns conn itself if the peer sends no header.
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
 		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
@@ -134,7 +138,8 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 	return conn
 }
 
-// believes says whether a peer has to send a header. That of a Unix socket has no address, and has to if everybody does.
+// believes reports whether a peer must send a header. A peer on a Unix socket has no address; it must send one if every
+// peer must.
 func (l *Listener) believes(peer net.Addr) bool {
 	var ip netip.Addr
 	if tcp, ok := peer.(*net.TCPAddr); ok {
@@ -143,7 +148,8 @@ func (l *Listener) believes(peer net.Addr) bool {
 	return l.table.Clients().Trusts(ip)
 }
 
-// keepTCP takes addresses out of a header that are not of TCP, as nginx does: a request has an IP address.
+// keepTCP removes addresses from a header that are not TCP addresses, as nginx does, because a request needs an IP
+// address.
 func keepTCP(h *proxyproto.Header) error {
 	_, source := h.SourceAddr.(*net.TCPAddr)
 	_, destination := h.DestinationAddr.(*net.TCPAddr)
@@ -153,14 +159,14 @@ func keepTCP(h *proxyproto.Header) error {
 	return nil
 }
 
-// proxied is a connection with a PROXY protocol header, which can be closed in one direction.
+// proxied is a connection with a PROXY protocol header whose write side can be closed separately.
 type proxied struct{ *proxyproto.Conn }
 
-// CloseWrite is closeWrite.
+// CloseWrite closes the write side of the connection.
 func (c proxied) CloseWrite() error { return closeWrite(c.Raw()) }
 
-// closeWrite lets the peer know that nothing more comes, as net/http does before it closes a connection on which the peer may
-// still send: otherwise the end of the answer could be lost.
+// closeWrite closes the write side of a connection. net/http does this before it closes a connection on which the peer
+// may still be sending, since the peer could otherwise lose the end of the response.
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

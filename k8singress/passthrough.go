@@ -18,33 +18,35 @@ import (
 )
 
 const (
-	// helloTime is how long a client may take to say which server it wants, while there is a host whose TLS ends elsewhere.
+	// helloTime is the maximum time in which a client must send its ClientHello, while a host has TLS passthrough.
 	helloTime = 5 * time.Second
-	// helloSize is how much is read to find it out. Where that is not enough, TLS ends here.
+	// helloSize is the maximum size of a ClientHello, in bytes, that is inspected. TLS with a larger one is terminated
+	// here.
 	helloSize = 16 << 10
 )
 
-// passing knows which connections are the business of a backend.
+// passing forwards connections to hosts with TLS passthrough.
 type passing struct {
 	table *live.Table
-	// port is as in live.Table.Passthrough.
+	// port has the same meaning as in live.Table.Passthrough.
 	port uint16
-	// passage is made when the first connection is looked at: a listener that passes nothing on has no metrics.
+	// passage is created for the first connection that is inspected, so that a listener that forwards nothing has no
+	// metrics.
 	passage func() *l4app.Passage
 	log     *zap.Logger
 }
 
-// newPassing is for the connections that are accepted at one address.
+// newPassing returns a passing for the connections accepted at one address.
 func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, log *zap.Logger) *passing {
 	return &passing{table, port, sync.OnceValue(passage), log}
 }
 
-// hellos are buffers for what clients say first.
+// hellos is a pool of buffers for ClientHello messages.
 var hellos = pools.NewBuffers("k8singress: hello", helloSize)
 
-// divert reads the first words of a client, on the goroutine of the connection, so that a client that says nothing holds up
-// nobody else, if there are hosts whose TLS ends elsewhere. It returns a connection on which they come again, unless the client
-// wants such a host: the connection is gone then.
+// divert inspects the ClientHello of a connection if a host has TLS passthrough. It runs on the goroutine of the
+// connection, so a silent client does not delay others. If the client wants such a host, divert forwards the connection
+// to the backend and returns front.ErrTaken. Otherwise it returns a connection that replays the data read so far.
 func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	if !p.table.PassesAny(p.port) {
 		return conn, nil
@@ -71,7 +73,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	return &replayed{conn, buffer.Bytes()[:n], buffer.Move()}, conn.SetReadDeadline(until)
 }
 
-// earlier is the earlier one of two times, of which the first may be none.
+// earlier returns the earlier of two times. A zero a means no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -79,10 +81,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replayed is a connection of which something was read before its time. It comes again.
+// replayed is a connection that returns data that was already read once more.
 type replayed struct {
 	net.Conn
-	// ahead is a part of buffer. Only reads look at it, of which there is one at a time.
+	// ahead is the part of buffer that has yet to be returned. Only Read uses it, and reads are not concurrent.
 	ahead  []byte
 	buffer pools.Buffer
 }
@@ -99,10 +101,10 @@ func (c *replayed) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// NetConn returns the connection below.
+// NetConn returns the underlying connection.
 func (c *replayed) NetConn() net.Conn { return c.Conn }
 
-// pass gives the connection to the backend.
+// pass forwards the connection to the backend.
 func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error {
 	if below, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = below.NetConn()
@@ -113,7 +115,7 @@ func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error 
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// The connection ends by itself, or when Table or the end of the process has it end.
+	// The connection ends by itself, or is closed by the table or at the end of the process.
 	backend := to.Backends.Next()
 	passed := p.passage().Take(conn, ahead, backend)
 	ended := to.Follow(passed.End)

@@ -16,7 +16,7 @@ var (
 	errStatusMethod = errors.New("the status is read by GET")
 )
 
-// answerProbe answers a load balancer that asks whether this process works, or a monitor that asks how much it does.
+// answerProbe responds to health checks of load balancers and to monitors that read the nginx status page.
 func answerProbe(table *live.Table, x *exchange.Exchange) error {
 	switch {
 	case x.Route.Path == live.HealthPath:
@@ -29,7 +29,8 @@ func answerProbe(table *live.Table, x *exchange.Exchange) error {
 	return x.Respond(http.StatusOK, statusPage(), message.ContentType.Field("text/plain"))
 }
 
-// statusPage is what nginx's stub_status says. Connections whose head is being read count as those that wait.
+// statusPage returns the page of nginx's stub_status. Connections whose request head is being read are included in
+// Waiting.
 func statusPage() string {
 	clients := front.Process().Clients()
 	ended := requests.ended.Load()

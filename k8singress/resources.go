@@ -9,10 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// resources collects what clients take of the process, and the limits: a prometheus.Collector.
+// resources is a prometheus.Collector for the resources of the process that clients use, and their limits.
 type resources struct{}
 
-// usage is a use of file descriptors or memory as three metrics.
+// usage describes a use of file descriptors or memory by three metrics.
 type usage struct{ used, limit, refused *prometheus.Desc }
 
 func newUsage(name, used, limit, refused string) usage {

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// retryAfter is how many seconds a client should wait for the first complete configuration.
+// retryAfter is the number of seconds after which a client should retry while the first configuration is not complete.
 const retryAfter = "1"
 
 var (
@@ -29,8 +29,8 @@ var (
 	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
 )
 
-// serve lets the table answer, whoever has read the request. With an error nothing has been written, unless it is exchange.ErrCut; nor
-// with live.NoHost, which says that no Ingress asks for the request.
+// serve validates a request and lets the table serve it, whichever server has read it. If it returns an error other
+// than exchange.ErrCut, or live.NoHost (no Ingress matches), nothing has been written yet.
 func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	if err := refuse(x.Request); err != nil {
 		return live.Served, err
@@ -42,14 +42,15 @@ func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	return outcome, err
 }
 
-// validHost reports whether a request may name a host. It may name none: a client of HTTP/1.0 does not have to.
+// validHost reports whether the host of a request is valid. An empty host is valid, because HTTP/1.0 clients may omit
+// it.
 func validHost(host string) bool {
 	return host == "" || message.ValidHost(host)
 }
 
-// refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
-// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles. What
-// package http1 refuses of HTTP/1.1 is refused here of the other versions, which the servers of Go read.
+// refuse returns an error for requests that no Ingress can match: tunnels, requests without a path (such as "*" or
+// "x:admin"), paths with a NUL, and requests that loop. For HTTP/2 and HTTP/3, which Go's servers read, it also applies
+// the checks that package http1 does for HTTP/1.1.
 func refuse(r *message.Request) error {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
@@ -67,7 +68,8 @@ func refuse(r *message.Request) error {
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
 		return exchange.Fail(http.StatusBadRequest, errTwice)
 	case r.Body != nil && r.IsWebSocket():
-		// The client may switch protocols only after its whole request (RFC 9110 7.8), and an endpoint switches after its head.
+		// The client may switch protocols only after its whole request (RFC 9110 section 7.8), but an endpoint switches
+		// right after its response head.
 		return exchange.Fail(http.StatusBadRequest, errSwitch)
 	case r.Expects():
 		return exchange.Fail(http.StatusExpectationFailed, errExpected)

@@ -23,9 +23,9 @@ func init() {
 	caddy.RegisterModule(new(writer))
 }
 
-// app adds the logs of its configuration, as the app k8singress does.
+// app adds the logs of its configuration, as the k8singress app does.
 type app struct {
-	// Fails is what does not work: "provision" or "start".
+	// Fails is the method that returns an error: "provision" or "start".
 	Fails string `json:"fails,omitempty"`
 
 	logs *logs.Config
@@ -64,13 +64,13 @@ func (a *app) Cleanup() error {
 	return nil
 }
 
-// written has what was written to each writer.
+// written holds the lines that were written, by writer.
 var written = struct {
 	sync.Mutex
 	lines map[string][]string
 }{lines: map[string][]string{}}
 
-// writer is a writer in memory.
+// writer is a log writer that keeps its lines in memory.
 type writer struct {
 	Name string `json:"name"`
 }
@@ -95,7 +95,7 @@ type line struct {
 	Level, Logger, Message, A, B, Caller, Stacktrace string
 }
 
-// lines returns what the controller has written to a writer, and forgets it.
+// lines returns the lines that the controller has written to a writer, and removes them.
 func lines(t *testing.T, name string) (found []line) {
 	t.Helper()
 	written.Lock()
@@ -113,7 +113,7 @@ func lines(t *testing.T, name string) (found []line) {
 	return found
 }
 
-// has compares the messages that the writers have got.
+// has checks the messages that the writers received.
 func has(t *testing.T, want map[string][]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -127,7 +127,7 @@ func has(t *testing.T, want map[string][]string) {
 	}
 }
 
-// config has logs, whose output goes to the writers of their names, and the app.
+// config returns a configuration with the app and custom logs. Each log writes to the writer of the same name.
 func config(app string, custom map[string]string) []byte {
 	var all []string
 	for name, rest := range custom {
@@ -137,7 +137,7 @@ func config(app string, custom map[string]string) []byte {
 	return fmt.Appendf(nil, `{"admin":%s,"logging":{"logs":{%s}},"apps":{%s}}`, admin, strings.Join(all, ","), app)
 }
 
-// log returns the name of a log: that of its writer without the digits.
+// log returns the name of the log of a writer: the writer's name without digits.
 func log(writer string) string { return strings.TrimRight(writer, "0123456789") }
 
 const running = `"logs_test":{}`
@@ -161,8 +161,8 @@ func stopAtEnd(t *testing.T) {
 	})
 }
 
-// TestCustomLogs: messages go to the custom logs of the configuration that runs, and those that no configuration is
-// there for go to the default log, even if it excludes them.
+// TestCustomLogs checks that messages go to the custom logs of the running configuration. Without a running
+// configuration they go to the default log, even if that excludes them.
 func TestCustomLogs(t *testing.T) {
 	stopAtEnd(t)
 	l := logs.Logger("k8singress")
@@ -203,8 +203,8 @@ func TestCustomLogs(t *testing.T) {
 	has(t, map[string][]string{"default6": {"after"}, "k8s6": {"provisioned"}})
 }
 
-// TestFailedStart: without a configuration that runs, the messages of one that fails are in its logs, and then in the
-// default log.
+// TestFailedStart checks that messages go to the logs of a configuration that fails to start, if no other one is
+// running, and to the default log afterwards.
 func TestFailedStart(t *testing.T) {
 	stopAtEnd(t)
 	custom := map[string]string{"default1": `,"exclude":["k8singress"]`, "k8s1": `,"include":["k8singress"]`}
@@ -215,7 +215,7 @@ func TestFailedStart(t *testing.T) {
 	has(t, map[string][]string{"default1": {"after"}, "k8s1": {"provisioned"}})
 }
 
-// TestFilters: the names of the loggers decide, below k8singress, too.
+// TestFilters checks that logs filter messages by logger names, including names below k8singress.
 func TestFilters(t *testing.T) {
 	stopAtEnd(t)
 	load(t, config(running, map[string]string{
@@ -235,7 +235,7 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// TestFields: names and fields survive a reload, and the end.
+// TestFields checks that logger names and fields survive a reload and the end of the configuration.
 func TestFields(t *testing.T) {
 	stopAtEnd(t)
 	l := logs.Logger("k8singress").With(zap.String("a", "1")).Named("sub").With(zap.String("b", "2"))
@@ -260,7 +260,8 @@ func TestFields(t *testing.T) {
 	logged("default2")
 }
 
-// TestLevels: levels are those of the configuration that runs, and entries that are off cost nothing.
+// TestLevels checks that the levels of the running configuration apply, and that entries of disabled levels cost
+// nothing.
 func TestLevels(t *testing.T) {
 	stopAtEnd(t)
 	l := logs.Logger("k8singress").With(zap.String("a", "1"))
@@ -280,7 +281,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestSampling: an entry counts once for the samples of a log.
+// TestSampling checks that the sampling of a log counts each entry once.
 func TestSampling(t *testing.T) {
 	stopAtEnd(t)
 	const samples = `,"sampling":{"interval":3600000000000,"first":2,"thereafter":4}`
@@ -294,11 +295,11 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestCallers: callers and stacks are for those who want them, and name the code that logs.
+// TestCallers checks that only logs that want callers and stacks get them, and that these show the code that logs.
 func TestCallers(t *testing.T) {
 	stopAtEnd(t)
 	l := logs.Logger("k8singress")
-	// Caddy gives its modules these options of a log with a filter.
+	// Caddy passes these options to modules only for a log with a filter.
 	const options = `,"exclude":["none"],"with_caller":true,"with_stacktrace":"error"`
 	load(t, config(running, map[string]string{"default1": options}))
 	lines(t, "default1")

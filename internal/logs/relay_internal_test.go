@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// sink is the writer of a configuration. It must get nothing after it is closed.
+// sink is the log writer of a configuration. It must not receive anything after it is closed.
 type sink struct {
 	mu       sync.Mutex
 	messages []string
@@ -36,7 +36,7 @@ func (s *sink) close() {
 	s.closed = true
 }
 
-// add adds a configuration with one log, whose lines are the messages alone.
+// add adds a configuration with one log, whose lines contain only the messages.
 func add(ctx context.Context, r *relay) (*Config, *sink) {
 	s := &sink{}
 	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"})
@@ -44,7 +44,7 @@ func add(ctx context.Context, r *relay) (*Config, *sink) {
 	return r.add(caddy.Context{Context: ctx}, log), s
 }
 
-// TestReloadsLoseNothing: while configurations come and go, each message is written once, and never to a closed writer.
+// TestReloadsLoseNothing checks that each message is written exactly once during reloads, and never to a closed writer.
 func TestReloadsLoseNothing(t *testing.T) {
 	r := &relay{}
 	const loggers, reloads = 4, 300
@@ -91,8 +91,8 @@ func TestReloadsLoseNothing(t *testing.T) {
 	}
 }
 
-// TestCanceled: the logs of a configuration get nothing more when Caddy is about to close them, and the loggers do not
-// keep it in memory.
+// TestCanceled checks that the logs of a configuration get no messages once Caddy is about to close them, and that the
+// loggers do not keep the configuration in memory.
 func TestCanceled(t *testing.T) {
 	r := &relay{}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// nobody takes answers as a server does, and keeps nothing of them.
+// nobody is a client that accepts responses and discards them.
 type nobody struct{ message.Writer }
 
 func (nobody) Head(*message.Response) error             { return nil }
@@ -25,7 +25,7 @@ func (nobody) Flush() error                             { return nil }
 func (nobody) Trailer(message.Fields) error             { return nil }
 func (nobody) Interim(int, message.Fields) error        { return nil }
 
-// BenchmarkForward sends short requests to an endpoint, and reads short answers.
+// BenchmarkForward sends short requests to an endpoint and reads short responses.
 func BenchmarkForward(b *testing.B) {
 	for name, answer := range map[string]string{
 		"length":  "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 11:00:00 GMT\r\nContent-Length: 3\r\n\r\nok\n",
@@ -55,7 +55,7 @@ func benchmark(b *testing.B, answer string) {
 	}
 }
 
-// raw is an endpoint that answers each head of a request with the same bytes. It costs as little as possible.
+// raw starts an endpoint that responds to each request head with the same bytes. It uses as little time as possible.
 func raw(b *testing.B, answer string) net.Listener {
 	b.Helper()
 	listener := fixture.Listen(b)

@@ -28,7 +28,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestAClosedIdleConnectionHurtsNobody: not even a request that must not be sent twice.
+// TestAClosedIdleConnectionHurtsNobody checks that requests succeed if the endpoint has closed the idle connection,
+// including requests that must not be sent twice.
 func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
 	closed := make(chan struct{}, 10)
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
@@ -46,7 +47,8 @@ func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatNobodyAskedFor holds that what an endpoint says between two requests is not taken for the next answer.
+// TestAnAnswerThatNobodyAskedFor checks that data sent by an endpoint between two requests is not taken for the next
+// response.
 func TestAnAnswerThatNobodyAskedFor(t *testing.T) {
 	const unasked = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"
 	certificate := fixture.Certificate(t, "a").Pair()
@@ -92,7 +94,7 @@ func TestAnAnswerThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// gathering is a connection on which several records can go out at once.
+// gathering is a connection that can send several TLS records in one write.
 type gathering struct {
 	net.Conn
 	gathers  bool

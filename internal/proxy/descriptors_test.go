@@ -24,8 +24,8 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// TestBodiesWithoutDescriptor checks that a request or a response that gets no descriptor for a file is passed on as
-// it comes in, and counted, and that a closed file makes room for the next one.
+// TestBodiesWithoutDescriptor checks that a request or response body that gets no descriptor for a file is forwarded as
+// it arrives and counted, and that closing a file makes room for the next one.
 func TestBodiesWithoutDescriptor(t *testing.T) {
 	withLimit(t, bodyFiles.budget(), 2)
 	withoutRoom(t, bodyMemory())
@@ -57,14 +57,14 @@ func TestBodiesWithoutDescriptor(t *testing.T) {
 	third.body.close()
 }
 
-// TestNamespacesShareRoom has one namespace take all that it gets, for bodies that wait, and checks that another
-// namespace still gets memory, a file and bytes in it.
+// TestNamespacesShareRoom checks that a namespace still gets memory, a file and bytes in files after another namespace
+// has taken all it can get.
 func TestNamespacesShareRoom(t *testing.T) {
 	long := make([]byte, 256<<10)
 	for name, c := range map[string]struct {
 		scarce *budget.Budget
 		limit  int64
-		// got reports whether the body has what is scarce.
+		// got reports whether the body got the limited resource.
 		got func(b *body) bool
 	}{
 		"memory":         {bodyMemory(), 16 * inMemory, func(b *body) bool { return len(b.buffer.Bytes()) > inMemory }},
@@ -96,8 +96,8 @@ func TestNamespacesShareRoom(t *testing.T) {
 	}
 }
 
-// TestFastCGIWithoutRoom checks that a body of unknown length for FastCGI gets 503 and is counted, if there is no
-// room to keep it to its end.
+// TestFastCGIWithoutRoom checks that a FastCGI request with a body of unknown length gets 503 and is counted if there
+// is no room to buffer the body.
 func TestFastCGIWithoutRoom(t *testing.T) {
 	withoutRoom(t, bodyFiles.budget())
 	refused := unmeasured.Load()
@@ -109,9 +109,9 @@ func TestFastCGIWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestCallsHaveDescriptorsOfTheirOwn has the Ingresses of one namespace call a silent service with all connections
-// that they get. Another namespace still gets a connection, no connection to an endpoint is taken, and a call that
-// can be dropped leaves half of the connections.
+// TestCallsHaveDescriptorsOfTheirOwn checks the budget of calls. The Ingresses of one namespace call a silent service
+// with all connections that they get. Another namespace must still get a connection, no connection to an endpoint is
+// used, and a dispensable call leaves half of the connections.
 func TestCallsHaveDescriptorsOfTheirOwn(t *testing.T) {
 	const limit = 16
 	withLimit(t, calls.budget(), limit)
@@ -127,7 +127,7 @@ func TestCallsHaveDescriptorsOfTheirOwn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait(); p.Close() })
-	// call returns false if the call gets no connection; otherwise it waits for the answer until the test ends.
+	// call returns false if the call gets no connection. Otherwise it waits for the response until the test ends.
 	call := func(namespace string, dispensable bool) bool {
 		ended := make(chan error, 1)
 		running.Go(func() {
@@ -174,8 +174,9 @@ func TestCallsHaveDescriptorsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestUploadsWithoutRoomLeaveConnections has many clients send half of a body that finds no room. They get half of
-// the connections to endpoints, also idle ones, and 503; a request of the same namespace is answered.
+// TestUploadsWithoutRoomLeaveConnections checks that clients that send only half of a body that cannot be buffered get
+// at most half of the connections to endpoints, including idle ones, and otherwise 503. Other requests of the namespace
+// must succeed.
 func TestUploadsWithoutRoomLeaveConnections(t *testing.T) {
 	const limit = 16
 	withLimit(t, endpoints.budget(), limit)
@@ -206,7 +207,7 @@ func TestUploadsWithoutRoomLeaveConnections(t *testing.T) {
 	})
 	held := 0
 	for range 2 * limit {
-		// It leaves an idle connection.
+		// This leaves an idle connection.
 		honest()
 		body, client := io.Pipe()
 		clients = append(clients, client)
@@ -230,7 +231,8 @@ func TestUploadsWithoutRoomLeaveConnections(t *testing.T) {
 	}
 }
 
-// forwarding returns a function that forwards a request to the endpoint at address. Its body has a length that never comes.
+// forwarding returns a function that forwards a request to the endpoint at address. The request declares a longer body
+// than it sends.
 func forwarding(t *testing.T, p *Pool, address string) func(context.Context, string, io.Reader) error {
 	t.Helper()
 	backend := balancer.New("shop/web/80")
@@ -252,7 +254,8 @@ func forwarding(t *testing.T, p *Pool, address string) func(context.Context, str
 	}
 }
 
-// answerGets answers each GET on a connection, and reads the body of each other request. It reports the methods.
+// answerGets responds to each GET on a connection and reads the body of each other request. It sends the methods to
+// asked.
 func answerGets(conn net.Conn, asked chan<- string) {
 	for in := bufio.NewReader(conn); ; {
 		r, err := http.ReadRequest(in)
@@ -269,7 +272,7 @@ func answerGets(conn net.Conn, asked chan<- string) {
 	}
 }
 
-// ignoring is a client that takes all responses.
+// ignoring is a client that accepts all responses.
 type ignoring struct{ message.Writer }
 
 func (ignoring) Head(*message.Response) error { return nil }

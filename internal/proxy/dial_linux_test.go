@@ -13,13 +13,13 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// unreachable is a pod that has gone.
+// unreachable returns an endpoint whose pod has been deleted, so that connections to it are never established.
 func unreachable(t *testing.T) *endpoint {
 	t.Helper()
 	return &endpoint{Listener: named{address: fixture.Unreachable(t)}}
 }
 
-// named is nothing but an address.
+// named is a listener that only has an address.
 type named struct {
 	net.Listener
 	address net.Addr
@@ -27,13 +27,13 @@ type named struct {
 
 func (n named) Addr() net.Addr { return n.address }
 
-// A pod that goes while a connection to it is opened is not waited for: the next endpoint is asked, by any method, or the
-// client is told at once that there is none.
+// TestAnEndpointThatLeavesWhileItIsDialled checks that dialling stops when the pod is removed. The next endpoint is
+// tried for any method, or the client gets an error at once if there is no other endpoint.
 func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.FastCGI} {
 		t.Run(string(protocol), func(t *testing.T) {
 			silent := unreachable(t)
-			// Nothing lets another endpoint follow but that this one has gone.
+			// These settings allow no retries, so only the removal of the endpoint leads to another one.
 			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}}, []ir.RetryOn{}...)
 			s.Tries = 1
 			backend := of(silent)
@@ -66,7 +66,8 @@ func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 	})
 }
 
-// An endpoint that fails in the TLS handshake has got nothing, so that another one may have the request, whatever its method.
+// TestAHandshakeThatFails checks that another endpoint is tried after a failed TLS handshake, for any method, because
+// the endpoint has not received the request.
 func TestAHandshakeThatFails(t *testing.T) {
 	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
 	defer secured.Close()
@@ -90,7 +91,7 @@ func TestAHandshakeThatFails(t *testing.T) {
 	})
 }
 
-// old is an endpoint that has nothing in common with us.
+// old starts an endpoint that has no TLS version in common with the proxy.
 func old(t *testing.T) *endpoint {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())

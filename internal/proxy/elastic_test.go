@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestElasticTakesAllBeforeAnythingIsRead holds that the source is read to its end while nobody reads.
+// TestElasticTakesAllBeforeAnythingIsRead checks that the source is read to its end while the client reads nothing.
 func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
 	want := make([]byte, 3_000_000)
 	for i := range want {
@@ -28,7 +28,7 @@ func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
 
 var errEnd = errors.New("the end")
 
-// ending is the end of a source, which says that somebody has come to it.
+// ending is the end of a source. It signals that the end was reached.
 type ending struct{ ended chan struct{} }
 
 func (e ending) Read([]byte) (int, error) {
@@ -55,7 +55,7 @@ func TestElasticPassesPiecesOn(t *testing.T) {
 	}
 }
 
-// TestElasticLetsGo holds that what nobody wants any more is not read when its end has been called.
+// TestElasticLetsGo checks that the source is no longer read after end was called.
 func TestElasticLetsGo(t *testing.T) {
 	source, writer := io.Pipe()
 	go func() {

@@ -14,14 +14,14 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// deaf is a client who takes no answer.
+// deaf is a client that fails to accept a response.
 type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
 
-// TestWhatAClientDoesIsNoFaultOfTheEndpoint holds that nobody can have endpoints ejected that are well.
+// TestWhatAClientDoesIsNoFaultOfTheEndpoint checks that failures caused by clients do not eject healthy endpoints.
 func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
-	// Another one is there, or none would be ejected.
+	// A single endpoint would never be ejected, so there is a second one.
 	spare := refusing(t)
 	blameless := func(t *testing.T, e *endpoint, r *http.Request, want string) {
 		t.Helper()
@@ -71,7 +71,7 @@ func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
 	})
 }
 
-// TestWhatAnEndpointDoesIsItsFault holds that the test above looks at the right thing.
+// TestWhatAnEndpointDoesIsItsFault checks that failures of an endpoint do eject it, as a control for the test above.
 func TestWhatAnEndpointDoesIsItsFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(net.Conn, *http.Request) bool
@@ -93,13 +93,13 @@ func TestWhatAnEndpointDoesIsItsFault(t *testing.T) {
 	}
 }
 
-// ending is a reader that fails.
+// ending is a reader that returns an error.
 type ending struct{ error }
 
 func (e ending) Read([]byte) (int, error) { return 0, e.error }
 
-// TestABodyIsNotSentInPieces holds that a body which has gone to one endpoint in part, and is not kept, goes to no other:
-// the rest of it would be taken for all.
+// TestABodyIsNotSentInPieces checks that a request is not retried if a part of its unbuffered body was sent to an
+// endpoint. The next endpoint would take the rest for the whole body.
 func TestABodyIsNotSentInPieces(t *testing.T) {
 	streaming := func(on ...ir.RetryOn) *front {
 		return inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: true}}, on...), nil)
@@ -127,7 +127,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 	})
 }
 
-// TestEachAttemptIsAccountedFor holds that load balancing hears of each endpoint, once.
+// TestEachAttemptIsAccountedFor checks that the result of each attempt is reported to the load balancer exactly once.
 func TestEachAttemptIsAccountedFor(t *testing.T) {
 	first, second, third := refusing(t), serve(t, hangUp), serve(t, says(fine))
 	backend := of(first, second, third, refusing(t))

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// speaking2 is a server of HTTP/2, with TLS or without.
+// speaking2 starts an HTTP/2 server, with or without TLS.
 func speaking2(t *testing.T, secure bool, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -35,7 +35,8 @@ func speaking2(t *testing.T, secure bool, handler http.Handler) *httptest.Server
 	return server
 }
 
-// TestGRPC holds what gRPC needs of HTTP/2: both ways at once, TE, and trailers, also of an answer without a body.
+// TestGRPC checks the HTTP/2 features that gRPC needs: streaming in both directions at once, TE, and trailers,
+// including trailers of a response without a body.
 func TestGRPC(t *testing.T) {
 	for _, protocol := range []ir.BackendProtocol{ir.GRPC, ir.GRPCS} {
 		t.Run(string(protocol), func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestGRPCOfTwoNamespaces checks that two namespaces whose backends name one address share no connection to it.
+// TestGRPCOfTwoNamespaces checks that two namespaces whose backends have the same address do not share a connection.
 func TestGRPCOfTwoNamespaces(t *testing.T) {
 	var mu sync.Mutex
 	clients := map[string]int{}
@@ -118,7 +119,7 @@ func TestGRPCOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestAGRPCAnswerBeforeTheEnd: an endpoint may have said all while the client still could.
+// TestAGRPCAnswerBeforeTheEnd checks that an endpoint can finish its response while the client may still send.
 func TestAGRPCAnswerBeforeTheEnd(t *testing.T) {
 	behind := speaking2(t, false, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Grpc-Status", "12") }))
 	f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}}), of(&endpoint{Listener: behind.Listener}))
@@ -140,7 +141,7 @@ func TestAGRPCAnswerBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestFastCGI holds what an application gets, and what the client gets of its answer.
+// TestFastCGI checks the parameters that an application gets and the response that the client gets.
 func TestFastCGI(t *testing.T) {
 	listener := fixture.Listen(t)
 	go func() {
@@ -186,8 +187,8 @@ func TestFastCGI(t *testing.T) {
 	}
 }
 
-// TestTheWayOfARoute holds that routes which speak TLS in different ways share no connection, that none outlives the contents of its
-// Secret, and that nothing is sent while these are no good.
+// TestTheWayOfARoute checks that routes with different TLS settings share no connection, that connections end when
+// their Secret changes, and that nothing is sent while the Secret is invalid.
 func TestTheWayOfARoute(t *testing.T) {
 	e := serving(t, true, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	secret, ca := ir.Name{Namespace: "shop", Name: "ca"}, fixture.Authority(t, nil, "ca")

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// scripted is a connection of an endpoint that has said everything, in pieces of some size.
+// scripted is a connection whose endpoint has sent everything, and which is read in pieces of a given size.
 type scripted struct {
 	net.Conn
 	text  io.Reader
@@ -32,8 +32,8 @@ func script(text []byte, piece int) *conn {
 	return c
 }
 
-// FuzzAnswer holds that an answer which is taken is what net/http reads: status, fields, body, trailers, and where the next answer
-// begins; in pieces of any size.
+// FuzzAnswer checks that every accepted response is read as net/http reads it: status, fields, body, trailers, and the
+// start of the next response. The data arrives in pieces of any size.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\nHTTP/1.1 200 OK\r\n",
@@ -56,12 +56,12 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		if bytes.HasPrefix(text, []byte("HTTP/1.0")) && c.head.Framing == http1.Chunked {
-			return // Such chunks are none for net/http. The connection is not used again.
+			return // net/http rejects such chunks. The connection is not reused.
 		}
 		theirs := bufio.NewReaderSize(bytes.NewReader(text), max(16, len(text)))
 		want, err := http.ReadResponse(theirs, nil)
 		if err != nil {
-			return // Heads are compared beside their parser.
+			return // Tests of the parser compare heads.
 		}
 		defer want.Body.Close()
 		if !sameBody(t, c, want) {
@@ -73,14 +73,14 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// sameBody compares what there is of an answer, and returns false if it breaks off.
+// sameBody compares the bodies. It returns false if the body is incomplete.
 func sameBody(t *testing.T, c *conn, want *http.Response) bool {
 	t.Helper()
 	c.body.begin(c)
 	got, gotErr := io.ReadAll(&c.body)
 	body, wantErr := io.ReadAll(want.Body)
 	if gotErr != nil {
-		// What is strange about chunks is an error here more often.
+		// Our decoder rejects more malformed chunks than net/http.
 		if !bytes.HasPrefix(body, got) {
 			t.Fatalf("the body is %q (%v); net/http: %q (%v)", got, gotErr, body, wantErr)
 		}
@@ -92,7 +92,7 @@ func sameBody(t *testing.T, c *conn, want *http.Response) bool {
 	return true
 }
 
-// compareRest compares what is only there on a connection that is used again.
+// compareRest compares what matters only on a reused connection.
 func compareRest(t *testing.T, c *conn, theirs *bufio.Reader, want *http.Response) {
 	t.Helper()
 	if want.Close {

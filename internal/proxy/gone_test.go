@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// worker works on a request until it hears that its client has gone.
+// worker handles a request until it notices that its client has gone.
 type worker struct {
 	arrived chan struct{}
 	gone    chan error
@@ -25,7 +25,7 @@ func (w *worker) work(conn net.Conn, _ *http.Request) bool {
 	return false
 }
 
-// isLeft sends it a request, goes away when that has arrived, and holds that it hears of it.
+// isLeft sends a request to the worker, cancels it after it has arrived, and checks that the worker notices this.
 func (w *worker) isLeft(t *testing.T, p *proxy.Pool, r *http.Request, e *endpoint) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -46,7 +46,8 @@ func (w *worker) isLeft(t *testing.T, p *proxy.Pool, r *http.Request, e *endpoin
 	}
 }
 
-// The end of a request reaches the endpoint as well on a connection that has served others.
+// TestAClientThatGoesAwayFromAUsedConnection checks that the endpoint also notices the end of a request on a reused
+// connection.
 func TestAClientThatGoesAwayFromAUsedConnection(t *testing.T) {
 	waiting := newWorker()
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {

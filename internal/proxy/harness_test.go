@@ -25,10 +25,10 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = fixture.Patience
 
-// settings are those of most tests, with other conditions for another endpoint where some are given.
+// settings returns the settings of most tests. on replaces the retry conditions if it is not empty.
 func settings(on ...ir.RetryOn) *proxy.Settings { return settingsOf(ir.Proxy{}, on...) }
 
 func settingsOf(p ir.Proxy, on ...ir.RetryOn) *proxy.Settings {
@@ -43,14 +43,14 @@ func settingsOf(p ir.Proxy, on ...ir.RetryOn) *proxy.Settings {
 	return s
 }
 
-// endpoint is a server that speaks TCP, so that it can do what no HTTP server does.
+// endpoint is a plain TCP server, so that it can misbehave in ways that an HTTP server cannot.
 type endpoint struct {
 	net.Listener
 	connections atomic.Int32
 	requests    atomic.Int32
 }
 
-// serve calls answer for each request of each connection, until it returns false.
+// serve starts an endpoint that calls answer for each request on each connection, until answer returns false.
 func serve(t testing.TB, answer func(conn net.Conn, request *http.Request) bool) *endpoint {
 	t.Helper()
 	e := &endpoint{Listener: fixture.Listen(t)}
@@ -75,7 +75,7 @@ func (e *endpoint) converse(conn net.Conn, answer func(net.Conn, *http.Request) 
 	}
 }
 
-// says answers each request with the same bytes.
+// says returns a handler that responds to each request with the same bytes.
 func says(answer string) func(net.Conn, *http.Request) bool {
 	return func(conn net.Conn, _ *http.Request) bool {
 		_, err := io.WriteString(conn, answer)
@@ -87,8 +87,7 @@ const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 func hangUp(net.Conn, *http.Request) bool { return false }
 
-// of is a backend with endpoints that are asked in turn. One failure is enough for one of them to be passed over, as long as there
-// are others.
+// of returns a backend whose endpoints are used in turn. One failure ejects an endpoint as long as there are others.
 func of(endpoints ...*endpoint) *balancer.Backend {
 	b := balancer.New("shop/web/80")
 	b.SetPolicy(&ir.LoadBalancing{EjectAfter: 1})
@@ -98,7 +97,7 @@ func of(endpoints ...*endpoint) *balancer.Backend {
 	}
 	b.SetEndpoints(list)
 	for len(list) > 0 {
-		// The first one is the next one then.
+		// The first endpoint is the next one now.
 		if c, _ := b.Pick(nil, nil); c.Endpoint.Address() == list[len(list)-1].Address {
 			break
 		}
@@ -106,7 +105,7 @@ func of(endpoints ...*endpoint) *balancer.Backend {
 	return b
 }
 
-// failing says whether an endpoint is passed over.
+// failing reports whether an endpoint is ejected.
 func failing(b *balancer.Backend, e *endpoint) bool {
 	for range 2 * len(b.Endpoints()) {
 		if c, _ := b.Pick(nil, nil); c.Endpoint.Address() == e.Addr().String() {
@@ -116,7 +115,7 @@ func failing(b *balancer.Backend, e *endpoint) bool {
 	return true
 }
 
-// front serves requests as a server does.
+// front handles requests as a server does.
 type front struct {
 	pool     *proxy.Pool
 	settings *proxy.Settings
@@ -132,7 +131,7 @@ func inFront(t testing.TB, s *proxy.Settings, b *balancer.Backend) *front {
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
-		// It would read the rest of a body before it writes an answer.
+		// Without this, net/http would read the rest of the body before it writes a response.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	var m message.Request
@@ -144,7 +143,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer does what a server does; says is whether the client is told of failures.
+// answer forwards a request as a server does. says reports failures to the client.
 func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	x := &exchange.Exchange{
 		Request: r, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
@@ -159,13 +158,13 @@ func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	}
 }
 
-// onFronts runs a test with net/http in front, and with our own server.
+// onFronts runs a test with net/http as the server, and with our own server.
 func onFronts(t *testing.T, test func(t *testing.T, ours bool)) {
 	t.Run("net/http", func(t *testing.T) { test(t, false) })
 	t.Run("httpserver", func(t *testing.T) { test(t, true) })
 }
 
-// listen starts a server, and returns a client of it.
+// listen starts a server and returns a client for it.
 func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client) {
 	t.Helper()
 	if !ours {
@@ -196,7 +195,7 @@ func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client)
 	return &httptest.Server{URL: "http://" + listener.Addr().String(), Listener: listener}, &http.Client{Transport: transport}
 }
 
-// loopback is a guard that lets tests dial this machine.
+// loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
 	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
@@ -215,7 +214,7 @@ func request(t *testing.T, method, body string) *http.Request {
 	return r
 }
 
-// outcome is what the client gets: the status of the error or of the answer.
+// outcome returns the result for the client: the status of the error or of the response.
 func outcome(w *httptest.ResponseRecorder, err error) string {
 	var failed *exchange.Failure
 	switch {
@@ -236,21 +235,21 @@ func ask(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend)
 	return outcome(w, send(p, w, r, s, b))
 }
 
-// send does what a server does.
+// send forwards a request as a server does.
 func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
 	f := &front{pool: p, settings: s, backend: b, errs: make(chan error, 1)}
 	f.ServeHTTP(w, r)
 	return <-f.errs
 }
 
-// refusing is an address that nobody listens on.
+// refusing returns an endpoint at an address on which nothing listens.
 func refusing(t *testing.T) *endpoint {
 	e := serve(t, hangUp)
 	e.Close()
 	return e
 }
 
-// while runs something until a function returns.
+// while calls ask repeatedly until ctx ends.
 func while(ctx context.Context, ask func() string) <-chan string {
 	got := make(chan string, 1)
 	go func() {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestAnInterimAnswerIsNoAnswer holds that what may not be repeated is not repeated after one either.
+// TestAnInterimAnswerIsNoAnswer checks that a request that must not be repeated is not repeated after an interim
+// response either.
 func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 102 Processing\r\n\r\n")
@@ -31,7 +32,7 @@ func TestManyInterimAnswers(t *testing.T) {
 	}
 }
 
-// interim counts interim answers, which httptest takes for the answer.
+// interim counts interim responses, which httptest would record as the final response.
 type interim struct {
 	*httptest.ResponseRecorder
 	count int

@@ -21,13 +21,13 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// collapsing is the writer of a client for whom the controller panics at the head of the answer.
+// collapsing is a writer that panics when the head of the response is written.
 type collapsing struct{ message.Writer }
 
 func (collapsing) Head(*message.Response) error { panic("a fault of the controller") }
 func (collapsing) EndBody()                     {}
 
-// collapse forwards a request that ends with a panic.
+// collapse forwards a request that ends in a panic.
 func collapse(t *testing.T, p *proxy.Pool, r *message.Request, to *endpoint) {
 	t.Helper()
 	x := &exchange.Exchange{
@@ -40,8 +40,8 @@ func collapse(t *testing.T, p *proxy.Pool, r *message.Request, to *endpoint) {
 	}
 }
 
-// narrow returns a listener for whose connections the kernel holds little: the buffer of the writer is as large as some segments, and those
-// of the loopback interface are large.
+// narrow returns a listener whose connections have small kernel buffers. The send buffer holds a few segments, which
+// are large on the loopback interface.
 func narrow(t *testing.T) net.Listener {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -58,7 +58,8 @@ func narrow(t *testing.T) net.Listener {
 	return listener
 }
 
-// holding is an endpoint that answers a request before it has read the body. It returns as much of the body as comes once read is closed.
+// holding starts an endpoint that responds before it has read the body. Once read is closed, it reads the body and
+// returns what has arrived.
 func holding(t *testing.T, read <-chan struct{}) (*endpoint, <-chan []byte) {
 	e, got := &endpoint{Listener: narrow(t)}, make(chan []byte, 1)
 	fixture.Serve(e, func(conn net.Conn) {
@@ -78,8 +79,8 @@ func holding(t *testing.T, read <-chan struct{}) (*endpoint, <-chan []byte) {
 	return e, got
 }
 
-// TestPanicKeepsBodiesApart checks that no endpoint gets the body of another request after a panic: the panic comes while a body in memory
-// is on its way.
+// TestPanicKeepsBodiesApart checks that no endpoint gets a part of another request's body after a panic while a
+// buffered body is being sent.
 func TestPanicKeepsBodiesApart(t *testing.T) {
 	const size = 1 << 20
 	read := make(chan struct{})
@@ -103,7 +104,7 @@ func TestPanicKeepsBodiesApart(t *testing.T) {
 	}
 }
 
-// TestPanicFreesTheConnection checks that a panic leaves no descriptor of an endpoint or of a service behind.
+// TestPanicFreesTheConnection checks that a panic leaks no descriptor of an endpoint or service.
 func TestPanicFreesTheConnection(t *testing.T) {
 	before := proxy.Used().Endpoints.Used
 	p := pool(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// connected returns a connection as the pool has it, and the endpoint's end of it.
+// connected returns a connection for the pool and the endpoint's side of it.
 func connected(t *testing.T, listener net.Listener) (*conn, net.Conn) {
 	t.Helper()
 	socket, err := net.Dial("tcp", listener.Addr().String())
@@ -89,7 +89,7 @@ func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
 	if p.take(there.key) != there {
 		t.Error("the connection to an endpoint that is there is gone, too")
 	}
-	// A request was on its way to it.
+	// This connection was in use by a request.
 	p.keep(used)
 	p.sweep(time.Now().Add(2 * sweepPeriod))
 	if p.count != 0 || len(p.idle) != 0 {
@@ -115,7 +115,7 @@ func TestThePoolHasLimits(t *testing.T) {
 	}
 }
 
-// TestThePoolForgetsAddresses holds that endpoints which come and go leave nothing behind.
+// TestThePoolForgetsAddresses checks that the pool keeps nothing for endpoints that were removed.
 func TestThePoolForgetsAddresses(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,8 +137,8 @@ func TestThePoolForgetsAddresses(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneWayAreNotAnothers holds that a connection is found by all of what makes it differ, and that none outlives the
-// contents of its Secret.
+// TestConnectionsOfOneWayAreNotAnothers checks that a connection is reused only if all parts of its key match, and that
+// connections end when their Secret changes.
 func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	if p.count != 0 || p.take(c.key) != nil {
 		t.Error("a connection outlives its generation")
 	}
-	// A request was on its way to it.
+	// This connection was in use by a request.
 	used, _ := connected(t, listener)
 	used.key.secured = one
 	if p.keep(used); p.count != 0 {
@@ -176,7 +176,8 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	}
 }
 
-// BenchmarkGeneration is what requests to endpoints that speak TLS or gRPC ask the pool for, many at a time.
+// BenchmarkGeneration measures the look-up of the generation for requests to endpoints with TLS or gRPC, with many
+// goroutines.
 func BenchmarkGeneration(b *testing.B) {
 	p := NewPool(nil)
 	defer p.Close()
@@ -190,7 +191,7 @@ func BenchmarkGeneration(b *testing.B) {
 	})
 }
 
-// TestTenant22IdleConnections: the connections that are kept for one namespace leave room for those of another.
+// TestTenant22IdleConnections checks that the idle connections of one namespace leave room for another namespace.
 func TestTenant22IdleConnections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +200,7 @@ func TestTenant22IdleConnections(t *testing.T) {
 	defer listener.Close()
 	p := NewPool(nil)
 	defer p.Close()
-	// As many of b as there may be: each count stands for a connection.
+	// Add as many connections of b as allowed. Only the counts change.
 	for p.hasRoom("b") {
 		p.counted(key{namespace: "b"}, 1)
 	}

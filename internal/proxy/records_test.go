@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// exhausted is TLS that has given everything away.
+// exhausted is a TLS connection without buffered data.
 type exhausted struct{ net.Conn }
 
 func (exhausted) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 
-// TestPartsOfRecords holds that a record which has come in part is noticed, however the parts come.
+// TestPartsOfRecords checks that an incomplete record is detected, however the data is split.
 func TestPartsOfRecords(t *testing.T) {
 	text := []byte("\x17\x03\x03\x00\x02ab\x17\x03\x03\x00\x00\x17\x03\x03\x01\x00" + string(make([]byte, 256)))
 	ends := map[int]bool{0: true, 7: true, 12: true, len(text): true}

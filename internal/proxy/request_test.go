@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// TestRequestWithoutHost: HTTP/1.0 needs none, HTTP/1.1 does.
+// TestRequestWithoutHost checks that HTTP/1.0 requests need no host and HTTP/1.1 requests do.
 func TestRequestWithoutHost(t *testing.T) {
 	hosts := make(chan string, 1)
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {
@@ -38,7 +38,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 	w.isLeft(t, pool(t), request(t, http.MethodGet, ""), serve(t, w.work))
 }
 
-// asks is a request as a server reads it.
+// asks returns a request as a server reads it.
 func asks(fields ...message.Field) *message.Request {
 	return &message.Request{
 		Method: http.MethodGet, Host: "shop.example", Target: "/a", Path: "/a", EscapedPath: "/a", Query: "b=c", Major: 1, Minor: 1,
@@ -46,7 +46,7 @@ func asks(fields ...message.Field) *message.Request {
 	}
 }
 
-// sends sends a request as it is.
+// sends forwards a request unchanged.
 func sends(t *testing.T, r *message.Request, s *proxy.Settings, e *endpoint) (*httptest.ResponseRecorder, error) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -59,7 +59,7 @@ func sends(t *testing.T, r *message.Request, s *proxy.Settings, e *endpoint) (*h
 	return w, err
 }
 
-// TestNothingEndsALine holds that neither a field nor a path can put a line of its own into a request.
+// TestNothingEndsALine checks that neither a header field nor a path can insert a line into a request.
 func TestNothingEndsALine(t *testing.T) {
 	e := serve(t, says(fine))
 	for name, spoil := range map[string]func(*message.Request){
@@ -86,8 +86,8 @@ func TestNothingEndsALine(t *testing.T) {
 	}
 }
 
-// TestWhatAnEndpointGets holds the head byte by byte: the fields of the client in its order and spelling, but for those that end here
-// or are told by us.
+// TestWhatAnEndpointGets checks the request head byte by byte: the client's fields in their order and spelling, without
+// the fields that end at the proxy or that the proxy sets.
 func TestWhatAnEndpointGets(t *testing.T) {
 	heads := make(chan string, 1)
 	listener := fixture.Listen(t)
@@ -164,7 +164,7 @@ func TestWhatAnEndpointGets(t *testing.T) {
 	}
 }
 
-// TestLoops holds when a request is said to go round in circles.
+// TestLoops checks when a request is detected as looping.
 func TestLoops(t *testing.T) {
 	for via, want := range map[string]bool{
 		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false, strings.Repeat("1.1 k8singress, ", 8): true,

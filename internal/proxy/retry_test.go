@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestRetryConditions goes through what proxy-next-upstream can say.
+// TestRetryConditions checks all conditions of proxy-next-upstream.
 func TestRetryConditions(t *testing.T) {
 	unavailable := says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno")
 	for name, test := range map[string]struct {
@@ -35,7 +35,8 @@ func TestRetryConditions(t *testing.T) {
 	}
 }
 
-// TestTheLastAnswerCounts holds that an answer with a status that is to be tried elsewhere is passed on when nobody is left.
+// TestTheLastAnswerCounts checks that a response with a retriable status is forwarded if there is no other endpoint
+// left.
 func TestTheLastAnswerCounts(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
 	if got := ask(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" || bad.requests.Load() != 3 {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// TestSettingsOfADocument holds that a document which was written by hand is refused with the field that is wrong in it, and
-// that the defaults are good.
+// TestSettingsOfADocument checks that invalid settings are rejected with the name of the field, and that the defaults
+// are valid.
 func TestSettingsOfADocument(t *testing.T) {
 	for change, want := range map[string]string{
 		`{}`:                             "",

@@ -29,7 +29,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	}
 }
 
-// TestSlowButAlive holds that the timeout is for times without a byte, not for the whole answer.
+// TestSlowButAlive checks that the timeout limits the time without data, not the duration of the whole response.
 func TestSlowButAlive(t *testing.T) {
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
@@ -43,7 +43,7 @@ func TestSlowButAlive(t *testing.T) {
 	})
 	s := settings()
 	s.Read = 200 * time.Millisecond
-	// On a machine that is busy, the endpoint says nothing for longer now and then.
+	// On a busy machine the endpoint may occasionally be silent for longer, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := httptest.NewRecorder()
 		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
@@ -53,7 +53,7 @@ func TestSlowButAlive(t *testing.T) {
 	})
 }
 
-// slowly is a client that takes its time for what it gets.
+// slowly is a client that reads slowly.
 type slowly struct{ *httptest.ResponseRecorder }
 
 func (s slowly) Write(b []byte) (int, error) {
@@ -61,13 +61,13 @@ func (s slowly) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestASlowClientIsNoSlowEndpoint holds that the endpoint's time does not run while the client takes its own.
+// TestASlowClientIsNoSlowEndpoint checks that the endpoint's timeout does not run while the client is slow.
 func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
 	const size = 300_000
 	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
 	s := settings()
 	s.Read = 50 * time.Millisecond
-	// On a machine that is busy, the endpoint is slow now and then.
+	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := slowly{httptest.NewRecorder()}
 		if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
@@ -77,11 +77,12 @@ func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
 	})
 }
 
-// TestAConnectionOutlivesItsDeadline: the deadline of the last request says nothing about the next one.
+// TestAConnectionOutlivesItsDeadline checks that the deadline of one request does not affect the next request on the
+// connection.
 func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 	s := settings()
 	s.Read = 20 * time.Millisecond
-	// On a machine that is busy, the endpoint is slow now and then.
+	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of them", func() error {
 		e, p := serve(t, says(fine)), pool(t)
 		for range 4 {
@@ -98,7 +99,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 	})
 }
 
-// unread is a writer that says when nobody wants the body of the request any more.
+// unread is a writer that signals when reading of the request body is stopped.
 type unread struct {
 	*httptest.ResponseRecorder
 	halted chan struct{}
@@ -109,7 +110,8 @@ func (u *unread) SetReadDeadline(time.Time) error {
 	return nil
 }
 
-// stalled is a body whose client sends nothing for too long. As in net/http, the request ends before Read returns: here as late as can be.
+// stalled is a body whose client sends nothing for too long. As in net/http, the request ends before Read returns; here
+// Read returns as late as possible.
 type stalled struct {
 	end    context.CancelFunc
 	halted chan struct{}
@@ -121,7 +123,8 @@ func (s *stalled) Read([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// TestAClientThatPausesIsNotGone: a body that does not go on gets 408, whoever hears first that the request has ended.
+// TestAClientThatPausesIsNotGone checks that a stalled body results in 408, regardless of which goroutine first notices
+// that the request has ended.
 func TestAClientThatPausesIsNotGone(t *testing.T) {
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.FastCGI} {
 		ctx, end := context.WithCancel(t.Context())

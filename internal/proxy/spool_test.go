@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// withLimit sets the limit of a budget for the test, and checks that the test gives back all that it takes.
+// withLimit sets the limit of a budget during the test, and checks that the test gives everything back.
 func withLimit(t *testing.T, b *budget.Budget, limit int64) {
 	t.Helper()
 	used, before := b.Used(), b.Limit()
@@ -26,13 +26,13 @@ func withLimit(t *testing.T, b *budget.Budget, limit int64) {
 	})
 }
 
-// withoutRoom leaves no room for what a body needs at once.
+// withoutRoom exhausts a budget during the test.
 func withoutRoom(t *testing.T, b *budget.Budget) {
 	t.Helper()
 	withLimit(t, b, 1)
 }
 
-// bodyOf is a request whose body is about to be read.
+// bodyOf returns a request whose body has yet to be read.
 func bodyOf(content []byte) *request {
 	r := &message.Request{Method: http.MethodPut, Body: io.MultiReader(bytes.NewReader(content)), Length: -1}
 	return &request{
@@ -41,7 +41,8 @@ func bodyOf(content []byte) *request {
 	}
 }
 
-// TestALongBodyWithoutRoom holds that a client gets no error because others fill the disk: the body is sent on as it comes in.
+// TestALongBodyWithoutRoom checks that a client gets no error if others fill the disk: the body is sent while it
+// arrives.
 func TestALongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 80<<10)
@@ -59,7 +60,8 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestALongAnswerWithoutRoom holds that no answer is cut off then: the endpoint waits.
+// TestALongAnswerWithoutRoom checks that a response is not cut off if there is no room in files. The endpoint has to
+// wait.
 func TestALongAnswerWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
@@ -71,7 +73,7 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 	e.end(func() {})
 }
 
-// TestRoomIsGivenBack holds it for what found room.
+// TestRoomIsGivenBack checks that the bytes in files are given back.
 func TestRoomIsGivenBack(t *testing.T) {
 	withLimit(t, fileBytes, 8<<20)
 	r := bodyOf(make([]byte, 2<<20))
@@ -81,8 +83,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	r.body.close()
 }
 
-// TestWithoutRoomInMemory holds that a body of any length reaches its end, and that what it takes is given back: by a file, and without
-// room for one as it comes in.
+// TestWithoutRoomInMemory checks that without memory, a body of any length is complete and gives everything back. It
+// goes into a file, or is sent while it arrives if there is no room for a file.
 func TestWithoutRoomInMemory(t *testing.T) {
 	withoutRoom(t, bodyMemory())
 	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
@@ -112,7 +114,7 @@ func TestWithoutRoomInMemory(t *testing.T) {
 	e.end(func() {})
 }
 
-// TestRoomInMemoryIsGivenBack: half-sent bodies take no more than there is, and leave nothing behind.
+// TestRoomInMemoryIsGivenBack checks that incomplete bodies take no more memory than the limit and give it back.
 func TestRoomInMemoryIsGivenBack(t *testing.T) {
 	withLimit(t, bodyMemory(), 2*inMemory)
 	r := bodyOf(make([]byte, inMemory))
@@ -127,7 +129,8 @@ func TestRoomInMemoryIsGivenBack(t *testing.T) {
 	e.end(func() {})
 }
 
-// TestBodiesInMemory holds that a body of any length is read to its end, and no further, and that all endpoints get the same.
+// TestBodiesInMemory checks that a body of any length is read exactly to its end, and that all endpoints get the same
+// body.
 func TestBodiesInMemory(t *testing.T) {
 	for _, size := range []int{
 		1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2, mostInMemory - 1, mostInMemory, mostInMemory + 1, 2 * mostInMemory,
@@ -149,7 +152,8 @@ func TestBodiesInMemory(t *testing.T) {
 	}
 }
 
-// TestLongBodiesInMemory holds that those take no more than half of the room, and nothing where they do not fit as a whole.
+// TestLongBodiesInMemory checks that long bodies use at most half of the memory, and no memory if they do not fit as a
+// whole.
 func TestLongBodiesInMemory(t *testing.T) {
 	withLimit(t, bodyMemory(), 2*mostInMemory)
 	takes := func(length int64) int64 {
@@ -171,7 +175,8 @@ func TestLongBodiesInMemory(t *testing.T) {
 	}
 }
 
-// What an endpoint is waited for begins when the client has sent the last part.
+// TestWhatAnEndpointIsWaitedFor checks that the response time of an endpoint starts when the client has sent the last
+// part of the body.
 func TestWhatAnEndpointIsWaitedFor(t *testing.T) {
 	r := bodyOf([]byte("body"))
 	r.settings.StreamRequest = true

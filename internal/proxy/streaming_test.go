@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// serving is an endpoint with a server of net/http.
+// serving starts an endpoint with a net/http server.
 func serving(t testing.TB, secure bool, handler http.HandlerFunc) *endpoint {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -46,10 +46,10 @@ func pattern(size int) []byte {
 	return all
 }
 
-// protocols are those of endpoints that are spoken here.
+// protocols are the endpoint protocols that the proxy implements itself.
 var protocols = []ir.BackendProtocol{ir.HTTP, ir.HTTPS}
 
-// TestBodies sends bodies of all sizes and sorts to and fro, and looks that they are the same, trailers included.
+// TestBodies checks that bodies of all sizes and framings arrive unchanged in both directions, including trailers.
 func TestBodies(t *testing.T) { onFronts(t, bodies) }
 
 func bodies(t *testing.T, ours bool) {
@@ -87,7 +87,7 @@ func bodies(t *testing.T, ours bool) {
 	}
 }
 
-// there sends a body, and looks what comes back. One whose length is not known has trailers.
+// there sends a body and checks the echoed one. A body of unknown length has trailers.
 func there(t *testing.T, client *http.Client, url string, size int, known bool) {
 	t.Helper()
 	sent, checked := pattern(size), ""
@@ -116,14 +116,14 @@ func there(t *testing.T, client *http.Client, url string, size int, known bool) 
 	}
 }
 
-// TestAnswers goes through what endpoints may answer, and what the client makes of it.
+// TestAnswers checks how responses of endpoints reach the client.
 func TestAnswers(t *testing.T) { onFronts(t, answersOf) }
 
 func answersOf(t *testing.T, ours bool) {
 	long := strings.Repeat("x", 100_000)
 	for name, c := range map[string]struct {
 		method, answer, want string
-		// again says that the connection is used again.
+		// again means that the connection is reused.
 		again bool
 	}{
 		"nothing":        {"GET", "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "204 -1", true},
@@ -153,7 +153,7 @@ func answersOf(t *testing.T, ours bool) {
 			client.Transport.(*http.Transport).DisableCompression = true
 			want := c.want
 			if ours && strings.Contains(c.answer, "chunked") {
-				// net/http counts an answer that comes at once.
+				// net/http adds a Content-Length to a short response.
 				want = strings.Replace(strings.Replace(want, "200 2 ok", "200 -1 ok", 1), "200 0", "200 -1", 1)
 			}
 			for range 2 {
@@ -168,7 +168,7 @@ func answersOf(t *testing.T, ours bool) {
 	}
 }
 
-// answered is the status, the length and the body of an answer.
+// answered returns the status, the length and the body of a response.
 func answered(t *testing.T, client *http.Client, method, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -196,7 +196,8 @@ func answered(t *testing.T, client *http.Client, method, url string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %d %s", response.StatusCode, length, body))
 }
 
-// TestBothWaysAtOnce: an answer may begin long before the request has ended, and each piece goes on at once.
+// TestBothWaysAtOnce checks that a response can begin long before the end of the request, and that each piece is
+// forwarded at once.
 func TestBothWaysAtOnce(t *testing.T) { onFronts(t, bothWaysAtOnce) }
 
 func bothWaysAtOnce(t *testing.T, ours bool) {
@@ -239,7 +240,7 @@ func bothWaysAtOnce(t *testing.T, ours bool) {
 	}
 }
 
-// TestAnEarlyAnswer: an endpoint that wants no more of a body has answered, whatever the client still has to send.
+// TestAnEarlyAnswer checks that the response of an endpoint that does not read the whole body reaches the client.
 func TestAnEarlyAnswer(t *testing.T) { onFronts(t, anEarlyAnswer) }
 
 func anEarlyAnswer(t *testing.T, ours bool) {
@@ -248,7 +249,7 @@ func anEarlyAnswer(t *testing.T, ours bool) {
 	fixture.Serve(listener, func(conn net.Conn) {
 		_, _ = conn.Read(make([]byte, 1000))
 		_, _ = io.WriteString(conn, answer)
-		// What it does not read would reset the connection, and with it the answer.
+		// Unread data would reset the connection, and the response would be lost.
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, conn)
 	})
@@ -277,7 +278,7 @@ func anEarlyAnswer(t *testing.T, ours bool) {
 	}
 }
 
-// TestBodyLimits: what is too large is refused, whether or not its length is known.
+// TestBodyLimits checks that too large bodies are rejected, with and without a declared length.
 func TestBodyLimits(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams, MaxBody: 100_000}})
@@ -297,7 +298,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// late is a body that does not come in time.
+// late is a body that does not arrive in time.
 type late struct{}
 
 func (late) Read([]byte) (int, error) { return 0, context.DeadlineExceeded }
@@ -313,7 +314,8 @@ func TestASlowBody(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatTakesNothing: a body that does not go out is a time limit, too, whatever its length is.
+// TestAnEndpointThatTakesNothing checks that a body that cannot be sent to the endpoint causes a timeout, with and
+// without a declared length.
 func TestAnEndpointThatTakesNothing(t *testing.T) {
 	e := &endpoint{Listener: fixture.Listen(t)}
 	s := settings()
@@ -323,7 +325,7 @@ func TestAnEndpointThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestEvents: each event reaches the client before the next one is made.
+// TestEvents checks that each event reaches the client before the next one is sent.
 func TestEvents(t *testing.T) { onFronts(t, events) }
 
 func events(t *testing.T, ours bool) {
@@ -358,8 +360,8 @@ func events(t *testing.T, ours bool) {
 	}
 }
 
-// TestALongAnswerThatPauses holds that the kernel's way of moving a body knows silence from slowness, and the end of the endpoint from that
-// of the client.
+// TestALongAnswerThatPauses checks timeouts while the kernel copies a body: slow is distinguished from silent, and the
+// end of the endpoint from the end of the client.
 func TestALongAnswerThatPauses(t *testing.T) { onFronts(t, aLongAnswerThatPauses) }
 
 func aLongAnswerThatPauses(t *testing.T, ours bool) {
@@ -422,7 +424,7 @@ func aLongAnswerThatPauses(t *testing.T, ours bool) {
 	})
 }
 
-// TestAClientThatLeavesItsUpload: the endpoint is told.
+// TestAClientThatLeavesItsUpload checks that the endpoint notices when the client leaves during an upload.
 func TestAClientThatLeavesItsUpload(t *testing.T) { onFronts(t, aClientThatLeavesItsUpload) }
 
 func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
@@ -452,7 +454,8 @@ func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
 	}
 }
 
-// TestAnEndpointThatLeavesAnUpload: its client is told so, and not taken for one that has gone.
+// TestAnEndpointThatLeavesAnUpload checks that the client gets an error if the endpoint closes the connection during an
+// upload, and is not taken for a client that left.
 func TestAnEndpointThatLeavesAnUpload(t *testing.T) { onFronts(t, anEndpointThatLeavesAnUpload) }
 
 func anEndpointThatLeavesAnUpload(t *testing.T, ours bool) {

@@ -20,7 +20,7 @@ const (
 	switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\n"
 )
 
-// talking is an endpoint that switches, says hello at once, and has the connection then.
+// talking starts an endpoint that switches protocols, sends a hello at once, and then passes the connection to talk.
 func talking(t *testing.T, secure bool, talk func(conn net.Conn, reader *bufio.Reader)) *endpoint {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -40,7 +40,7 @@ func talking(t *testing.T, secure bool, talk func(conn net.Conn, reader *bufio.R
 	return &endpoint{Listener: listener}
 }
 
-// socket opens a WebSocket, and reads hello.
+// socket opens a WebSocket and reads the hello.
 func socket(t *testing.T, address string) (*net.TCPConn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -117,7 +117,8 @@ func webSockets(t *testing.T, ours bool) {
 	}
 }
 
-// TestASwitchThatWasNotAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.
+// TestASwitchThatWasNotAskedFor checks that a 101 response to a request without an upgrade is treated as an invalid
+// response.
 func TestASwitchThatWasNotAskedFor(t *testing.T) { onFronts(t, aSwitchThatWasNotAskedFor) }
 
 func aSwitchThatWasNotAskedFor(t *testing.T, ours bool) {
@@ -148,7 +149,7 @@ func aSwitchThatWasNotAskedFor(t *testing.T, ours bool) {
 	}
 }
 
-// TestARefusedUpgrade: an endpoint may say no, and both connections go on.
+// TestARefusedUpgrade checks that an endpoint can refuse an upgrade and that both connections stay usable.
 func TestARefusedUpgrade(t *testing.T) { onFronts(t, aRefusedUpgrade) }
 
 func aRefusedUpgrade(t *testing.T, ours bool) {
