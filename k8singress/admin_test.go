@@ -19,7 +19,7 @@ const nothing = `{"apps":{"k8singress":{"live":{}}}}`
 
 var routes = []string{"config", "status", "objects"}
 
-// app is the JSON of an app that listens on no port.
+// app returns the JSON of an app that does not listen on any port.
 func app(more string) string {
 	return `{"k8singress":{"http":[],"https":[],"admin":"off"` + more + `}}`
 }
@@ -52,7 +52,7 @@ func TestAdminMethods(t *testing.T) {
 	}
 }
 
-// The answers are what programs read: their fields do not change by accident.
+// TestAdminAnswers checks the fields of the responses, because other programs read them.
 func TestAdminAnswers(t *testing.T) {
 	folder, err := filepath.Abs(manifests("errors"))
 	if err != nil {
@@ -81,7 +81,7 @@ func TestAdminAnswers(t *testing.T) {
 	if len(objects) != 3 {
 		t.Fatalf("%d objects: %v", len(objects), objects)
 	}
-	// Where there are no endpoints, the running controller says so; lint does not.
+	// The running controller reports a Service without endpoints; lint does not.
 	problems := objects[0]["problems"]
 	if want := []any{map[string]any{
 		"severity": "info", "reason": "NoEndpoints", "message": "the Service default/web has no ready endpoints: requests get 503",
@@ -112,7 +112,7 @@ func (p *process) decode(route string, into any) {
 	}
 }
 
-// No objects are an empty list.
+// TestAdminWithoutObjects checks that no objects are an empty list and not null.
 func TestAdminWithoutObjects(t *testing.T) {
 	p := start(t, socket(t), app(""))
 	if got := p.ask(http.MethodGet, "objects", ""); got.status != http.StatusOK || got.body != "[]\n" {
@@ -155,7 +155,7 @@ func TestPutIsRefused(t *testing.T) {
 			if got.status != http.StatusBadRequest || !strings.Contains(got.body, c.want) {
 				t.Errorf("%d %s, want %q", got.status, got.body, c.want)
 			}
-			// Nothing is left of it.
+			// Nothing is left of the app.
 			if got := p.ask(http.MethodGet, "status", ""); got.status != http.StatusNotFound {
 				t.Errorf("afterwards: %d %s", got.status, got.body)
 			}
@@ -163,7 +163,7 @@ func TestPutIsRefused(t *testing.T) {
 	}
 }
 
-// A document that is too large is refused before it is sent.
+// TestPutOfTooMuch checks that a document that is too large is rejected before its body is sent.
 func TestPutOfTooMuch(t *testing.T) {
 	p := start(t, socket(t), app(""))
 	body, end := io.Pipe()

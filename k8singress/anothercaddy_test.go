@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// awaitReason waits until everything there is has been applied, and the process is not ready for a reason with a text in it.
+// awaitReason waits until all objects have been applied and the process is not ready for a reason that contains text.
 func (p *process) awaitReason(text string) {
 	p.Helper()
 	p.eventually("not ready because of "+text, func() error {
@@ -25,8 +25,8 @@ func (p *process) awaitReason(text string) {
 	})
 }
 
-// TestReadyNeedsServers checks that a process is not ready as long as it has no server, however complete its tables are, and that it says
-// why. The configurations have the app alone; the controller adds its servers by the admin API.
+// TestReadyNeedsServers checks that a process without servers is not ready, even if its tables are complete, and that
+// it gives the reason. The configurations contain only the app; the controller adds its servers through the admin API.
 func TestReadyNeedsServers(t *testing.T) {
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(stranger.Close)
@@ -46,7 +46,7 @@ func TestReadyNeedsServers(t *testing.T) {
 			if err := probed.probe("/readyz", http.StatusServiceUnavailable); err != nil {
 				t.Error(err)
 			}
-			// The address of the process itself mends it.
+			// The address of the process itself fixes the problem.
 			if err := p.reload(`{"k8singress":{`+options+ofAdmin(p.address)+`}}`, probes, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -66,14 +66,15 @@ func ofAdmin(address string) string {
 	return fmt.Sprintf(`,"admin":%q`, address)
 }
 
-// pair is two processes on one machine: another Caddy, which has one site, and the controller.
+// pair is two processes on one machine: another Caddy with one site, and the controller.
 type pair struct {
 	*controller
 	other, own *process
 	before     string
 }
 
-// newPair starts the other Caddy with its admin API at an address; that of the controller is to be at another one.
+// newPair starts the other Caddy with its admin API at address other. The controller's admin API will be at address
+// own.
 func newPair(t *testing.T, other, own string) *pair {
 	t.Helper()
 	p := &pair{newController(t), processAt(t, other), processAt(t, own), ""}
@@ -94,7 +95,7 @@ func (p *pair) runs(c *controller, environment []string, file string) {
 	c.spawn(environment, program, "run", "--config", file)
 }
 
-// isAlone fails the test if the other Caddy has another configuration than at first.
+// isAlone checks that the configuration of the other Caddy has not changed.
 func (p *pair) isAlone() {
 	p.Helper()
 	if now := p.other.ask(http.MethodGet, "/config/", "").body; now != p.before {
@@ -102,7 +103,7 @@ func (p *pair) isAlone() {
 	}
 }
 
-// errors returns how many lines of the log are errors about a text.
+// errors returns the number of error lines in the log that contain text.
 func (p *pair) errors(text string) (n int) {
 	p.Helper()
 	file, err := os.Open(p.log)
@@ -122,8 +123,9 @@ func (p *pair) errors(text string) (n int) {
 	return n
 }
 
-// TestBesideAnotherCaddy runs the controller on a machine on which another Caddy has its admin API at the default address, if this test
-// may have a network of its own, and at another address if it may not. The controller never writes to it.
+// TestBesideAnotherCaddy checks that the controller never writes to another Caddy on the same machine. The other Caddy
+// has its admin API at the default address if the test can use its own network namespace, and at another address
+// otherwise.
 func TestBesideAnotherCaddy(t *testing.T) {
 	if ranInItsOwnNetwork(t) {
 		return
@@ -159,7 +161,7 @@ func TestBesideAnotherCaddy(t *testing.T) {
 		p.write(file, strings.Replace(p.caddyfile("manifests "+t.TempDir()), "admin off\n", "", 1))
 		p.runs(p.controller, []string{"CADDY_ADMIN=" + own}, file)
 		p.own.awaitReady()
-		// It writes to itself.
+		// The controller writes to its own admin API.
 		if got := p.own.ask(http.MethodDelete, server, ""); got.status != http.StatusOK {
 			t.Fatalf("taking the server out: %d %s", got.status, got.body)
 		}

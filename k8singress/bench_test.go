@@ -17,11 +17,12 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// BenchmarkRequest is a short GET on a connection that is kept, through all of the process that stands between a client and
-// an endpoint. Allocations are those of the process: neither the client nor the endpoint here has any.
+// BenchmarkRequest measures a short GET on a kept connection through the whole process between the client and the
+// endpoint. All allocations are the process's, since the client and the endpoint of this benchmark allocate nothing.
 func BenchmarkRequest(b *testing.B) { benchmarkRequest(b, "") }
 
-// BenchmarkExternalAuth is BenchmarkRequest with a service that is asked about each request, and with its answer kept.
+// BenchmarkExternalAuth is BenchmarkRequest with external authentication: with a call per request, and with a cached
+// response.
 func BenchmarkExternalAuth(b *testing.B) {
 	service := raw(b, "HTTP/1.1 200 OK\r\nX-User: alice\r\nContent-Length: 0\r\n\r\n")
 	asks := fmt.Sprintf("nginx.ingress.kubernetes.io/auth-url: http://%s/check, nginx.ingress.kubernetes.io/auth-response-headers: X-User", service)
@@ -94,7 +95,7 @@ func load(b *testing.B, address, backend, annotations string) {
 	})
 }
 
-// raw is an endpoint that answers each head of a request with the same bytes. It costs as little as possible.
+// raw starts an endpoint that responds to each request head with the same bytes. It uses as little time as possible.
 func raw(b *testing.B, answer string) (address string) {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,7 +132,7 @@ func repeat(conn net.Conn, answer []byte) {
 	}
 }
 
-// skip reads an answer to its end, which is that of the line behind its head.
+// skip reads a response to the end of its body, which is one line.
 func skip(reader *bufio.Reader) error {
 	for heads := 0; heads < 2; {
 		line, err := reader.ReadSlice('\n')

@@ -21,7 +21,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// launchWith runs Caddy as launch does, with keys of the ConfigMap.
+// launchWith is like launch, with additional keys of the ConfigMap.
 func launchWith(t *testing.T, keys, options string) *controller {
 	t.Helper()
 	c, o := newController(t), newOrigin(t)
@@ -40,7 +40,7 @@ func dialFrom(ctx context.Context, from, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// opens opens connections that begin with a text, and stay until the end of the test if the server keeps them.
+// opens opens connections that send begin. They stay open until the end of the test unless the server closes them.
 func (c *controller) opens(count int, from, address, begin string) {
 	c.Helper()
 	for range count {
@@ -49,14 +49,16 @@ func (c *controller) opens(count int, from, address, begin string) {
 			c.Fatal(err)
 		}
 		c.Cleanup(func() { _ = conn.Close() })
-		_, _ = io.WriteString(conn, begin) // The server may have closed it.
+		_, _ = io.WriteString(conn, begin) // The server may have closed the connection.
 	}
 }
 
-// prompt is the time in which a request is answered while silent clients connect: less than they may stay silent.
+// prompt is the maximum time in which a request must get a response while silent clients connect. It is less than the
+// time for which these may stay silent.
 const prompt = 5 * time.Second
 
-// answers sends a request on a new connection, behind a header of a proxy, and returns an error unless it is answered.
+// answers sends a request on a new connection, after the PROXY protocol header in header. It returns an error if there
+// is no response.
 func (c *controller) answers(address, header string) error {
 	conn, err := net.DialTimeout("tcp", address, prompt)
 	if err != nil {
@@ -89,7 +91,7 @@ func (c *controller) answers(address, header string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// mustAnswer sends some requests, each on a new connection, all of which have to be answered.
+// mustAnswer sends several requests, each on a new connection. All of them must get a response.
 func (c *controller) mustAnswer(address, header string) {
 	c.Helper()
 	for i := range 10 {
@@ -99,11 +101,11 @@ func (c *controller) mustAnswer(address, header string) {
 	}
 }
 
-// halfHead is the beginning of the head of a request.
+// halfHead is the first part of a request head.
 const halfHead = "GET / HTTP/1.1\r\nHo"
 
-// TestSilentHandshakesMakeRoom checks that a process that may have 400 file descriptors, which are 87 connections,
-// answers each request while 300 connections to the port with TLS are silent.
+// TestSilentHandshakesMakeRoom checks that a process with 400 file descriptors, which allow 87 connections, responds to
+// each request while 300 connections to the TLS port are silent.
 func TestSilentHandshakesMakeRoom(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launch(t, newOrigin(t), "")
@@ -114,8 +116,8 @@ func TestSilentHandshakesMakeRoom(t *testing.T) {
 	}
 }
 
-// TestShareOfAnAddressAtThePorts checks that clients of another address are answered while one address has as many
-// connections as it may have, none of which may end.
+// TestShareOfAnAddressAtThePorts checks that clients of other addresses get responses while one address has its maximum
+// number of connections, none of which may be closed.
 func TestShareOfAnAddressAtThePorts(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launch(t, newOrigin(t), "")
@@ -124,8 +126,8 @@ func TestShareOfAnAddressAtThePorts(t *testing.T) {
 	c.mustAnswer(c.https, "")
 }
 
-// TestShareOfAnAddressBehindPROXY checks that connections of a proxy count for the clients that the proxy names, and
-// that clients behind a proxy that are silent make room.
+// TestShareOfAnAddressBehindPROXY checks that connections of a load balancer are counted for the clients in its PROXY
+// protocol headers, and that silent clients behind it are closed to make room.
 func TestShareOfAnAddressBehindPROXY(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launchWith(t, `use-proxy-protocol: "true", proxy-real-ip-cidr: 127.0.0.1/32`, "")
@@ -138,8 +140,8 @@ func TestShareOfAnAddressBehindPROXY(t *testing.T) {
 	c.mustAnswer(c.https, honest)
 }
 
-// TestExemptProxiesHaveNoShare checks that the proxies that proxy-real-ip-cidr names may have more connections than
-// another address.
+// TestExemptProxiesHaveNoShare checks that the proxies in proxy-real-ip-cidr may have more connections than other
+// addresses.
 func TestExemptProxiesHaveNoShare(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launchWith(t, "proxy-real-ip-cidr: 127.0.1.1/32", "health_metrics")
@@ -150,7 +152,7 @@ func TestExemptProxiesHaveNoShare(t *testing.T) {
 	}
 }
 
-// measures returns an error unless the process has a metric with a value.
+// measures returns an error unless the process has a metric with the given value.
 func (c *controller) measures(name, want string) error {
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+c.health+"/metrics", http.NoBody)
 	if err != nil {
@@ -172,7 +174,7 @@ func (c *controller) measures(name, want string) error {
 	return nil
 }
 
-// logs returns an error unless a text is so many times in what the process has written.
+// logs returns an error unless the log of the process contains a text the given number of times.
 func (c *controller) logs(text, want string) error {
 	log, err := os.ReadFile(c.log)
 	if got := fmt.Sprint(strings.Count(string(log), text)); err == nil && got != want {
@@ -181,8 +183,8 @@ func (c *controller) logs(text, want string) error {
 	return err
 }
 
-// TestHealthPortIsBounded checks that 1,000 silent connections to the health port of a process that may have 800 file
-// descriptors fail no probe and no request.
+// TestHealthPortIsBounded checks that with 800 file descriptors, 1,000 silent connections to the health port make no
+// probe and no request fail.
 func TestHealthPortIsBounded(t *testing.T) {
 	t.Setenv(filesOfCaddy, "800")
 	c := launch(t, newOrigin(t), "")
@@ -193,7 +195,7 @@ func TestHealthPortIsBounded(t *testing.T) {
 	}
 }
 
-// transports returns what speaks a version of HTTP, with one connection, from an address.
+// transports returns, for each version of HTTP, a transport with one connection from a given address, and a URL.
 var transports = map[string]func(c *controller, from string) (transport http.RoundTripper, url string){
 	"h2": func(c *controller, from string) (http.RoundTripper, string) {
 		return c.transport(from, func(p *http.Protocols) { p.SetHTTP2(true) }), "https://" + c.https
@@ -235,7 +237,7 @@ func (c *controller) transport(from string, speak func(*http.Protocols)) *http.T
 	return transport
 }
 
-// mute is a body that never comes. It tells when its request has been sent.
+// mute is a request body that never arrives. It signals when its request has been sent.
 type mute struct {
 	ctx  context.Context //nolint:containedctx // It ends the body.
 	sent chan<- struct{}
@@ -250,7 +252,7 @@ func (m mute) Read([]byte) (int, error) {
 	return 0, m.ctx.Err()
 }
 
-// post sends a request whose body never comes. It returns the status of the answer and its Retry-After.
+// post sends a request whose body never arrives. It returns the status and the Retry-After header of the response.
 func post(body mute, transport http.RoundTripper, url string, fields map[string]string) (string, error) {
 	request, err := http.NewRequestWithContext(body.ctx, http.MethodPost, url+"/", body)
 	if err != nil {
@@ -267,7 +269,8 @@ func post(body mute, transport http.RoundTripper, url string, fields map[string]
 	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("Retry-After")), response.Body.Close()
 }
 
-// TestSilentStreamsMakeRoom checks that connections whose requests are all silent end when others need their places.
+// TestSilentStreamsMakeRoom checks that connections with only silent requests are closed when new connections need
+// their places.
 func TestSilentStreamsMakeRoom(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	all := map[string]*controller{}
@@ -278,7 +281,7 @@ func TestSilentStreamsMakeRoom(t *testing.T) {
 			transport, url := transportOf(c, "127.0.0.1")
 			ready := make(chan struct{}, 2)
 			go func() {
-				_, _ = post(mute{t.Context(), ready}, transport, url, nil) // It may be refused.
+				_, _ = post(mute{t.Context(), ready}, transport, url, nil) // The request may be rejected.
 				ready <- struct{}{}
 			}()
 			<-ready
@@ -291,9 +294,9 @@ func TestSilentStreamsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestBudgetOfOpenRequests checks that a process with a memory limit of 128 MiB has at most 512 requests with heads of
-// 16 KB under way, whose bodies do not come. Others get 503 with Retry-After, are logged and counted, and leave room
-// for other addresses.
+// TestBudgetOfOpenRequests checks that a process with a memory limit of 128 MiB has at most 512 open requests with 16
+// KB heads whose bodies do not arrive. Further requests get 503 with Retry-After, are logged and counted, and leave
+// room for other addresses.
 func TestBudgetOfOpenRequests(t *testing.T) {
 	for name, transportOf := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +310,7 @@ func TestBudgetOfOpenRequests(t *testing.T) {
 // largeHead is 16 KB of header fields.
 var largeHead = map[string]string{"X-Large-1": strings.Repeat("x", 8<<10), "X-Large-2": strings.Repeat("x", 8<<10)}
 
-// fillsBudget sends more requests than there is room for.
+// fillsBudget sends more requests than the budget allows.
 func (c *controller) fillsBudget(transportOf func(c *controller, from string) (http.RoundTripper, string)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -323,7 +326,7 @@ func (c *controller) fillsBudget(transportOf func(c *controller, from string) (h
 	}
 	all, url := make([]http.RoundTripper, connections), ""
 	for i := range all {
-		// Connections that begin later may have fewer requests at a time.
+		// Later connections may have fewer concurrent requests.
 		if all[i], url = transportOf(c, "127.0.0.1"); ask(all[i], url) != nil {
 			c.Fatal("a request is not answered")
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ran is what became of a command.
+// ran is the result of a command.
 type ran struct {
 	status         int
 	stdout, stderr string
@@ -28,7 +28,7 @@ func run(t *testing.T, arguments ...string) ran {
 	return runCaddy(t, append([]string{"k8singress"}, arguments...)...)
 }
 
-// runCaddy runs the caddy command with arguments, and ends it if it does not end by itself.
+// runCaddy runs the caddy command with arguments. It kills the command if it does not exit.
 func runCaddy(t *testing.T, arguments ...string) ran {
 	t.Helper()
 	program, err := os.Executable()
@@ -51,12 +51,13 @@ func runCaddy(t *testing.T, arguments ...string) ran {
 
 var text = regexp.MustCompile(`(?m)^(.{9}\S+( \S+| line \d+)?): .+ \((\w+)\)$`)
 
-// withoutMessages leaves of what lint prints what programs may rely on. The goldens hold the messages.
+// withoutMessages removes the messages from the output of lint, and keeps the parts that programs may rely on. Golden
+// files check the messages.
 func withoutMessages(verdicts string) string { return text.ReplaceAllString(verdicts, "$1: ($3)") }
 
 func manifests(name string) string { return filepath.Join("testdata", "manifests", name) }
 
-// endOfLint is what lint says at last, on standard error, of some folders.
+// endOfLint is the last line that lint prints on standard error, by folder.
 var endOfLint = map[string]string{
 	"errors":      "some objects cannot be served",
 	"not-yaml":    "some objects cannot be served",
@@ -90,7 +91,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintSaysHowToMendIt is about one text, as an example of all.
+// TestLintSaysHowToMendIt checks one message as an example for all.
 func TestLintSaysHowToMendIt(t *testing.T) {
 	const want = "error    File/team/bad.yaml line 10: is not YAML: found unexpected end of stream (InvalidManifest)\n"
 	if got := run(t, "lint", "-f", manifests("not-yaml")); !strings.HasPrefix(got.stdout, want) {
@@ -98,7 +99,7 @@ func TestLintSaysHowToMendIt(t *testing.T) {
 	}
 }
 
-// A single file is good enough.
+// TestLintOfAFile checks that -f accepts a single file.
 func TestLintOfAFile(t *testing.T) {
 	got := run(t, "lint", "--filename", filepath.Join(manifests("clean"), "web.yaml"))
 	if want := "ok       Ingress/shop/idle\nok       Ingress/shop/web\n"; got.status != 0 || got.stdout != want {
@@ -111,7 +112,7 @@ func TestRender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What it says of the errors is what lint says of them.
+	// The errors of render are the same as the errors of lint.
 	for _, folder := range folders {
 		if folder.Name() == "empty" || folder.Name() == "other-kinds" {
 			continue
@@ -139,7 +140,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// validate lets Caddy make all modules of a configuration, those of the live document included.
+// validate lets Caddy provision all modules of a configuration, including the modules of the live document.
 func validate(t *testing.T, config string) {
 	t.Helper()
 	var c caddy.Config
@@ -166,7 +167,8 @@ func validate(t *testing.T, config string) {
 	}
 }
 
-// TestExplain: what requests meet is listed in the order in which they meet it, whatever the order of the annotations is.
+// TestExplain checks that filters are listed in the order in which requests pass them, regardless of the order of the
+// annotations.
 func TestExplain(t *testing.T) {
 	got := run(t, "explain", "-f", filepath.Join("testdata", "explain", "manifests.yaml"))
 	want, err := os.ReadFile(filepath.Join("testdata", "explain", "want.txt"))
@@ -190,7 +192,7 @@ func TestRenderOfNothing(t *testing.T) {
 	}
 }
 
-// TestLintOfPorts holds that ConfigMaps of ports are checked with the options that name them.
+// TestLintOfPorts checks that ConfigMaps with ports are validated with the options that name them.
 func TestLintOfPorts(t *testing.T) {
 	got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", "ports.Caddyfile"))
 	const want = "warning  ConfigMap/ingress-nginx/dns-udp: (ConfigMapNotReferenced)\n" +
@@ -204,7 +206,7 @@ func TestLintOfPorts(t *testing.T) {
 	}
 }
 
-// TestLintOfUnnamedPorts holds that ports which nothing opens are not passed over in silence, and what opens them is said.
+// TestLintOfUnnamedPorts checks that ports that no option opens are reported, together with the option that opens them.
 func TestLintOfUnnamedPorts(t *testing.T) {
 	for config, want := range map[string][]string{
 		"Caddyfile": {
@@ -228,7 +230,8 @@ func TestLintOfUnnamedPorts(t *testing.T) {
 	}
 }
 
-// TestLintOfPassthrough holds that what an option decides is said only where the options are known, and how they are got known.
+// TestLintOfPassthrough checks that problems that depend on an option are reported only if the options are known, and
+// that the message says how to pass the options.
 func TestLintOfPassthrough(t *testing.T) {
 	const field = "Ingress/default/vault metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: "
 	for config, want := range map[string]string{
@@ -263,7 +266,7 @@ func TestOptionsOfACommand(t *testing.T) {
 			if got := run(t, "render", "-f", manifests("clean"), "--config", config); got.status != 0 || !strings.Contains(got.stdout, listen) {
 				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
 			}
-			// There the class is another one, and nothing is left of the Ingresses.
+			// This configuration has another class, so no Ingress is left.
 			if got := run(t, "lint", "-f", manifests("clean"), "-c", config); got.status != 0 || strings.Contains(got.stdout, "ok ") {
 				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
 			}

@@ -22,7 +22,7 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// limitFiles sets how many file descriptors this process may have; an empty text sets nothing.
+// limitFiles sets the limit on open files of this process. An empty string changes nothing.
 func limitFiles(most string) {
 	n, err := strconv.ParseUint(most, 10, 64)
 	if err != nil {
@@ -33,8 +33,8 @@ func limitFiles(most string) {
 	}
 }
 
-// TestTenant06: a process that may have 1,500 file descriptors gets 5,000 connections to a TCP port, whose clients close none, and 5,000
-// clients of a UDP port. HTTP requests, each on a connection of its own, go on meanwhile.
+// TestTenant06 checks that HTTP requests, each on a new connection, succeed in a process with 1,500 file descriptors
+// while it gets 5,000 connections to a TCP port that clients keep open, and 5,000 clients of a UDP port.
 func TestTenant06(t *testing.T) {
 	t.Setenv(filesOfCaddy, "1500")
 	c := launch(t, newOrigin(t), "tcp_services default/tcp-services\nudp_services default/udp-services\nstream_bind 127.0.0.1")
@@ -60,8 +60,9 @@ func TestTenant06(t *testing.T) {
 	ask()
 }
 
-// TestClientConnections: a process that may have 400 file descriptors has room for 100 clients. 300 that are silent after a request, by
-// HTTP/1.1, or after none, are closed where others come: their requests go on.
+// TestClientConnections checks that a process with 400 file descriptors accepts 100 client connections. 300 connections
+// are silent, after an HTTP/1.1 request or from the start. They are closed to make room for new connections, whose
+// requests succeed.
 func TestClientConnections(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launch(t, newOrigin(t), "")
@@ -78,7 +79,7 @@ func TestClientConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			if first != "" {
-				// It waits from here on. Without an answer it has been closed.
+				// From here on the connection waits. If there is no response, the connection has been closed.
 				_, _ = conn.Read(make([]byte, 1<<10))
 			}
 			if i%each == 0 {
@@ -101,12 +102,12 @@ func flood(t *testing.T, to string, count int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, "x") // Nobody may listen there for a moment.
+		_, _ = io.WriteString(conn, "x") // The port may be closed for a moment.
 		conn.Close()
 	}
 }
 
-// tenantOfOne is a namespace with a host, and one endpoint on this machine.
+// tenantOfOne is a namespace with one host and one endpoint on this machine.
 const tenantOfOne = `---
 apiVersion: v1
 kind: Service
@@ -130,9 +131,9 @@ spec:
     http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
 `
 
-// TestTenant15Descriptors: a process that may have 1,500 file descriptors gets 2,400 requests on 20 connections of HTTP/2, for a backend
-// that never answers. Those that find no descriptor get 503, and requests for another namespace, each on connections of its own to the
-// controller and to the endpoint, go on.
+// TestTenant15Descriptors checks a process with 1,500 file descriptors that gets 2,400 requests on 20 HTTP/2
+// connections for a backend that never responds. Requests without a descriptor get 503. Requests for another namespace,
+// each on new connections to the controller and to the endpoint, succeed.
 func TestTenant15Descriptors(t *testing.T) {
 	t.Setenv(filesOfCaddy, "1500")
 	o := newOrigin(t)
@@ -153,7 +154,7 @@ func TestTenant15Descriptors(t *testing.T) {
 	for range clients {
 		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "h"}}
 		t.Cleanup(transport.CloseIdleConnections)
-		// With a connection all others take that one.
+		// Later requests reuse this connection.
 		if _, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https); err != nil {
 			t.Fatal(err)
 		}
@@ -185,12 +186,12 @@ func TestTenant15Descriptors(t *testing.T) {
 	}
 }
 
-// TestHalfSentBodies has ten connections of HTTP/2 send 100 bodies each and stop in the middle, to a process that may
-// have 800 file descriptors. Bodies get memory, files and connections to the endpoint as far as there are any, and
-// 503 otherwise. Meanwhile requests of the same namespace, each on a new connection, are answered.
+// TestHalfSentBodies checks a process with 800 file descriptors to which ten HTTP/2 connections send 100 incomplete
+// bodies each. The bodies use memory, files and connections to the endpoint as far as these are available, and
+// otherwise get 503. Other requests of the same namespace, each on a new connection, must succeed.
 func TestHalfSentBodies(t *testing.T) {
 	t.Setenv(filesOfCaddy, "800")
-	// Most bodies find no room in memory.
+	// Most bodies do not fit into memory.
 	t.Setenv("GOMEMLIMIT", "128MiB")
 	reads := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -241,7 +242,7 @@ func TestHalfSentBodies(t *testing.T) {
 	}
 }
 
-// halfBody is a body that ends after a part only with its test.
+// halfBody is a body that stalls after a part until the test ends.
 type halfBody struct {
 	left    int
 	settled chan<- struct{}
@@ -249,7 +250,7 @@ type halfBody struct {
 	over    <-chan struct{}
 }
 
-// sendHalf sends a part of a body of some length, and counts the response if it is 503.
+// sendHalf sends a part of a body with the given length. It counts the response if its status is 503.
 func (c *controller) sendHalf(transport *http.Transport, body *halfBody, length int64, refused *atomic.Int64) {
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, "https://"+c.https+"/", body)
 	if err != nil {
@@ -266,7 +267,7 @@ func (c *controller) sendHalf(transport *http.Transport, body *halfBody, length 
 	body.settle()
 }
 
-// settle reports that the body has been sent as far as it is, or has been answered.
+// settle signals that the whole part has been sent, or that there is a response.
 func (b *halfBody) settle() { b.once.Do(func() { b.settled <- struct{}{} }) }
 
 func (b *halfBody) Read(p []byte) (int, error) {
@@ -280,7 +281,7 @@ func (b *halfBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// counts waits until the metrics of the process have each of these counters above 0.
+// counts waits until each of these metrics of the process is above 0.
 func (c *controller) counts(counters ...string) {
 	c.Helper()
 	c.becomes("counted", func() error {
@@ -302,9 +303,9 @@ func (c *controller) counts(counters ...string) {
 	})
 }
 
-// TestSlowReadersOfBrotli has 40 clients ask a process with little memory for a long response, and read its head alone.
-// Few of them get it compressed, because encoders have 16 MiB; another client gets all of it. When the clients have
-// left, responses are compressed again.
+// TestSlowReadersOfBrotli checks that 40 clients that read only the head of a long response use up the 16 MiB for
+// encoders: only a few of these responses are compressed. Another client still gets its whole response. After the slow
+// clients have left, responses are compressed again.
 func TestSlowReadersOfBrotli(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "256MiB")
 	text := make([]byte, 24<<20)
@@ -360,7 +361,7 @@ func TestSlowReadersOfBrotli(t *testing.T) {
 	})
 }
 
-// asksForBrotli returns the head and the body of a response on a connection of its own. The caller closes the body.
+// asksForBrotli requests a response on a new connection and returns its head and body. The caller closes the body.
 func (c *controller) asksForBrotli() (http.Header, io.ReadCloser) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+c.http+"/", nil)
@@ -376,7 +377,8 @@ func (c *controller) asksForBrotli() (http.Header, io.ReadCloser) {
 	return response.Header, response.Body
 }
 
-// TestClientConnectionsOfHTTP3: connections of HTTP/3 count as others do, and those that wait end where others come.
+// TestClientConnectionsOfHTTP3 checks that HTTP/3 connections are limited like others, and that idle ones are closed to
+// make room for new ones.
 func TestClientConnectionsOfHTTP3(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launch(t, newOrigin(t), "")

@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestTenant23Log: however many requests of one Ingress fail, the log has a line each second, with how many were left out, and the failures of
-// other Ingresses have theirs.
+// TestTenant23Log checks that any number of failed requests of one Ingress cause one log line per second, with the
+// number of failures left out, and that failures of other Ingresses are logged separately.
 func TestTenant23Log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, lines := observer.New(zap.ErrorLevel)

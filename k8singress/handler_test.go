@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// serve runs a server with the handler in front of another one, and one host "h" that answers "ingress".
+// serve starts a server with the handler in front of another handler, and with one host "h" whose response is
+// "ingress".
 func serve(t *testing.T, options string) (address string) {
 	t.Helper()
 	address = fixture.Address(t)
@@ -35,7 +36,7 @@ func serve(t *testing.T, options string) (address string) {
 	return address
 }
 
-// converse sends a request line as it is.
+// converse sends a request line unchanged.
 func converse(t *testing.T, address, line, host string) (status int, body string) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, patience)
@@ -59,7 +60,8 @@ func converse(t *testing.T, address, line, host string) (status int, body string
 	return response.StatusCode, string(text)
 }
 
-// A request line may have no path. It is no request for the folder "/": the backend would see something else.
+// TestRequestLines checks that a request line without a path is rejected and not treated as a request for "/", because
+// the backend would see another path.
 func TestRequestLines(t *testing.T) {
 	address := serve(t, "")
 	for line, want := range map[string]int{

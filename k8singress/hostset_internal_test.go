@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// raw is a route of the configuration.
+// raw returns a route as it is in a configuration.
 func raw(handler string, matchers ...string) caddyhttp.Route {
 	r := caddyhttp.Route{HandlersRaw: []json.RawMessage{json.RawMessage(handler)}}
 	for _, set := range matchers {

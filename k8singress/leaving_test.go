@@ -22,11 +22,11 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// origin is a backend: it echoes what comes over an upgraded connection, and holds requests for /slow until the test lets
-// them go.
+// origin is a backend. It echoes data on upgraded connections, and delays the responses to requests for /slow until the
+// test releases them.
 type origin struct {
 	*httptest.Server
-	// secure is the same with TLS, for hosts that leave it to their backends.
+	// secure is the same backend with TLS, for hosts with TLS passthrough.
 	secure         *httptest.Server
 	asked, release chan struct{}
 }
@@ -53,7 +53,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// puts puts ports into manifests.
+// puts returns a replacer that inserts ports into manifests.
 func (o *origin) puts(stream string) *strings.Replacer {
 	return strings.NewReplacer("STREAM", portOf(stream), "SECURE", portOf(o.secure.Listener.Addr().String()),
 		"PORT", portOf(o.Listener.Addr().String()))
@@ -69,12 +69,12 @@ func (*origin) echo(w http.ResponseWriter) {
 	_, _ = io.Copy(conn, conn)
 }
 
-// controller is Caddy in a process of its own.
+// controller is Caddy in its own process.
 type controller struct {
 	*testing.T
 	command             *exec.Cmd
 	http, https, health string
-	// stream is the TCP port in front of the same backend, if there is one.
+	// stream is the address of the TCP port in front of the same backend. It may be empty.
 	stream string
 	// log is the file with the log of the process.
 	log string
@@ -90,7 +90,7 @@ func launch(t *testing.T, o *origin, options string) *controller {
 	return c
 }
 
-// manifests writes a folder of manifests with a host "h" in front of a backend, and returns it.
+// manifests writes a folder of manifests with a host "h" in front of a backend, and returns its path.
 func (c *controller) manifests(o *origin) string {
 	c.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
@@ -121,7 +121,7 @@ func (c *controller) write(file, text string) {
 	}
 }
 
-// run starts the process with a configuration, and waits until it is ready.
+// run starts the process with a configuration and waits until it is ready.
 func (c *controller) run(file string) {
 	c.Helper()
 	program, err := os.Executable()
@@ -131,14 +131,14 @@ func (c *controller) run(file string) {
 	c.start(program, "run", "--config", file)
 }
 
-// start starts a program with arguments as Caddy, and waits until it is ready.
+// start starts a binary with arguments as Caddy and waits until it is ready.
 func (c *controller) start(program string, arguments ...string) {
 	c.Helper()
 	c.spawn(nil, program, arguments...)
 	c.becomes("ready", func() error { return c.probe("/readyz", http.StatusOK) })
 }
 
-// spawn starts a program with arguments as Caddy, with more variables in its environment.
+// spawn starts a binary with arguments as Caddy, with additional environment variables.
 func (c *controller) spawn(environment []string, program string, arguments ...string) {
 	c.Helper()
 	log, err := os.Create(filepath.Join(c.TempDir(), "log"))
@@ -156,10 +156,10 @@ func (c *controller) spawn(environment []string, program string, arguments ...st
 	}
 }
 
-// finish ends the process, if that has not ended yet, and shows its log where the test has failed.
+// finish kills the process if it is still running, and prints its log if the test has failed.
 func (c *controller) finish(log *os.File) {
 	defer log.Close()
-	// Their errors are that it has ended.
+	// An error means that the process has already ended.
 	_ = c.command.Process.Kill()
 	_ = c.command.Wait()
 	if text, err := os.ReadFile(log.Name()); c.Failed() && err == nil {
@@ -172,7 +172,7 @@ func (c *controller) becomes(what string, condition func() error) {
 	(&process{TB: c.T}).eventually(what, condition)
 }
 
-// probe asks for a path of the health server.
+// probe requests a path of the health port and returns an error if the status is not want.
 func (c *controller) probe(path string, want int) error {
 	status, _, err := c.get(http.DefaultClient, "http://"+c.health+path)
 	if err == nil && status != want {
@@ -181,7 +181,8 @@ func (c *controller) probe(path string, want int) error {
 	return err
 }
 
-// get asks a server, and returns the status and the local port of the connection. It says so if the server closes it.
+// get sends a request and returns the status and the local port of the connection. It returns errClosing if the server
+// announces that it closes the connection.
 func (c *controller) get(client *http.Client, url string) (status int, port string, err error) {
 	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { port = i.Conn.LocalAddr().String() }}
 	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(c.Context(), &trace), patience)
@@ -207,7 +208,7 @@ func (c *controller) get(client *http.Client, url string) (status int, port stri
 
 var errClosing = errors.New("the answer says that the connection is closed")
 
-// upgrade opens a WebSocket, as far as a proxy knows.
+// upgrade opens a connection that looks like a WebSocket to a proxy.
 func (c *controller) upgrade() net.Conn {
 	c.Helper()
 	return c.upgradeAt(c.http)
@@ -253,7 +254,7 @@ func (c *controller) terminate() {
 	}
 }
 
-// ends waits for the process, which must have status 0.
+// ends waits for the process, which must exit with status 0.
 func (c *controller) ends() {
 	c.Helper()
 	if err := c.command.Wait(); err != nil {
@@ -261,7 +262,8 @@ func (c *controller) ends() {
 	}
 }
 
-// endsWithout closes the last connections of a process that is about to end, and waits for it: it has nothing to wait for then.
+// endsWithout closes the last connections of a process that is shutting down. The process must then exit without
+// further delay.
 func (c *controller) endsWithout(last ...net.Conn) {
 	c.Helper()
 	begin := time.Now()
@@ -276,8 +278,8 @@ func (c *controller) endsWithout(last ...net.Conn) {
 	}
 }
 
-// cutsOff tells the process to end while a connection is open that stays so. After the timeout both end. Something may happen
-// meanwhile.
+// cutsOff terminates the process while a connection stays open. The connection and the process must end after the
+// timeout. meanwhile is called after the signal.
 func (c *controller) cutsOff(conn net.Conn, timeout time.Duration, meanwhile ...func()) {
 	c.Helper()
 	begin := time.Now()
@@ -295,11 +297,11 @@ func (c *controller) cutsOff(conn net.Conn, timeout time.Duration, meanwhile ...
 	}
 }
 
-// Caddy stops its apps in an order that differs from run to run.
+// ends is the number of runs, because Caddy stops its apps in random order.
 const ends = 4
 
-// TestEndOfTheProcess holds that SIGTERM loses no request: new ones are taken while readiness is off and clients are asked
-// to leave, those under way are finished, and streams may go on.
+// TestEndOfTheProcess checks that SIGTERM loses no request. New requests are accepted while the process is not ready
+// and clients are asked to leave. Requests in progress are completed, and streams may continue.
 func TestEndOfTheProcess(t *testing.T) {
 	for range ends {
 		t.Run("", func(t *testing.T) {
@@ -328,11 +330,11 @@ func TestEndOfTheProcess(t *testing.T) {
 	}
 }
 
-// begin sends a request that is not answered before the origin is told to. What comes is nil if all is well.
+// begin sends a request whose response the origin delays. The returned channel yields nil if the request succeeds.
 func (c *controller) begin(o *origin) <-chan error {
 	slow := make(chan error, 1)
 	go func() {
-		// A client of its own: its connection is its own, too.
+		// A new client has its own connection.
 		status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/slow")
 		if errors.Is(err, errClosing) {
 			err = nil
@@ -343,8 +345,8 @@ func (c *controller) begin(o *origin) <-chan error {
 	return slow
 }
 
-// sendsAway looks at what happens between the signal and the end of the listeners. second is a client of HTTP/2, with a
-// connection. It returns a stream that began then.
+// sendsAway checks the time between the signal and the closing of the listeners. second is an HTTP/2 client with an
+// open connection. It returns a stream that was opened in this time.
 func (c *controller) sendsAway(second *http.Client, before string) net.Conn {
 	c.Helper()
 	c.becomes("not ready", func() error { return c.probe("/readyz", http.StatusServiceUnavailable) })
@@ -367,7 +369,7 @@ func (c *controller) sendsAway(second *http.Client, before string) net.Conn {
 	return late
 }
 
-// refuses is a condition: that nobody listens on an address.
+// refuses returns a condition that nothing listens on an address.
 func refuses(address string) func() error {
 	return func() error {
 		conn, err := net.DialTimeout("tcp", address, patience)
@@ -385,7 +387,7 @@ func isOK(status int) error {
 	return nil
 }
 
-// TestStreamsThatDoNotEnd holds that the process ends without them.
+// TestStreamsThatDoNotEnd checks that the process exits although streams are still open.
 func TestStreamsThatDoNotEnd(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
@@ -397,7 +399,7 @@ func TestStreamsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Before the objects are known the process works, and is not ready.
+// TestHealthBeforeTheObjects checks that the process is healthy but not ready before its objects are loaded.
 func TestHealthBeforeTheObjects(t *testing.T) {
 	address := fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{

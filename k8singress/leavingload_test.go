@@ -24,8 +24,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// launchDocument runs Caddy on a document: a host "h", at the ports of the options and at two more ports of a listener group, one of them
-// with TLS. It returns their addresses.
+// launchDocument runs Caddy with a document: a host "h" on the ports of the options and on two more ports of a listener
+// group, one of them with TLS. It returns the addresses of the two ports.
 func launchDocument(t *testing.T, o *origin, options string) (c *controller, plain, secure string) {
 	t.Helper()
 	c = newController(t)
@@ -53,7 +53,7 @@ func launchDocument(t *testing.T, o *origin, options string) (c *controller, pla
 	c.write(file, string(text))
 	c.run(file)
 	plain, secure = net.JoinHostPort("127.0.0.1", plain), net.JoinHostPort("127.0.0.1", secure)
-	// A process that is ready has opened them.
+	// A ready process has opened these ports.
 	for _, address := range []string{plain, secure} {
 		conn, err := net.DialTimeout("tcp", address, patience)
 		if err != nil {
@@ -64,10 +64,10 @@ func launchDocument(t *testing.T, o *origin, options string) (c *controller, pla
 	return c, plain, secure
 }
 
-// errNoListener is for a connection that could not be made.
+// errNoListener means that a connection could not be established.
 var errNoListener = errors.New("nobody listens")
 
-// firstOrSecond is for HTTP/1.1, and for HTTP/2 where it is with TLS.
+// firstOrSecond returns a transport for HTTP/1.1, or for HTTP/2 over TLS.
 func firstOrSecond() *http.Transport {
 	return &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
@@ -81,12 +81,12 @@ func firstOrSecond() *http.Transport {
 	}
 }
 
-// third is for HTTP/3.
+// third returns a transport for HTTP/3.
 func third() *http3.Transport {
 	return &http3.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		Dial: func(ctx context.Context, address string, config *tls.Config, quicConfig *quic.Config) (*quic.Conn, error) {
-			// Nothing says that no socket is there.
+			// With QUIC, a missing socket is noticed only by a timeout.
 			quicConfig.HandshakeIdleTimeout = 2 * time.Second
 			conn, err := quic.DialAddrEarly(ctx, address, config, quicConfig)
 			if err != nil {
@@ -97,17 +97,18 @@ func third() *http3.Transport {
 	}
 }
 
-// crowd asks without a break until nobody listens any more.
+// crowd sends requests without a pause until nothing listens any more.
 type crowd struct {
 	*controller
-	// asking has all clients, and first those without an answer so far.
+	// asking waits for all clients, and first waits for the first response of each.
 	asking, first sync.WaitGroup
-	// exiting says that the process was told to end. answered are all answers, and after those to requests that were begun then.
+	// exiting means that the process was told to exit. answered is the number of all responses. after is the number of
+	// responses to requests that were sent after the signal.
 	exiting         atomic.Bool
 	answered, after atomic.Int64
 }
 
-// asks has a client ask a URL again and again, each time on another connection if fresh.
+// asks starts a client that requests a URL again and again. If fresh is true, each request uses a new connection.
 func (c *crowd) asks(url string, fresh bool, transport func() http.RoundTripper) {
 	c.first.Add(1)
 	c.asking.Go(func() {
@@ -145,8 +146,9 @@ func closeConnections(transport http.RoundTripper) {
 	transport.(*http.Transport).CloseIdleConnections()
 }
 
-// TestEndUnderLoad holds that SIGTERM loses no request of clients that ask all the while, whose requests take two seconds: by every
-// version of HTTP, at the ports of the options and at those of listener groups, on kept connections and on new ones.
+// TestEndUnderLoad checks that SIGTERM loses no request of clients that send requests continuously. Requests take two
+// seconds and use every version of HTTP, the ports of the options and of listener groups, and both kept and new
+// connections.
 func TestEndUnderLoad(t *testing.T) {
 	const takes = 2 * time.Second
 	o := &origin{Server: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +181,8 @@ func TestEndUnderLoad(t *testing.T) {
 	}
 }
 
-// TestEndOfTheGracePeriodOverHTTP3 holds that clients of HTTP/3 hear of the end: there is no kernel that would tell them.
+// TestEndOfTheGracePeriodOverHTTP3 checks that HTTP/3 clients are notified at the end of the grace period. With QUIC,
+// the kernel does not notify them.
 func TestEndOfTheGracePeriodOverHTTP3(t *testing.T) {
 	o := newOrigin(t)
 	c := launch(t, o, "shutdown_timeout 1s")

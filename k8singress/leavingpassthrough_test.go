@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// pass opens a connection to the host that leaves TLS to its backend, and makes sure that the backend ends it.
+// pass opens a connection to the host with TLS passthrough and checks that the backend terminates TLS.
 func (c *controller) pass(o *origin) *tls.Conn {
 	c.Helper()
 	dialer := &net.Dialer{Timeout: patience}
@@ -28,7 +28,7 @@ func (c *controller) pass(o *origin) *tls.Conn {
 	return conn
 }
 
-// exchanges has many bytes come back, and closes the connection.
+// exchanges checks that a large amount of data is echoed, and closes the connection.
 func (c *controller) exchanges(conn *tls.Conn) {
 	c.Helper()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -46,8 +46,8 @@ func (c *controller) exchanges(conn *tls.Conn) {
 	}
 }
 
-// TestEndOfPassthrough holds that SIGTERM cuts no connection that is passed through: new ones are taken while clients are asked
-// to go elsewhere, and none any more after that; those that are open are finished.
+// TestEndOfPassthrough checks that SIGTERM cuts off no passthrough connection. New connections are accepted while
+// clients are asked to leave, and rejected after that. Open connections are completed.
 func TestEndOfPassthrough(t *testing.T) {
 	for range ends {
 		t.Run("", func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestEndOfPassthrough(t *testing.T) {
 	}
 }
 
-// TestPassthroughThatDoesNotEnd holds that the process ends without it at the same limit as for TCP ports, and that what ends
-// before loses nothing.
+// TestPassthroughThatDoesNotEnd checks that passthrough connections have the same time limit as connections to TCP
+// ports, and that connections that end earlier lose no data.
 func TestPassthroughThatDoesNotEnd(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {

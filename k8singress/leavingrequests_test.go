@@ -10,10 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// underway is how many requests of each protocol are at the backend when the process is told to end.
+// underway is the number of requests per protocol at the backend when the process is told to exit.
 const underway = 7
 
-// TestEndWithRequests holds that SIGTERM loses no request that is under way, without any delay for those who have not heard of it.
+// TestEndWithRequests checks that SIGTERM loses no request in progress, even without a shutdown delay.
 func TestEndWithRequests(t *testing.T) {
 	asked, release := make(chan string), make(chan struct{})
 	o := &origin{secure: httptest.NewTLSServer(http.NotFoundHandler())}

@@ -21,8 +21,8 @@ func (c *controller) open() net.Conn {
 	return c.upgradeAt(c.stream)
 }
 
-// TestEndOfTCPPorts holds that SIGTERM cuts no connection of a TCP port: new ones are taken while clients are asked to go
-// elsewhere, and those that are open are finished.
+// TestEndOfTCPPorts checks that SIGTERM cuts off no connection to a TCP port. New connections are accepted while
+// clients are asked to leave. Open connections are completed.
 func TestEndOfTCPPorts(t *testing.T) {
 	for range ends {
 		t.Run("", func(t *testing.T) {
@@ -40,7 +40,8 @@ func TestEndOfTCPPorts(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatDoNotEnd holds that the process ends without them, and that they are in the access log.
+// TestConnectionsThatDoNotEnd checks that the process exits although connections are still open, and that these are in
+// the access log.
 func TestConnectionsThatDoNotEnd(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
@@ -56,7 +57,7 @@ func TestConnectionsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestEndWithoutConnections holds that nothing is waited for that is not there.
+// TestEndWithoutConnections checks that the process exits at once if there are no connections.
 func TestEndWithoutConnections(t *testing.T) {
 	c := launch(t, newOrigin(t), "shutdown_timeout 10m"+withStreams)
 	c.open().Close()

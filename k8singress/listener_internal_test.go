@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// A connection can be closed in one direction, whatever is around it: net/http looks for that before it ends one on which the
-// client still sends.
+// TestOneDirectionIsClosed checks that the write side of a wrapped connection can be closed. net/http needs this before
+// it closes a connection on which the client is still sending.
 func TestOneDirectionIsClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// A TLS handshake has a limit of its own, which ends with it.
+// TestHandshakeThatDoesNotEnd checks that TLS handshakes have their own time limit, which does not apply after the
+// handshake.
 func TestHandshakeThatDoesNotEnd(t *testing.T) {
 	address := fixture.Address(t)
 	start(t, socket(t), fmt.Sprintf(`{
@@ -40,7 +41,7 @@ func TestHandshakeThatDoesNotEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent, half := dial(), dial()
-	// The head of a record with a ClientHello, and no more.
+	// The header of a record with a ClientHello and nothing else.
 	if _, err := io.WriteString(half, "\x16\x03\x01\x02\x00\x01"); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestHandshakeThatDoesNotEnd(t *testing.T) {
 			t.Errorf("%s: it is not closed: %v", name, err)
 		}
 	}
-	// By now the limit is over for the first one, too.
+	// The time limit of the first connection's handshake has passed by now, too.
 	fmt.Fprint(complete, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 	response, err := http.ReadResponse(bufio.NewReader(complete), nil)
 	if err != nil || response.StatusCode != http.StatusOK {

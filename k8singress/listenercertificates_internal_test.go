@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// serveDocument runs Caddy with a document, and waits until it is in effect and the engine is at rest: only then the test may set
-// Secrets, which belong to the engine.
+// serveDocument runs Caddy with a document, and waits until it is in effect and the engine is idle. Only then may the
+// test set Secrets, which belong to the engine.
 func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 	t.Helper()
 	whole := engine.Compose(settings.Config{HTTP: []string{fixture.Address(t)}, HTTPS: []string{fixture.Address(t)}, Admin: settings.AdminOff}, d)
@@ -42,7 +42,7 @@ func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 	return e
 }
 
-// shown returns the first name of the certificate that a client of a port is shown.
+// shown returns the first name in the certificate that a client of a port gets.
 func shown(port uint16, server string) (string, error) {
 	conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), &tls.Config{ServerName: server, InsecureSkipVerify: true})
 	if err != nil {
@@ -52,8 +52,9 @@ func shown(port uint16, server string) (string, error) {
 	return conn.ConnectionState().PeerCertificates[0].DNSNames[0], nil
 }
 
-// TestCertificatesOfListeners: a listener shows its own certificates: that for the name, or else the first, and a new one as soon as its
-// Secret changes. One without shows those of hosts.
+// TestCertificatesOfListeners checks that a listener uses its own certificates: the one for the server name, or else
+// the first one, and a new one as soon as its Secret changes. A listener without certificates uses the certificates of
+// hosts.
 func TestCertificatesOfListeners(t *testing.T) {
 	number, err := strconv.ParseUint(fixture.Port(t), 10, 16)
 	if err != nil {

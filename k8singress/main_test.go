@@ -11,13 +11,15 @@ import (
 	_ "github.com/k8singress/k8singress"
 )
 
-// asCaddy is the environment variable that makes the test program the caddy command.
+// asCaddy is the environment variable that makes the test binary run as the caddy command.
 const asCaddy = "K8SINGRESS_TEST_AS_CADDY"
 
-// filesOfCaddy is the one with the number of file descriptors that the command may have, if it has a limit of its own.
+// filesOfCaddy is the environment variable with the limit on open files of the caddy command. If it is empty, the limit
+// does not change.
 const filesOfCaddy = "K8SINGRESS_TEST_FILES"
 
-// nothingListens is the default address of the admin API in these tests: a Caddy that already runs on the machine is not theirs.
+// nothingListens is the default address of the admin API in these tests. It keeps them away from a Caddy that already
+// runs on the machine.
 const nothingListens = "unix//nothing/admin.sock"
 
 func TestMain(m *testing.M) {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownNetwork is the environment variable of a test that has a network of its own.
+// ownNetwork is the environment variable that marks a test process with its own network namespace.
 const ownNetwork = "K8SINGRESS_TEST_OWN_NETWORK"
 
 func inItsOwnNetwork() bool { return os.Getenv(ownNetwork) != "" }
 
-// ranInItsOwnNetwork runs the calling test once more, in a process with a network namespace of its own, in which all ports are free. It
-// returns false in that process, and where no such namespace may be made.
+// ranInItsOwnNetwork runs the calling test again in a process with its own network namespace, in which all ports are
+// free. It returns false in that process, and if no network namespace can be created.
 func ranInItsOwnNetwork(t *testing.T) bool {
 	t.Helper()
 	if inItsOwnNetwork() {

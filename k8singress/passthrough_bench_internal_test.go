@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// BenchmarkAccept is what it costs to get the hello of a client out of a connection, as the server does: without our
-// listener, with it, and with ten thousand hosts whose TLS ends elsewhere.
+// BenchmarkAccept measures reading a ClientHello from a connection, as the server does: without our listener, with it,
+// and with ten thousand hosts with TLS passthrough.
 func BenchmarkAccept(b *testing.B) {
 	said := firstWords(b)
 	none, many := live.NewTable(endpoints.NewTable(), trust.NewStore()), live.NewTable(endpoints.NewTable(), trust.NewStore())
@@ -57,12 +57,12 @@ func BenchmarkAccept(b *testing.B) {
 	}
 }
 
-// firstWords are what a client says that asks for a host which ends here.
+// firstWords returns the ClientHello for a host without TLS passthrough.
 func firstWords(b *testing.B) []byte {
 	b.Helper()
 	here, there := net.Pipe()
 	defer here.Close()
-	go func() { _ = tls.Client(there, &tls.Config{ServerName: "shop.example"}).Handshake() }() // It ends with the pipe.
+	go func() { _ = tls.Client(there, &tls.Config{ServerName: "shop.example"}).Handshake() }() // The handshake ends when the pipe is closed.
 	buffer := make([]byte, helloSize)
 	n, err := here.Read(buffer)
 	if err != nil {
@@ -71,7 +71,7 @@ func firstWords(b *testing.B) []byte {
 	return buffer[:n]
 }
 
-// talking is a listener whose clients say something, and nothing else.
+// talking is a listener whose clients send something and nothing else.
 type talking struct{ said []byte }
 
 func (l talking) Accept() (net.Conn, error) { return &talker{said: l.said}, nil }
