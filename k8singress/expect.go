@@ -60,7 +60,7 @@ func (e *expecting) Write(b []byte) (int, error) {
 	return e.ResponseWriter.Write(b)
 }
 
-// ReadFrom keeps the fast path of io.Copy.
+// ReadFrom does the same as Write for io.Copy.
 func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
 	e.closeUnread()
 	return e.ResponseWriterWrapper.ReadFrom(from)

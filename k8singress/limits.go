@@ -25,7 +25,7 @@ func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	return of
 }
 
-// namesOf returns which names of request headers are forwarded. As in nginx, ignoring invalid names off also allows
+// namesOf returns which names of request headers are forwarded. As in nginx, allowing all names includes names with
 // underscores.
 func namesOf(by *ir.ClientConnections) message.Names {
 	switch {

@@ -14,12 +14,12 @@ import (
 
 func init() { caddy.RegisterModule(new(ProbeListener)) }
 
-// probes limits the connections to the health port, over all configurations.
+// probes limits the connections to the health port. All configurations share it.
 var probes = connlimit.New(budget.Probes.Budget)
 
-// ProbeListener limits the connections to the address where probes are answered: 1/64 of the limit on open files, of
-// which each client address has a share. A new connection takes the place of one that waits for its client, so that
-// probes are answered however many clients connect and stay silent.
+// ProbeListener limits the connections to the health port to 1/64 of the limit on open files. Each client address may
+// have a share of them. A new connection replaces one that waits for its client, so probes succeed even if many clients
+// connect and stay silent.
 type ProbeListener struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -34,7 +34,7 @@ func (*ProbeListener) WrapListener(next net.Listener) net.Listener { return prob
 
 type probeListener struct{ net.Listener }
 
-// Accept returns the next connection that has room. The others are closed.
+// Accept returns the next connection that fits into the limit. It closes the others.
 func (l probeListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -55,8 +55,8 @@ func (l probeListener) Accept() (net.Conn, error) {
 type probeConn struct {
 	net.Conn
 	place *connlimit.Place
-	// last is when a byte came or went, in nanoseconds since 1970. asked says that some have come since the last
-	// answer.
+	// last is the time of the last read or write, in nanoseconds since 1970. asked means that data has arrived since
+	// the last response.
 	last  atomic.Int64
 	asked atomic.Bool
 	gone  sync.Once
@@ -80,14 +80,14 @@ func (c *probeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called at least once, by the server that has accepted the connection.
+// Close is called at least once, by the server that accepted the connection.
 func (c *probeConn) Close() error {
 	c.gone.Do(c.place.Leave)
 	return c.Conn.Close()
 }
 
-// probeTime is how long a probe may take: a client that has not sent all of it by then, or has no answer, is not waited
-// for if another one needs its place.
+// probeTime is the maximum duration of a probe. A connection that takes longer may be closed if another client needs
+// its place.
 const probeTime = time.Second
 
 // State implements connlimit.Occupant.
@@ -99,7 +99,7 @@ func (c *probeConn) State() (connlimit.State, time.Duration) {
 	return connlimit.Idle, silent
 }
 
-// End implements connlimit.Occupant. The server notices, and calls Close.
+// End implements connlimit.Occupant. The server notices that the connection is closed and calls Close.
 func (c *probeConn) End() {
 	if state, _ := c.State(); state == connlimit.Idle {
 		_ = c.Conn.Close()

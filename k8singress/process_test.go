@@ -15,10 +15,10 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// patience is how long a test waits for what it expects.
+// patience is how long a test waits for an expected event.
 const patience = fixture.Patience
 
-// process is a Caddy with an admin API, in this process or in another one.
+// process is a Caddy with an admin API, in this process or another one.
 type process struct {
 	testing.TB
 	address string
@@ -26,7 +26,7 @@ type process struct {
 	client  *http.Client
 }
 
-// start runs Caddy with apps, which is JSON, and an admin API at address.
+// start runs Caddy with an admin API at address. apps is JSON.
 func start(t testing.TB, address, apps string) *process {
 	t.Helper()
 	p := processAt(t, address)
@@ -42,35 +42,35 @@ func start(t testing.TB, address, apps string) *process {
 	return p
 }
 
-// processAt returns a process that has its admin API at address.
+// processAt returns the process whose admin API is at address.
 func processAt(t testing.TB, address string) *process {
 	t.Helper()
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What follows a bar is the mode of the file.
+	// The part after "|" is the mode of the socket file.
 	parsed.Host, _, _ = strings.Cut(parsed.Host, "|")
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, parsed.Network, parsed.JoinHostPort(0))
 	}
-	// Loading a configuration closes the connections of the admin API, so none is used twice.
+	// Loading a configuration closes the connections of the admin API, so each request uses a new connection.
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	return &process{t, address, parsed, client}
 }
 
-// socket is an admin address that no other test has.
+// socket returns an admin address that no other test uses.
 func socket(t testing.TB) string { return "unix/" + filepath.Join(t.TempDir(), "admin.sock") }
 
-// reply is the answer to a request.
+// reply is the response to a request.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// ask sends a request to a route of the admin API, and again if need be: loading a configuration loses what waits for the
-// listener. All of them may be repeated.
+// ask sends a request to a route of the admin API. It retries on connection errors, because loading a configuration
+// drops connections that have not been accepted yet. All requests of these tests may be repeated.
 func (p *process) ask(method, route, body string) (answer reply) {
 	p.Helper()
 	try := func() (err error) {
@@ -85,7 +85,7 @@ func (p *process) ask(method, route, body string) (answer reply) {
 	return answer
 }
 
-// url returns the URL of a route below /k8singress/, or of a path that begins with a slash.
+// url returns the URL of a route below /k8singress/, or of a path that starts with a slash.
 func (p *process) url(route string) string {
 	if !strings.HasPrefix(route, "/") {
 		route = "/k8singress/" + route

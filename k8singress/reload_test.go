@@ -14,7 +14,7 @@ import (
 
 func init() { caddy.RegisterModule(new(failing)) }
 
-// failing is an app that does not start.
+// failing is an app that fails to start.
 type failing struct{}
 
 func (*failing) CaddyModule() caddy.ModuleInfo {
@@ -24,18 +24,18 @@ func (*failing) CaddyModule() caddy.ModuleInfo {
 func (*failing) Start() error { return errors.New("it never does") }
 func (*failing) Stop() error  { return nil }
 
-// failures are the ways in which Caddy refuses a configuration after it has provided all of it.
+// failures are the ways in which Caddy rejects a configuration after it has provisioned all of it.
 var failures = map[string]struct{ apps, admin string }{
-	// The apps start in any order; ours is stopped if it was before this one.
+	// The apps start in any order. Our app is stopped if it was started before the failing one.
 	"another app does not start": {apps: `"k8singress_test_failing":{},`},
-	// All apps have started then, and none is stopped.
+	// All apps have started then, and none of them is stopped.
 	"setting up fails": {admin: `,"load":{"module":"none"}`},
 }
 
-// tries are enough for every order of two apps.
+// tries is the number of attempts. It is large enough to cover both orders of two apps.
 const tries = 20
 
-// reload gives Caddy another app, in a configuration that may have more apps and more of config of the admin API.
+// reload loads a configuration with another app of ours, additional apps, and additional settings of the admin API.
 func (p *process) reload(app, moreApps, moreConfig string) error {
 	p.Helper()
 	apps := "{" + moreApps + strings.TrimPrefix(app, "{")
@@ -43,7 +43,7 @@ func (p *process) reload(app, moreApps, moreConfig string) error {
 	return caddy.Load([]byte(config), true)
 }
 
-// class is the option that tells one configuration from another.
+// class returns the option that distinguishes the configurations of a test.
 func (p *process) class() any {
 	p.Helper()
 	var whole struct {
@@ -53,7 +53,7 @@ func (p *process) class() any {
 	return whole.Apps.K8singress["ingress_class"]
 }
 
-// A configuration that Caddy refuses leaves everything to the one before.
+// TestFailedReload checks that a rejected configuration leaves everything as in the configuration before.
 func TestFailedReload(t *testing.T) {
 	folder := followed(t.TempDir())
 	for name, f := range failures {
@@ -84,7 +84,7 @@ func TestFailedReload(t *testing.T) {
 	}
 }
 
-// Where there was no configuration of ours before, there is none after one that failed.
+// TestFailedLoad checks that after a first configuration was rejected, the admin API behaves as if there had been none.
 func TestFailedLoad(t *testing.T) {
 	for name, f := range failures {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestFailedLoad(t *testing.T) {
 	}
 }
 
-// The next configuration may be without our app.
+// TestReloadWithout checks that the next configuration may lack our app.
 func TestReloadWithout(t *testing.T) {
 	p := start(t, socket(t), app(""))
 	if err := p.reload(`{"pki":{}}`, "", ""); err != nil {
@@ -116,7 +116,7 @@ func followed(folder string) string {
 	return fmt.Sprintf(`,"source":{"manifests":{"dir":%q}}`, filepath.ToSlash(folder))
 }
 
-// readiness is what the status of the controller says of it.
+// readiness is the part of the controller's status about readiness.
 type readiness struct {
 	Ready      bool
 	Reason     string
@@ -137,7 +137,7 @@ func (p *process) awaitReady() {
 	p.Helper()
 	p.eventually("ready", func() error {
 		r, err := p.readiness()
-		// What is said of the objects follows a moment later.
+		// The verdicts on the objects follow a moment later.
 		if err == nil && (!r.Ready || r.Generation == 0) {
 			err = fmt.Errorf("it is not: %+v", r)
 		}

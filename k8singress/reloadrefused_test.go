@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// runWithFlags starts `caddy k8singress run` with flags for the ports, and returns it with its admin API and its Caddyfile.
+// runWithFlags starts `caddy k8singress run` with flags for the ports. It returns the process, its admin API and its
+// Caddyfile.
 func runWithFlags(t *testing.T) (c *controller, p *process, file string) {
 	t.Helper()
 	c = newController(t)
@@ -27,7 +28,7 @@ func runWithFlags(t *testing.T) (c *controller, p *process, file string) {
 	return c, p, file
 }
 
-// serves reports what is wrong with the answers to a request and to a probe, if anything is.
+// serves returns an error if a request or a probe does not get the expected response.
 func (c *controller) serves() error {
 	if err := c.probe("/healthz", http.StatusOK); err != nil {
 		return err
@@ -39,8 +40,8 @@ func (c *controller) serves() error {
 	return isOK(status)
 }
 
-// TestReloadOfRun checks that `caddy reload` changes nothing in a process of `caddy k8singress run`, whatever file it is given: what it
-// loads has none of the flags. The error says what to do instead.
+// TestReloadOfRun checks that `caddy reload` with any file changes nothing in a process of `caddy k8singress run`,
+// because the new configuration would lack the flags. The error must say what to do instead.
 func TestReloadOfRun(t *testing.T) {
 	c, p, file := runWithFlags(t)
 	other, whole := filepath.Join(t.TempDir(), "Caddyfile"), filepath.Join(t.TempDir(), "caddy.json")
@@ -64,8 +65,8 @@ func TestReloadOfRun(t *testing.T) {
 	}
 }
 
-// TestLoadsOfRun checks that a process of `caddy k8singress run` still loads what the controller itself writes: it puts a server back
-// that was taken out by the admin API.
+// TestLoadsOfRun checks that a process of `caddy k8singress run` still accepts the configuration that the controller
+// itself writes: it restores a server that was removed through the admin API.
 func TestLoadsOfRun(t *testing.T) {
 	const server = "/config/apps/http/servers/k8singress_http"
 	c, p, _ := runWithFlags(t)
@@ -81,7 +82,7 @@ func TestLoadsOfRun(t *testing.T) {
 	})
 }
 
-// TestReloadOfCaddyRun checks that a process of `caddy run` takes what `caddy reload` brings.
+// TestReloadOfCaddyRun checks that a process of `caddy run` accepts `caddy reload`.
 func TestReloadOfCaddyRun(t *testing.T) {
 	c := newController(t)
 	p := processAt(t, socket(t))

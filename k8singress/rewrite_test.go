@@ -44,7 +44,7 @@ func newRewriter(t testing.TB) *rewriter {
 	return &rewriter{t, table}
 }
 
-// use makes requests for paths that match pattern go to target.
+// use rewrites requests whose paths match pattern to target.
 func (w *rewriter) use(pattern, target string) {
 	w.Helper()
 	chain, err := json.Marshal([]map[string]any{{"handle": []map[string]any{{"handler": "k8singress_rewrite", "target": target}}}})
@@ -54,7 +54,7 @@ func (w *rewriter) use(pattern, target string) {
 	w.chain(pattern, chain)
 }
 
-// chain makes requests for paths that match pattern go to a chain.
+// chain sends requests whose paths match pattern through a chain.
 func (w *rewriter) chain(pattern string, chain json.RawMessage) {
 	w.Helper()
 	w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{
@@ -65,7 +65,7 @@ func (w *rewriter) chain(pattern string, chain json.RawMessage) {
 	}
 }
 
-// rewrite returns the request line as a backend would see it. ok is false for a request that was answered with 400.
+// rewrite returns the request line that a backend would see. ok is false if the request gets 400.
 func (w *rewriter) rewrite(r *http.Request) (line string, ok bool) {
 	w.Helper()
 	r.Host = "h"
@@ -77,7 +77,7 @@ func (w *rewriter) rewrite(r *http.Request) (line string, ok bool) {
 	if outcome != live.Served || err == nil {
 		w.Fatalf("%q: outcome %v, error %v", r.URL.Path, outcome, err)
 	}
-	// Behind the rewrite there is no handler, which is 404.
+	// No handler follows the rewrite, so the status is 404.
 	switch status := exchange.StatusOf(err); status {
 	case http.StatusBadRequest:
 		return "", false
@@ -89,7 +89,7 @@ func (w *rewriter) rewrite(r *http.Request) (line string, ok bool) {
 	}
 }
 
-// suspicious fails the test when somebody asks for a placeholder.
+// suspicious returns a replacer that fails the test if a placeholder is requested.
 func (w *rewriter) suspicious() *caddy.Replacer {
 	replacer := caddy.NewEmptyReplacer()
 	replacer.Map(func(key string) (any, bool) {
@@ -201,8 +201,8 @@ func TestRewriteOutsideOfAnIngress(t *testing.T) {
 
 var groupNumber = regexp.MustCompile(`\$[1-9]`)
 
-// FuzzRewrite holds that nothing in a target, in a path or in a query is ever a placeholder, that the new path is the
-// target with groups in it and nothing else, and that what the backend sees is that path and no other.
+// FuzzRewrite checks that placeholders in targets, paths and queries are never expanded, that the new path is exactly
+// the target with its groups replaced, and that the backend sees exactly this path.
 func FuzzRewrite(f *testing.F) {
 	f.Setenv("K8SINGRESS_SECRET", "expanded")
 	for _, target := range []string{
@@ -217,7 +217,7 @@ func FuzzRewrite(f *testing.F) {
 		u, err := url.ParseRequestURI(path)
 		switch {
 		case err != nil, u.Opaque != "", !utf8.ValidString(target), strings.ContainsFunc(target, notPlain), strings.ContainsFunc(query, notPlain):
-			// No server hands on such a request, and no Ingress has such a target.
+			// No server forwards such a request, and no Ingress has such a target.
 			return
 		}
 		u.RawQuery = query

@@ -15,11 +15,11 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// ringed is a controller whose endpoints are another one.
+// ringed is a controller whose endpoints are another controller.
 type ringed struct{ *controller }
 
-// ring runs two controllers with a host for each protocol of backends, and a TCP port, that lead to the same of the other one. The way
-// from the first to the second is by relays, which count connections.
+// ring runs two controllers, each of which forwards to the other. They have a host for each backend protocol, and a TCP
+// port. Connections from the first to the second go through relays, which count them.
 func ring(t *testing.T) (first ringed, passed *atomic.Int64) {
 	t.Helper()
 	passed = new(atomic.Int64)
@@ -30,7 +30,7 @@ func ring(t *testing.T) (first ringed, passed *atomic.Int64) {
 	return ringed{one}, passed
 }
 
-// relay passes connections on to an address, and counts them.
+// relay forwards connections to an address and counts them.
 func relay(t *testing.T, address string, passed *atomic.Int64) string {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -50,7 +50,7 @@ func relay(t *testing.T, address string, passed *atomic.Int64) string {
 	return listener.Addr().String()
 }
 
-// runs starts a controller with a namespace for each of its endpoints.
+// runs starts a controller with one namespace per endpoint.
 func runs(t *testing.T, c *controller, endpoints map[string]string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -69,8 +69,8 @@ func runs(t *testing.T, c *controller, endpoints map[string]string) {
 	c.run(file)
 }
 
-// TestRing: a request that goes round between two controllers is cut after a few rounds with 508, whatever it is and by whichever protocol
-// it goes.
+// TestRing checks that a request that loops between two controllers gets 508 after a few rounds, for any kind of
+// request and any protocol.
 func TestRing(t *testing.T) {
 	c, passed := ring(t)
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -95,14 +95,14 @@ func TestRing(t *testing.T) {
 			}
 		}
 	}
-	// Eight rounds have four connections between the controllers, which are kept.
+	// Eight rounds use four connections between the controllers, which are kept.
 	if n := passed.Load(); n > 6*4 {
 		t.Errorf("%d connections from one controller to the other", n)
 	}
 }
 
-// TestRingOfPorts: nobody sees that a connection goes round between the TCP ports of two controllers. It ends where one of them has no
-// share of descriptors left for the port, and requests go on meanwhile.
+// TestRingOfPorts checks that a connection that loops between the TCP ports of two controllers, which cannot be
+// detected, ends when the port's share of descriptors is used up, and that requests still succeed meanwhile.
 func TestRingOfPorts(t *testing.T) {
 	t.Setenv(filesOfCaddy, "500")
 	c, passed := ring(t)

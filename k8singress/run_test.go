@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// asNginx is the test program by a name of a program of ingress-nginx.
+// asNginx returns a path to the test binary under the name of one of ingress-nginx's binaries.
 func asNginx(t *testing.T, name string) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -24,8 +24,8 @@ func asNginx(t *testing.T, name string) string {
 	return link
 }
 
-// TestCommandLineOfIngressNginx starts the controller as a pod of ingress-nginx does: by the name of its program, and with its flags. The
-// Caddyfile has what it has no flag for.
+// TestCommandLineOfIngressNginx starts the controller as a pod of ingress-nginx does: with the name and the flags of
+// ingress-nginx. The Caddyfile has the options without a flag.
 func TestCommandLineOfIngressNginx(t *testing.T) {
 	c, o := newController(t), newOrigin(t)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
@@ -47,14 +47,14 @@ func TestCommandLineOfIngressNginx(t *testing.T) {
 	}
 }
 
-// TestWaitShutdown: the preStop hook of ingress-nginx holds nothing up.
+// TestWaitShutdown checks that the preStop hook of ingress-nginx returns at once.
 func TestWaitShutdown(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), asNginx(t, "wait-shutdown")).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestRunSaysWhatIsWrong: a command line that cannot be used ends at once, and says why.
+// TestRunSaysWhatIsWrong checks that an invalid command line ends at once with an error message.
 func TestRunSaysWhatIsWrong(t *testing.T) {
 	ports := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(ports, []byte("{\n\tk8singress {\n\t\tpublish_ports\n\t}\n}\n"), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestSecondProcess checks that a process does not start on an address that another one has, and says which it is and what to do. Each of
-// the two would get half of the requests.
+// TestSecondProcess checks that a process does not start on an address that another process uses, and that the error
+// names the address and a solution. Otherwise each process would get half of the requests.
 func TestSecondProcess(t *testing.T) {
 	c := launch(t, newOrigin(t), "")
 	for option, address := range map[string]string{"http": c.http, "https": c.https} {
@@ -32,14 +32,14 @@ func TestSecondProcess(t *testing.T) {
 			if got.status == 0 || !strings.Contains(got.stderr, address) || !strings.Contains(got.stderr, "share_ports") {
 				t.Errorf("status %d, and it says %s", got.status, got.stderr)
 			}
-			// A configuration may be checked meanwhile.
+			// A configuration can still be validated meanwhile.
 			if got := runCaddy(t, "validate", "--config", file); got.status != 0 {
 				t.Errorf("caddy validate: status %d, %s", got.status, got.stderr)
 			}
 		})
 	}
 	for range 20 {
-		// Each request has a connection of its own, since the kernel chooses the process for each connection.
+		// Each request uses a new connection, because the kernel chooses the process per connection.
 		status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/")
 		if err != nil || status != http.StatusOK {
 			t.Errorf("the first process answers %d, %v", status, err)
@@ -47,14 +47,14 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// TestSecondProcessOfHTTP3 checks the same for UDP, which only HTTP/3 needs.
+// TestSecondProcessOfHTTP3 does the same for UDP, which only HTTP/3 uses.
 func TestSecondProcessOfHTTP3(t *testing.T) {
 	c := newController(t)
 	address, err := caddy.ParseNetworkAddress("udp/" + c.https)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Caddy listens as it does in another process, so that the port can be shared.
+	// Caddy listens as in another process, so that the port can be shared.
 	held, err := address.Listen(t.Context(), 0, net.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,8 @@ func TestSecondProcessOfHTTP3(t *testing.T) {
 	c.run(file)
 }
 
-// TestSharedPorts checks that a new process may take over from an old one on the same machine without a gap, with share_ports.
+// TestSharedPorts checks that with share_ports, a new process can take over from an old one on the same machine without
+// an interruption.
 func TestSharedPorts(t *testing.T) {
 	o := newOrigin(t)
 	c := launch(t, o, "http3 off\nshare_ports")
@@ -85,7 +86,7 @@ func TestSharedPorts(t *testing.T) {
 	}
 }
 
-// TestRestart checks that a process starts at once on the addresses of one that has just ended.
+// TestRestart checks that a process can start at once on the addresses of a process that has just exited.
 func TestRestart(t *testing.T) {
 	o := newOrigin(t)
 	c := launch(t, o, "")
@@ -102,8 +103,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestAddressesMoveWithinAProcess checks that a configuration may take over addresses from the one before: from one interface to all of
-// them, from all to one, and between a site of Caddy and the controller.
+// TestAddressesMoveWithinAProcess checks that a configuration can take over addresses from the configuration before:
+// from one interface to all, from all to one, and between a Caddy site and the controller.
 func TestAddressesMoveWithinAProcess(t *testing.T) {
 	port, health := fixture.Port(t), fixture.Address(t)
 	one, all := "127.0.0.1:"+port, ":"+port

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestShow asks an admin API on a socket, as the one of deploy/, that only its own user may open.
+// TestShow queries an admin API on a Unix socket that only its own user may open, as in deploy/.
 func TestShow(t *testing.T) {
 	at := socket(t)
 	p := start(t, at+"|0600", app(`,"source":{"manifests":{"dir":`+strconv.Quote(manifests("clean"))+`}}`))
@@ -38,7 +38,7 @@ func TestShow(t *testing.T) {
 	showRefuses(t, at)
 }
 
-// showRefuses asks for what there is not.
+// showRefuses checks the errors for arguments that do not exist.
 func showRefuses(t *testing.T, at string) {
 	t.Helper()
 	for what, want := range map[string]string{"everything": "everything", "": `invalid argument ""`} {

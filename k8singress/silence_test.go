@@ -17,7 +17,7 @@ import (
 
 func init() { caddy.RegisterModule(new(listening)) }
 
-// listening answers with the body of the request, once all of it is there.
+// listening is a handler that echoes the request body after it has read all of it.
 type listening struct{}
 
 func (*listening) CaddyModule() caddy.ModuleInfo {
@@ -33,8 +33,8 @@ func (*listening) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	return err
 }
 
-// TestSilenceInABody checks that a body has to go on, whatever its content type says: a type of gRPC is a claim of the client, and only
-// the route says that its requests are streams.
+// TestSilenceInABody checks that a request body may not stall, whatever its content type is. The content type of gRPC
+// is only a claim of the client; only the route decides whether requests are streams.
 func TestSilenceInABody(t *testing.T) {
 	address := fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{

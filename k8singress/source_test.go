@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// apiServer is one that has nothing, and remembers what was asked for.
+// apiServer is an API server without objects. It records the requests.
 type apiServer struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-// source is the JSON of the source, limited to one namespace.
+// source returns the JSON of the source, limited to one namespace.
 func (s *apiServer) source(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -58,7 +58,7 @@ asked:
 	return fmt.Errorf("nobody has asked for %q, but for %q", parts, s.asked)
 }
 
-// A source reads what other options name, so it changes with them.
+// TestReloadWithAnOptionOfTheSource checks that a change of an option on which the source depends creates a new source.
 func TestReloadWithAnOptionOfTheSource(t *testing.T) {
 	for option, want := range map[string][]string{
 		`"configmap":"b/x"`:           {"/api/v1/namespaces/b/configmaps", "name%3Dx"},
@@ -82,7 +82,7 @@ func TestReloadWithAnOptionOfTheSource(t *testing.T) {
 	}
 }
 
-// Other options leave the tables as they are.
+// TestReloadKeepsTheTables checks that a change of other options keeps the tables.
 func TestReloadKeepsTheTables(t *testing.T) {
 	source := followed(t.TempDir())
 	p := start(t, socket(t), app(source))

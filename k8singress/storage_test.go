@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// emptyCluster is an API server without objects, and counts the watches of Secrets that are open and that ever were.
+// emptyCluster is an API server without objects. It counts the open watches of Secrets, and all watches so far.
 type emptyCluster struct{ open, ever atomic.Int32 }
 
 func (e *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func (e *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch query := r.URL.Query(); {
 	case query.Get("sendInitialEvents") == "true":
-		// As API servers do that are too old for it.
+		// Old API servers respond in this way.
 		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`, http.StatusUnprocessableEntity)
 	case query.Get("watch") != "true":
 		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, kind, version)
@@ -45,7 +45,7 @@ func (e *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// awaitWatches waits until so many are open.
+// awaitWatches waits until the given number of watches is open.
 func (e *emptyCluster) awaitWatches(t *testing.T, want int32) {
 	t.Helper()
 	deadline := time.After(fixture.Patience)
@@ -58,7 +58,8 @@ func (e *emptyCluster) awaitWatches(t *testing.T, want int32) {
 	}
 }
 
-// TestStorageOverReloads: a storage is read once, however often Caddy loads a configuration, until none has it any more.
+// TestStorageOverReloads checks that the storage is read only once while configurations use it, however often Caddy
+// reloads.
 func TestStorageOverReloads(t *testing.T) {
 	cluster := &emptyCluster{}
 	server := httptest.NewServer(cluster)
@@ -95,7 +96,7 @@ func TestStorageOverReloads(t *testing.T) {
 	}
 }
 
-// TestStorageOutsideOfACluster says what to do about it.
+// TestStorageOutsideOfACluster checks that the error message contains a solution.
 func TestStorageOutsideOfACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	err := caddy.Validate(&caddy.Config{StorageRaw: []byte(`{"module":"kubernetes"}`)})

@@ -23,7 +23,7 @@ const (
 	// of a longer body goes into an unnamed file.
 	inMemory = 64 << 10
 	// mostInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
-	// budget has spare memory, because a file costs twice as much CPU time. It is ingress-nginx's default for
+	// budget has spare memory, because a file costs twice as much. It is ingress-nginx's default for
 	// proxy-body-size.
 	mostInMemory = 1 << 20
 )

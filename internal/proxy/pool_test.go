@@ -89,7 +89,7 @@ func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
 	if p.take(there.key) != there {
 		t.Error("the connection to an endpoint that is there is gone, too")
 	}
-	// This connection was in use by a request.
+	// A request used this connection until now.
 	p.keep(used)
 	p.sweep(time.Now().Add(2 * sweepPeriod))
 	if p.count != 0 || len(p.idle) != 0 {
@@ -168,7 +168,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	if p.count != 0 || p.take(c.key) != nil {
 		t.Error("a connection outlives its generation")
 	}
-	// This connection was in use by a request.
+	// A request used this connection until now.
 	used, _ := connected(t, listener)
 	used.key.secured = one
 	if p.keep(used); p.count != 0 {
