@@ -15,8 +15,8 @@ import (
 
 const adapterName = "caddyfile"
 
-// errAdapter is the reason why the adapter could not be wrapped, so that a Caddyfile does not contain the structure. It
-// is nil on success.
+// errAdapter is the reason why the adapter could not be wrapped. The output for a Caddyfile then lacks the structure.
+// It is nil on success.
 var errAdapter error
 
 // A global option can add only one app to a configuration, but this option also stands for servers and TLS policies.

@@ -34,7 +34,7 @@ func TestTenant23Log(t *testing.T) {
 			}
 			fail("Ingress/b/noisy", http.StatusGatewayTimeout)
 			fail("Ingress/a/quiet", http.StatusBadGateway)
-			time.Sleep(2 * failurePeriod) //nolint:forbidigo // In a bubble it takes no time.
+			time.Sleep(2 * failurePeriod) //nolint:forbidigo // In a synctest bubble this takes no time.
 			synctest.Wait()
 		}
 		seen := map[string]int{}

@@ -103,8 +103,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	return caddyError(err)
 }
 
-// noHost handles a request for a host that no Ingress defines: it returns an error for the error routes of the server,
-// or calls the next handler. added reports whether demandTLS has set the HSTS header.
+// noHost handles a request that no Ingress matches: it returns an error for the error routes of the server, or calls
+// the next handler. added reports whether demandTLS has set the HSTS header.
 func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
 	if !h.PassThru {
 		return caddyhttp.HandlerError{StatusCode: http.StatusNotFound, Err: errNoHost}

@@ -10,9 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// ingressesBehind returns the hosts whose requests a server does not leave to the Ingresses. These are the hosts of the
-// routes in front of the Ingresses' route, where Caddy adds its redirects for sites. If more than requests for known
-// hosts must be left to Caddy, it returns the reason. Routes behind the Ingresses' route never get a request.
+// ingressesBehind returns the hosts whose requests Caddy must serve itself, because routes in front of the Ingresses'
+// route may match them. Caddy adds its redirects for sites there. All other requests can be left to the Ingresses. If
+// this is not possible, because Caddy may have to serve requests for any host, it returns the reason. Routes behind the
+// Ingresses' route never get a request.
 func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	switch {
 	case server.Logs != nil:

@@ -13,13 +13,15 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// This file handles the end of the process. After SIGTERM, caddy.Exiting returns true, and from then on responses ask
+// The end of the process works as follows. After SIGTERM, caddy.Exiting returns true, and from then on responses ask
 // their clients to close the connection. Caddy stops its apps one after the other, in any order. The http app accepts
-// new requests for shutdown_delay. Then it closes its listeners, whose sockets package front closes, and waits up to
-// grace_period for requests in progress. The http app does not wait for upgraded connections, nor for connections to
-// TCP ports, which are accepted as long as HTTP requests are. So this file waits for these, for the rest of
-// grace_period. It does so after all apps have stopped: waiting in App.Stop would keep the http app from closing its
-// listeners if our app is stopped first.
+// new requests for shutdown_delay. Then it closes its listeners, together with the sockets of package front, and waits
+// up to grace_period for requests in progress.
+//
+// The http app does not wait for upgraded connections and for connections to TCP ports. TCP ports accept connections
+// for as long as the http app accepts requests. awaitStreams waits for both kinds of connections, for the rest of
+// grace_period. It runs after all apps have stopped: if App.Stop waited and our app were stopped first, the http app
+// could not close its listeners.
 
 // leaving is the state of the shutdown.
 var leaving struct {

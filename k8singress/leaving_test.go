@@ -229,7 +229,7 @@ func (c *controller) upgradeOn(conn net.Conn) {
 	c.Helper()
 	fmt.Fprint(conn, "GET /socket HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // It has none.
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // The response has no body.
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		c.Fatalf("upgrading: %v %v", response, err)
 	}

@@ -102,7 +102,7 @@ func (s *Storage) run() (*sharedStorage, error) {
 	r := &sharedStorage{storage: storage, stopped: make(chan struct{})}
 	var ctx context.Context
 	// The context of a configuration would keep the configuration in memory.
-	ctx, r.stop = context.WithCancel(context.Background()) //nolint:forbidigo // see above
+	ctx, r.stop = context.WithCancel(context.Background()) //nolint:forbidigo // See above.
 	panics.Go("k8singress/storage", func() {
 		defer close(r.stopped)
 		storage.Run(ctx)

@@ -28,7 +28,7 @@ func mustPanic(t *testing.T, do func(), want ...string) {
 
 // alias returns a copy of a handle, as faulty code would create it.
 func alias(h *pools.Buffer) pools.Buffer {
-	return *(*pools.Buffer)(unsafe.Pointer(h)) //nolint:govet // To copy a handle is the fault.
+	return *(*pools.Buffer)(unsafe.Pointer(h)) //nolint:govet // Copying a handle is the fault under test.
 }
 
 func releaseOne(h *pools.Buffer) { h.Release() }

@@ -121,7 +121,7 @@ func (b *body) read() error {
 	if !b.rest.ended.Load() {
 		var err error
 		if b.file, err = newSpool(b.namespace); err != nil {
-			return nil //nolint:nilerr // Without a file, the body goes on as it comes in.
+			return nil //nolint:nilerr // Without a file, the body is sent while it arrives.
 		}
 		if b.filed, b.found, err = b.file.fill(b.rest); err != nil || b.found != nil {
 			return err

@@ -150,7 +150,8 @@ func (c *conn) grow() {
 	old.Release()
 }
 
-// read reads from the endpoint.
+// read reads from the endpoint. If the short deadline of an unwatched request expires, it watches the request and reads
+// again.
 func (c *conn) read(b []byte) (int, error) {
 	// The deadline is set before the read, because a slow client may have taken long since the last one.
 	c.extendRead()

@@ -15,7 +15,7 @@ import (
 // the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the request
 // after the read timeout.
 type idle struct {
-	ctx         context.Context //nolint:containedctx // It is the context of the one request that idle is made for.
+	ctx         context.Context //nolint:containedctx // An idle belongs to one request.
 	cancel      context.CancelCauseFunc
 	read, write time.Duration
 	// streams is true for gRPC.

@@ -106,9 +106,10 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	return true
 }
 
-// Follow makes the pool close idle connections to addresses that endpoints no longer yields. It must be called at most
-// once, before the pool is used. While there are idle connections, endpoints is called every few seconds. Without it,
-// connections to removed endpoints could make up most of the memory of the process where endpoints change constantly.
+// Follow sets the source of the current endpoint addresses. The pool closes idle connections to other addresses. Follow
+// must be called at most once, before the pool is used. While there are idle connections, endpoints is iterated every
+// few seconds. Without Follow, where endpoints change constantly, connections to removed endpoints could take up most
+// of the memory of the process.
 func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
 // Close closes the idle connections. From then on no connections are kept.

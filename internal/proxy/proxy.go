@@ -74,8 +74,8 @@ type request struct {
 	sent    bool
 	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
 	replaced *exchange.Failure
-	// left is the reason why the client had left when reading of the body was stopped. It points to nil if the client
-	// was still there, and is nil while reading was not stopped.
+	// left is set when reading of the body is stopped. It points to the reason why the client had left by then, or to
+	// nil if the client was still there.
 	left atomic.Pointer[error]
 	// held is the request's context, for goroutines that may outlive the request.
 	held context.Context //nolint:containedctx // It is the context of the request.
@@ -113,7 +113,7 @@ func (r *request) stop(from *reading) {
 	if from != nil {
 		r.halt(from)
 		from.mu.Lock()
-		from.mu.Unlock() //nolint:staticcheck // It was held by the read.
+		from.mu.Unlock() //nolint:staticcheck // The read holds the lock until it returns.
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *request) switched(c *conn) error {
 	if in := c.buffered(); len(in) > 0 {
 		c.at = c.end
 		if _, err := conn.Write(in); err != nil {
-			return nil //nolint:nilerr // A client that leaves ends its WebSocket so.
+			return nil //nolint:nilerr // A client that leaves ends its WebSocket in this way.
 		}
 	}
 	end := func() {

@@ -120,8 +120,8 @@ func (u *upload) end(c *conn, r *request) {
 	u.complete = u.failed == nil
 }
 
-// join waits until the body is no longer read. It returns whether the whole body was sent. If err, the error of the
-// response, was caused by the upload, it returns that cause instead.
+// join waits until the upload no longer reads the body. It reports whether the whole body was sent. err is the error of
+// the response. If the upload caused err, join returns the upload's error instead.
 func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	interrupted := false
 	select {
