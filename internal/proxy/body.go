@@ -222,8 +222,8 @@ func (b *body) again() (bool, error) {
 	return !b.rest.spent.Load(), nil
 }
 
-// asked returns the time since which the endpoint has had everything it needs for its response. Zero is the start of
-// the attempt. A slow client must not make an endpoint look slow.
+// asked returns the time at which the endpoint had everything that it needs to respond, from which its response time is
+// measured. Zero stands for the start of the attempt. A slow client must not make an endpoint look slow.
 func (b *body) asked() time.Time {
 	if b == nil || b.rest == nil || !b.rest.spent.Load() {
 		return time.Time{}

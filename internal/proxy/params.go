@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// param is a configured FastCGI parameter. Its value may contain nginx variables.
+// param is one FastCGI parameter. Its value may contain nginx variables.
 type param struct {
 	name  string
 	value *nginx.Template

@@ -81,8 +81,8 @@ type request struct {
 	held context.Context //nolint:containedctx // It is the context of the request.
 }
 
-// gone returns the reason why the client no longer waits, or nil. It prefers the reason recorded when reading of the
-// body was stopped, because stopping the read may itself look like a client that left.
+// gone returns the reason why the client no longer waits, or nil. If reading of the body was stopped, it returns the
+// reason recorded then, because stopping the read may make the client look gone later.
 func (r *request) gone() error {
 	if left := r.left.Load(); left != nil {
 		return *left

@@ -15,13 +15,13 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Secured holds the connections to endpoints for one TLS configuration. Routes whose configurations differ in any way
-// never share a connection: one would present the client certificate of the other, or use an endpoint that the other
-// does not trust. Pool.Secure creates it.
+// Secured holds the connections to endpoints for one TLS configuration. Pool.Secure creates it. Routes whose
+// configurations differ in any way never share a connection. Otherwise one route would present the client certificate
+// of another, or use an endpoint that it does not trust itself.
 type Secured struct {
 	pool *Pool
 	way  way
-	// users is the number of users. The mutex of the pool guards it.
+	// users is the number of calls of Secure without a matching Release. The mutex of the pool guards it.
 	users int
 
 	mu      sync.Mutex
