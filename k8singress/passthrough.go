@@ -81,7 +81,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replayed is a connection that returns data that was already read once more.
+// replayed is a connection whose first bytes were already read. Read returns these bytes first.
 type replayed struct {
 	net.Conn
 	// ahead is the part of buffer that has yet to be returned. Only Read uses it, and reads are not concurrent.

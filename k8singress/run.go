@@ -191,8 +191,8 @@ var version string
 // ownModule is the path of this module.
 const ownModule = "github.com/k8singress/k8singress"
 
-// ownVersion returns the version of this module: the release, or the version in the build info, where the module is a
-// plugin that xcaddy built in or the main module.
+// ownVersion returns the version of this module: the version of the release, or else the module version in the build
+// info. The module is a dependency in binaries that xcaddy builds, and the main module otherwise.
 func ownVersion() string {
 	if version != "" {
 		return version

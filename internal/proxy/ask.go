@@ -142,8 +142,9 @@ func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
 	return err
 }
 
-// discard reads the rest of a response, if it arrives at once and has at most the given number of bytes. It returns
-// false if the connection cannot be reused. With patience it waits until the request ends.
+// discard reads the rest of a response of at most the given number of bytes, so that the connection can be reused. It
+// returns false if the rest is larger or does not arrive at once. With patience it waits for the rest until the read
+// timeout or the end of the request.
 func (c *conn) discard(most int, patience bool) bool {
 	var chunks http1.Decoder
 	left := c.answer.Length

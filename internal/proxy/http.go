@@ -140,7 +140,7 @@ func (r *request) readHead(c *conn) error {
 		case status >= http.StatusOK:
 			return nil
 		case status > http.StatusContinue:
-			// If the client has left, writing the final response fails.
+			// If the client has left, writing the final response will fail as well.
 			_ = r.Writer.Interim(status, c.answer.Fields)
 		}
 	}
