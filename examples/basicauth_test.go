@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBasicAuth: docs/migrate.md tells of this example.
+// TestBasicAuth checks the example that docs/migrate.md describes.
 func TestBasicAuth(t *testing.T) {
 	ports := copyWithFreePorts(t, "basic-auth")
 	start(t, "basic-auth")

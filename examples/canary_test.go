@@ -9,13 +9,13 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// The answers of the example's two backends.
+// The responses of the example's two backends.
 const (
 	asItIs      = "shop: as it is\n"
 	nextVersion = "shop: the next version\n"
 )
 
-// TestCanary: docs/migrate.md tells of this example.
+// TestCanary checks the example that docs/migrate.md describes.
 func TestCanary(t *testing.T) {
 	ports := copyWithFreePorts(t, "canary")
 	start(t, "canary")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestClientCertificates: docs/client-certificates.md tells of this example.
+// TestClientCertificates checks the example that docs/client-certificates.md describes.
 func TestClientCertificates(t *testing.T) {
 	pair, err := tls.LoadX509KeyPair("client-certificates/alice.pem", "client-certificates/alice.pem")
 	if err != nil {

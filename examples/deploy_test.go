@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// deployment is what a shape in deploy holds. A field without a name is not in this shape.
+// deployment holds the objects of one folder of deploy. A field without a name is not in this folder.
 type deployment struct {
 	caddyfile string
 	options   map[string]string
@@ -31,8 +31,8 @@ type deployment struct {
 	budget   policyv1.PodDisruptionBudget
 }
 
-// TestDeploy holds that the parts of each shape fit each other. test/chart holds that the program takes its arguments, and that the
-// manifests are up to date; test/e2e runs them.
+// TestDeploy checks that the objects of each deployment fit together. test/chart checks that the binary accepts its
+// arguments, and that the manifests are up to date; test/e2e runs them.
 func TestDeploy(t *testing.T) {
 	for _, shape := range []string{"cluster", "namespaces", "least", "hostnetwork"} {
 		t.Run(shape, func(t *testing.T) {
@@ -76,7 +76,7 @@ func readDeployment(t *testing.T, file string) *deployment {
 	return d
 }
 
-// adapted is what the Caddyfile becomes.
+// adapted adapts the Caddyfile, and returns the admin address and the options in the result.
 func (d *deployment) adapted(t *testing.T) (admin string, options settings.Config) {
 	t.Helper()
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(d.caddyfile), map[string]any{"filename": "Caddyfile"})
@@ -95,7 +95,8 @@ func (d *deployment) adapted(t *testing.T) (admin string, options settings.Confi
 
 func (d *deployment) container() corev1.Container { return d.workload.Spec.Template.Spec.Containers[0] }
 
-// checkLimits: nothing of a pod is without a bound but processor time, and no other pod reaches the admin API.
+// checkLimits checks that every resource of a pod except CPU time is limited, and that no other pod can reach the
+// admin API.
 func (d *deployment) checkLimits(t *testing.T) {
 	t.Helper()
 	r := d.container().Resources
@@ -125,7 +126,7 @@ func (d *deployment) checkLimits(t *testing.T) {
 	}
 }
 
-// checkEnd: kubelet lets the pod finish what is under way.
+// checkEnd checks that the kubelet gives a pod enough time to finish its requests.
 func (d *deployment) checkEnd(t *testing.T) {
 	t.Helper()
 	_, o := d.adapted(t)
@@ -135,7 +136,7 @@ func (d *deployment) checkEnd(t *testing.T) {
 	}
 }
 
-// checkSelectors: what selects pods selects these.
+// checkSelectors checks that every selector of pods matches the pods of this deployment.
 func (d *deployment) checkSelectors(t *testing.T) {
 	t.Helper()
 	labels := d.workload.Spec.Template.Labels
@@ -154,7 +155,8 @@ func (d *deployment) checkSelectors(t *testing.T) {
 	}
 }
 
-// checkPorts: the Service leads to ports of the pods, and the probes ask where Caddy answers; the NetworkPolicy lets in both.
+// checkPorts checks that the Service points to ports of the pods, that the probes use ports on which Caddy responds,
+// and that the NetworkPolicy allows both.
 func (d *deployment) checkPorts(t *testing.T) {
 	t.Helper()
 	_, o := d.adapted(t)

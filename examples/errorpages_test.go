@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestErrorPages: docs/error-pages.md tells of this example.
+// TestErrorPages checks the example that docs/error-pages.md describes.
 func TestErrorPages(t *testing.T) {
 	ports := copyWithFreePorts(t, "error-pages")
 	start(t, "error-pages")

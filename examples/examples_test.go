@@ -1,4 +1,4 @@
-// Package examples_test does what somebody does who tries the examples.
+// Package examples_test runs the examples in the same way as a user who tries them.
 package examples_test
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// deadline is how long the first answer may take.
+// deadline is the maximum time until the first expected response.
 const deadline = fixture.Patience
 
-// TestQuickstart is what a newcomer does after `make run`.
+// TestQuickstart checks the requests that a new user sends after `make run`.
 func TestQuickstart(t *testing.T) {
 	ports := copyWithFreePorts(t, "quickstart")
 	start(t, "quickstart")
@@ -44,7 +44,7 @@ func TestQuickstart(t *testing.T) {
 	})
 }
 
-// TestChains: docs/chains.md shows this example.
+// TestChains checks the example that docs/chains.md describes.
 func TestChains(t *testing.T) {
 	ports := copyWithFreePorts(t, "chains")
 	start(t, "chains")
@@ -56,8 +56,8 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// copyWithFreePorts makes a copy of an example, in which each port is one that nobody listens on, and works there as `make
-// run` does in the repository. It returns the new ports by the old ones.
+// copyWithFreePorts copies an example, replaces each of its ports with a free one, and changes the working directory
+// so that paths resolve as with `make run` in the repository. It returns a map from old to new ports.
 func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	t.Helper()
 	ports := map[string]string{}
@@ -85,7 +85,7 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	return ports
 }
 
-// start runs Caddy in this process.
+// start runs the example with a Caddy in this process.
 func start(t *testing.T, example string) {
 	t.Helper()
 	// Caddy keeps its files below these.
@@ -107,7 +107,8 @@ func start(t *testing.T, example string) {
 	})
 }
 
-// newClient returns a client that finds every host on this machine, and the ports where they really are.
+// newClient returns a client that resolves every host to this machine, and maps the example's ports to the ones in
+// use.
 func newClient(ports map[string]string) *http.Client {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		_, port, err := net.SplitHostPort(address)
@@ -122,14 +123,14 @@ func newClient(ports map[string]string) *http.Client {
 	}}
 }
 
-// await asks until the status is 200, and the body the one wanted.
+// await sends requests until the status is 200 and the body is the wanted one.
 func await(t *testing.T, client *http.Client, url, want string) {
 	t.Helper()
 	awaitStatus(t, client, url, http.StatusOK, want)
 }
 
-// awaitStatus asks until the answer is the one wanted, each time by another connection: one that was taken before the Ingresses
-// were known stays with the controller.
+// awaitStatus sends requests until the response is the wanted one. Each request uses a new connection, because a
+// connection that was accepted before the Ingresses were known stays with the controller.
 func awaitStatus(t *testing.T, client *http.Client, url string, status int, body string) {
 	t.Helper()
 	fixture.Eventually(t, url, func() error {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExternalAuth: docs/migrate.md tells of this example.
+// TestExternalAuth checks the example that docs/migrate.md describes.
 func TestExternalAuth(t *testing.T) {
 	ports := copyWithFreePorts(t, "external-auth")
 	start(t, "external-auth")

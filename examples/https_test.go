@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// TestHTTPS holds that each case of docs/https.md is what its manifest says: where the certificates come from, and what the owner
-// of an Ingress is told.
+// TestHTTPS checks that each case of docs/https.md does what its manifest says: where the certificate comes from, and
+// which warnings the owner of the Ingress gets.
 func TestHTTPS(t *testing.T) {
 	result, err := engine.RunOffline("https/manifests", optionsOf(t, "https/Caddyfile"))
 	if err != nil {
@@ -60,7 +60,7 @@ func optionsOf(t *testing.T, file string) settings.Config {
 	return config.Apps.K8singress.WithDefaults()
 }
 
-// TestHTTPSAnswers is what somebody sees who runs the example.
+// TestHTTPSAnswers checks the responses that a user of the example sees.
 func TestHTTPSAnswers(t *testing.T) {
 	ports := copyWithFreePorts(t, "https")
 	start(t, "https")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPassthrough: the host with the annotation shows the certificate of its backend, the other one that of the controller.
+// TestPassthrough checks that clients see the certificate of the backend on the host with the annotation, and the
+// controller's certificate on the other host.
 func TestPassthrough(t *testing.T) {
 	ports := copyWithFreePorts(t, "passthrough")
 	start(t, "passthrough")

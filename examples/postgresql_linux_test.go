@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestPostgreSQL has a database where the example looks for one.
+// TestPostgreSQL runs a database at the address that the example uses.
 func TestPostgreSQL(t *testing.T) {
 	db := daemons.StartPostgreSQL(t)
 	_, own, err := net.SplitHostPort(db.Address)

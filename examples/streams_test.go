@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// TestStreamExamples holds that their manifests are as they should be.
+// TestStreamExamples checks that the manifests of the stream examples are valid.
 func TestStreamExamples(t *testing.T) {
 	for example, ports := range map[string][]string{
 		"postgresql": {"tcp/5432"}, "dns": {"tcp/5300", "udp/5300"}, "proxy-protocol": {"tcp/9100"},
@@ -51,7 +51,7 @@ func TestStreamExamples(t *testing.T) {
 	}
 }
 
-// TestStreamWorkloads holds that the Services of the examples lead to the pods beside them.
+// TestStreamWorkloads checks that the Services of the examples select the pods beside them.
 func TestStreamWorkloads(t *testing.T) {
 	for _, file := range []string{"postgresql/manifests/db.yaml", "dns/manifests/dns.yaml"} {
 		var workload appsv1.Deployment
@@ -81,7 +81,7 @@ func TestStreamWorkloads(t *testing.T) {
 	}
 }
 
-// TestDNS has a name server where the example looks for one.
+// TestDNS runs a name server at the address that the example uses.
 func TestDNS(t *testing.T) {
 	ports := copyWithFreePorts(t, "dns")
 	for _, network := range []string{"udp", "tcp"} {
@@ -102,7 +102,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// serveNames answers every question with an address.
+// serveNames starts a name server that responds to every query with an address.
 func serveNames(t *testing.T, network, address string) {
 	t.Helper()
 	started := make(chan struct{})
@@ -128,7 +128,7 @@ func serveNames(t *testing.T, network, address string) {
 	})
 }
 
-// TestProxyProtocol is what somebody sees who runs the example with curl as the load balancer.
+// TestProxyProtocol checks the responses that a user of the example sees, with curl as the load balancer.
 func TestProxyProtocol(t *testing.T) {
 	ports := copyWithFreePorts(t, "proxy-protocol")
 	start(t, "proxy-protocol")
@@ -143,7 +143,7 @@ func TestProxyProtocol(t *testing.T) {
 	}
 }
 
-// behindBalancer lets connections of a client begin with the header of a load balancer.
+// behindBalancer makes a client send the header of a load balancer at the start of each connection.
 func behindBalancer(client *http.Client) *http.Client {
 	transport := client.Transport.(*http.Transport)
 	dial := transport.DialContext

@@ -15,8 +15,8 @@ var (
 	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`)
 )
 
-// TestThreatModel holds that every test in docs/threat-model.md exists, that each threat has one, and that each attack of a namespace on
-// another is there.
+// TestThreatModel checks that every test named in docs/threat-model.md exists, that each threat has a test, and that
+// each attack of one namespace on another is listed.
 func TestThreatModel(t *testing.T) {
 	there := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

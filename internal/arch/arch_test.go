@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// root is the folder of go.mod.
+// root is the folder that contains go.mod.
 const root = "../.."
 
-// listed is what `go list -json` says of a package.
+// listed holds the output of `go list -json` for one package.
 type listed struct {
 	ImportPath string
 	Standard   bool
@@ -38,7 +38,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// The test above passes when it looks at nothing, so this one shows that each rule finds what it is for.
+// The test above would pass if it checked no packages, so this test checks that each rule finds its violation.
 func TestFaultsAreFound(t *testing.T) {
 	house := []room{
 		{name: "low", level: 0, standard: true},
@@ -80,8 +80,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// readTree opens each folder with Go files. `go test` then knows that the result depends on them, and does not answer from
-// its cache when a package changes that only `go list` reads.
+// readTree opens each folder with Go files, so that `go test` knows that the result depends on them. Otherwise it
+// would use its cached result after a change in a package that only `go list` reads.
 func readTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -120,7 +120,7 @@ func list(t *testing.T, environment []string, arguments ...string) []listed {
 	}
 }
 
-// faults compares packages with the table.
+// faults returns the violations of the table in packages.
 func faults(house []room, packages []listed) []string {
 	rooms, seen := map[string]room{}, map[string]bool{}
 	for _, r := range house {
@@ -153,7 +153,7 @@ func faults(house []room, packages []listed) []string {
 	return found
 }
 
-// order checks what a room imports of this module.
+// order returns the violations in a package's imports from this module.
 func (r room) order(p listed, rooms map[string]room) (found []string) {
 	for _, path := range p.Imports {
 		if !own(path) {
@@ -170,7 +170,7 @@ func (r room) order(p listed, rooms map[string]room) (found []string) {
 	return found
 }
 
-// outside checks what a room imports of other modules and of the standard library.
+// outside returns the violations in a package's imports from other modules and from the standard library.
 func (r room) outside(p listed, standard map[string]bool) (found []string) {
 	for _, path := range p.Imports {
 		switch {
@@ -194,7 +194,7 @@ func own(path string) bool { return below(path, module) }
 
 func below(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
 
-// nameOf returns the name that the table has for a package of this module.
+// nameOf returns the table's name for a package of this module.
 func nameOf(path string) string {
 	if path == module {
 		return "."

@@ -1,3 +1,3 @@
-// Package arch holds the order in which the packages of this module import each other. It is a test only: the table of
-// the rooms is in house_test.go, and every new package needs a row there.
+// Package arch checks the order in which the packages of this module import each other. It contains only tests: the
+// table of the packages is in house_test.go, and every new package needs a row there.
 package arch

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// bareGoroutines are the files that may start goroutines themselves, with the reason.
+// bareGoroutines maps each file that may start goroutines itself to the reason.
 var bareGoroutines = map[string]string{
 	"internal/panics/goroutines.go":     "it is the helper",
 	"internal/fixture/serve.go":         "tests only: a panic has to end the test",
@@ -19,11 +19,11 @@ var bareGoroutines = map[string]string{
 	"internal/differential/compare.go":  "tests only: a panic has to end the test",
 }
 
-// productFolders hold the code of the process.
+// productFolders are the folders with the code of the binary.
 var productFolders = []string{"internal", "k8singress", "l4app", "caddyfile", "cmd"}
 
-// checkFiles reports what faultsIn finds in the files of the product, except in the files that allowed names. Each file that it names
-// has to have a fault.
+// checkFiles reports what faultsIn finds in the product's files, except in the files in allowed. It also reports files
+// in allowed without a fault.
 func checkFiles(t *testing.T, allowed map[string]string, faultsIn func(*ast.File) []string) {
 	t.Helper()
 	used := map[string]bool{}
@@ -59,11 +59,12 @@ func checkFiles(t *testing.T, allowed map[string]string, faultsIn func(*ast.File
 	}
 }
 
-// TestGoroutinesAreGuarded checks that goroutines are started by package panics alone. Anywhere else, a panic would end the process.
+// TestGoroutinesAreGuarded checks that only package panics starts goroutines. A panic in any other goroutine would end
+// the process.
 func TestGoroutinesAreGuarded(t *testing.T) { checkFiles(t, bareGoroutines, bareIn) }
 
-// bareIn returns how a file starts goroutines without a guard: by go statements, by the method Go of anything that is called without the
-// name of a place, and by AfterFunc of time and context.
+// bareIn returns the places where a file starts unguarded goroutines: go statements, calls of a method Go without the
+// name of a place, and calls of AfterFunc of time and context.
 func bareIn(file *ast.File) (faults []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

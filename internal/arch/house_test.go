@@ -11,7 +11,7 @@ const (
 	runProgram = "os/exec"
 )
 
-// room is what one package may import. Tests may import what they like.
+// room lists the imports that one package may have. Tests may import any package.
 type room struct {
 	name string
 	// level is its place in the order: a room imports rooms of lower levels only.
@@ -28,11 +28,11 @@ type room struct {
 	tests bool
 }
 
-// pure is what a translation never reaches: no API server, no Caddy, no program. What it says depends on its input
-// only, and the goldens rely on that.
+// pure lists the imports that are forbidden in translation: clients of the API server, Caddy, and running other
+// programs. The result of a translation depends only on its input, and the golden tests rely on that.
 var pure = []string{clientGo, caddy, caddyL4, runProgram}
 
-// house lists the rooms, the lowest first. Rooms of one level do not import each other.
+// house lists the packages, the lowest first. Packages of one level do not import each other.
 var house = []room{
 	// What tests of all rooms stand on.
 	{name: "internal/fixture", level: 0, standard: true, tests: true},

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// ownPools are the files that may use a sync.Pool, with the reason.
+// ownPools maps each file that may use a sync.Pool to the reason.
 var ownPools = map[string]string{
 	"internal/pools/pools.go": "it is the helper",
 }
 
-// TestPooledMemoryHasOneOwner checks that memory is reused by package pools alone, which checks its owners, and that no Release is
-// deferred: after a panic, another goroutine may still use the memory.
+// TestPooledMemoryHasOneOwner checks that only package pools reuses memory, since it checks the ownership, and that no
+// call of Release is deferred: after a panic, another goroutine may still use the memory.
 func TestPooledMemoryHasOneOwner(t *testing.T) { checkFiles(t, ownPools, pooledIn) }
 
 const (
@@ -22,7 +22,7 @@ const (
 	deferredRelease = "call Release where the memory is not used any more, in place of deferring it"
 )
 
-// pooledIn returns where a file uses a sync.Pool, and where it defers a Release.
+// pooledIn returns the places where a file uses a sync.Pool or defers a Release.
 func pooledIn(file *ast.File) (faults []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -44,7 +44,7 @@ func pooledIn(file *ast.File) (faults []string) {
 	return faults
 }
 
-// releases reports whether a call is one of Release, or one of a function that calls Release.
+// releases reports whether a call is a call of Release, or of a function that calls Release.
 func releases(call *ast.CallExpr) (found bool) {
 	ast.Inspect(call, func(n ast.Node) bool {
 		selector, ok := n.(*ast.SelectorExpr)
@@ -54,7 +54,7 @@ func releases(call *ast.CallExpr) (found bool) {
 	return found
 }
 
-// The test above passes when it looks at nothing, so this one shows that it finds each fault.
+// The test above would pass if it checked no files, so this test checks that it finds each fault.
 func TestPooledMemoryFaultsAreFound(t *testing.T) {
 	for text, want := range map[string][]string{
 		`import "sync"; var p = sync.Pool{}`:                 {barePool},

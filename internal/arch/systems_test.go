@@ -31,7 +31,8 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
-// TestOtherSystemsFinds: the test above would also pass if it looked at nothing.
+// TestOtherSystemsFinds checks that the check of TestOtherSystems finds errors. Without it, TestOtherSystems would
+// pass if it checked no packages.
 func TestOtherSystemsFinds(t *testing.T) {
 	p := listed{ImportPath: module + "/socket", Dir: t.TempDir(), GoFiles: []string{"socket.go"}}
 	const code = "package socket\n\nfunc listen() int { return reusePort }\n"
@@ -57,7 +58,8 @@ func newChecker() checker {
 	return checker{files: token.NewFileSet(), packages: map[string]*types.Package{}}
 }
 
-// check returns what is wrong with a package of this module. Of others it reads the declarations alone.
+// check returns the type errors in a package of this module. For packages of other modules it reads only the
+// declarations.
 func (c checker) check(t *testing.T, p listed) (found []error) {
 	if p.ImportPath == "unsafe" {
 		c.packages[p.ImportPath] = types.Unsafe
@@ -93,7 +95,7 @@ func (c checker) parse(t *testing.T, p listed) []*ast.File {
 	return files
 }
 
-// imports finds packages by the names that one package has for them.
+// imports resolves the import paths of one package.
 type imports struct {
 	packages map[string]*types.Package
 	names    map[string]string

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// quickly lets streams that are to end do so at once.
+// quickly is a ConfigMap that ends streams without a drain time.
 const quickly = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {worker-shutdown-timeout: 10ms}\n"
 
-// echoed fails unless a WebSocket is alive.
+// echoed fails the test unless the WebSocket echoes a message.
 func (d *dialed) echoed() {
 	d.Helper()
 	d.say("hello\n")
@@ -19,7 +19,7 @@ func (d *dialed) echoed() {
 	}
 }
 
-// asAlice opens a WebSocket with the password "one".
+// asAlice opens a WebSocket as alice with the password "one".
 func (in *ingress) asAlice(path string) *dialed {
 	in.Helper()
 	d := in.connect()
@@ -30,13 +30,13 @@ func (in *ingress) asAlice(path string) *dialed {
 	return d
 }
 
-// guardedBy is the Ingress of a.example, with annotations.
+// guardedBy returns the Ingress of a.example with annotations.
 func guardedBy(annotations string) string {
 	return strings.Replace(rule("a", "a.example", "Prefix", "/", "one"), "{name: a}", "{name: a, annotations: {"+annotations+"}}", 1)
 }
 
-// TestWebSocketsEndWhenOthersGetIn: whoever got in before a guard came, went or changed has to ask again, after the drain time.
-// Nothing else ends a WebSocket.
+// TestWebSocketsEndWhenOthersGetIn checks that a WebSocket ends after the drain time when a guard of its path is
+// added, changed or removed, because its client has to authenticate again. Nothing else ends a WebSocket.
 func TestWebSocketsEndWhenOthersGetIn(t *testing.T) {
 	const (
 		chain  = "k8singress.io/chains: staff"
@@ -74,7 +74,8 @@ func TestWebSocketsEndWhenOthersGetIn(t *testing.T) {
 	}
 }
 
-// TestWebSocketsEndWithTheirChain: the same when a reload brings another chain of the same name, and not when it does not.
+// TestWebSocketsEndWithTheirChain checks that a WebSocket ends when a reload changes the chain with its name, and
+// continues when the reload does not change the chain.
 func TestWebSocketsEndWithTheirChain(t *testing.T) {
 	ip, port := endpointOf(t, sockets(t, make(chan string, 10)))
 	in := newIngress(t)
@@ -110,8 +111,8 @@ func TestWebSocketsEndWithTheirChain(t *testing.T) {
 	}
 }
 
-// TestReloadMendsAChain: a document names a chain that the Caddyfile does not have. With the chain, its path answers, and
-// nothing is said of it any more.
+// TestReloadMendsAChain checks a document that names a chain which is missing in the Caddyfile. After a reload adds
+// the chain, the path works and the warning disappears.
 func TestReloadMendsAChain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"), "",

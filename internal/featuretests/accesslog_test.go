@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestAccessLog: each request is one line in ingress-nginx's format, in each version of HTTP; an Ingress, a path and a host that nobody has
-// stay out of it, and the format changes without a reload.
+// TestAccessLog checks that each request is logged as one line in ingress-nginx's format, in each version of HTTP. An
+// Ingress, a path and unknown hosts can be excluded, and the format changes without a reload.
 func TestAccessLog(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -64,7 +64,7 @@ func TestAccessLog(t *testing.T) {
 	})
 }
 
-// TestAccessLogOfRefusals: a request that is refused before any route is looked for has a line, too.
+// TestAccessLogOfRefusals checks that a request is logged even if it is rejected before routing.
 func TestAccessLogOfRefusals(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -88,7 +88,8 @@ func TestAccessLogOfRefusals(t *testing.T) {
 	})
 }
 
-// TestAccessLogOfRewrites: what enable-rewrite-log is for in ingress-nginx, a format says of each request.
+// TestAccessLogOfRewrites checks that a log format can record the rewritten path of each request, which is the purpose
+// of enable-rewrite-log in ingress-nginx.
 func TestAccessLogOfRewrites(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -168,7 +169,7 @@ func TestEachRequestHasOneLine(t *testing.T) {
 	})
 }
 
-// linesOf returns the lines of a file, which need not be there yet.
+// linesOf returns the lines of a file, or nil if the file does not exist yet.
 func linesOf(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -180,8 +181,9 @@ func linesOf(t *testing.T, path string) []string {
 
 var settled = regexp.MustCompile("(?m)^/settled-.*\n")
 
-// TestAccessLogKeys: where requests are noted, whether they are, how values are escaped, and whether those that no Ingress has are, too. What
-// is not to be noted comes before a request that is, which shows when to look.
+// TestAccessLogKeys checks the ConfigMap keys that set the path of the access log, disable it, escape values, and log
+// requests that match no Ingress. Each request that must not be logged is sent before a request that is logged, so the
+// test knows when to read the file.
 func TestAccessLogKeys(t *testing.T) {
 	ip, port := backend(t, "one")
 	folder := t.TempDir()
@@ -221,7 +223,7 @@ func TestAccessLogKeys(t *testing.T) {
 	}
 }
 
-// TestSyslog: the lines of requests go to the server that the ConfigMap names.
+// TestSyslog checks that access log lines are sent to the server that the ConfigMap names.
 func TestSyslog(t *testing.T) {
 	ip, port := backend(t, "one")
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

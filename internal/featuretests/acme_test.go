@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// automatic is an Ingress whose tls entry names no Secret.
+// automatic returns an Ingress whose tls entry names no Secret.
 func automatic(name, host string) string {
 	text := strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:", fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
 	// So that tests can see by HTTP what a host answers before it has its certificate.
@@ -49,7 +49,7 @@ func TestCertificateFromACME(t *testing.T) {
 	}
 }
 
-// issuingWeb runs the controller with an authority, and one Service that Ingresses may name.
+// issuingWeb runs the controller with a certificate authority, and with one Service that Ingresses can name.
 func issuingWeb(t *testing.T, environment ...string) (*ingress, *authority) {
 	t.Helper()
 	ip, port := backend(t, "one")
@@ -70,7 +70,8 @@ func TestCertificatesSurviveRejectedNonces(t *testing.T) {
 	}
 }
 
-// An authority that is down costs nobody else anything, and the words of it reach who waits.
+// An authority that is down affects only the hosts that wait for its certificates, and their owners see its error
+// message.
 func TestAuthorityIsDown(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -97,7 +98,8 @@ func TestAuthorityIsDown(t *testing.T) {
 	}
 }
 
-// limited waits until the verdict on an Ingress says that the authority is asked again about then.
+// limited waits until the verdict on an Ingress says that the next request to the authority is at about the given
+// time.
 func (in *ingress) limited(name string, until time.Time) {
 	in.Helper()
 	in.eventually("the verdict", func() error {
@@ -113,7 +115,8 @@ func (in *ingress) limited(name string, until time.Time) {
 
 const rateLimited = "urn:ietf:params:acme:error:rateLimited"
 
-// The limit of one host is not that of others, and it outlives the process and changes of the Ingress.
+// The rate limit of one host does not affect other hosts, and it survives a restart of the process and changes of the
+// Ingress.
 func TestRateLimitOfOneHost(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -137,7 +140,7 @@ func TestRateLimitOfOneHost(t *testing.T) {
 	}
 }
 
-// A limit of everything holds up the hosts that come after, and ends by itself.
+// A rate limit for the whole account delays all later hosts, and ends by itself.
 func TestRateLimitOfTheAccount(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -157,7 +160,7 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	}
 }
 
-// An order that is under way when Caddy loads another configuration goes on, and is not begun again.
+// An order that is in progress when Caddy loads another configuration continues, and is not started again.
 func TestReloadDuringAnOrder(t *testing.T) {
 	ip, port := backend(t, "one")
 	in, storage := newIngress(t), stored{t.TempDir()}
@@ -177,7 +180,7 @@ func TestReloadDuringAnOrder(t *testing.T) {
 	}
 }
 
-// A process that takes documents asks for the hosts that one names.
+// A process that takes documents requests certificates for the hosts in the document.
 func TestCertificateOfADocument(t *testing.T) {
 	in := newIngress(t)
 	ca := newAuthority(in)

@@ -26,7 +26,7 @@ type stored struct{ root string }
 
 func (s stored) module() any { return map[string]any{"module": "file_system", "root": s.root} }
 
-// find returns the file of a host with an ending, such as ".json".
+// find returns the file of a host with the given suffix, such as ".json".
 func (s stored) find(t *testing.T, host, ending string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(s.root, "certificates", "*", host, host+ending))
@@ -36,7 +36,7 @@ func (s stored) find(t *testing.T, host, ending string) string {
 	return found[0]
 }
 
-// overdue changes the metadata of a certificate so that its authority is asked when to renew it.
+// overdue changes the metadata of a certificate so that the controller requests its renewal time from the authority.
 func (s stored) overdue(t *testing.T, host string) {
 	t.Helper()
 	file := s.find(t, host, ".json")
@@ -58,7 +58,7 @@ func (s stored) overdue(t *testing.T, host string) {
 	}
 }
 
-// revoke tells the authority that a certificate must not be trusted any more, with the key of the certificate.
+// revoke revokes a certificate at the authority, signed with the key of the certificate.
 func (s stored) revoke(t *testing.T, ca *authority, in *ingress, host string) {
 	t.Helper()
 	leaf := in.trusted(ca.roots(), host)
@@ -77,8 +77,8 @@ func (s stored) revoke(t *testing.T, ca *authority, in *ingress, host string) {
 	}
 }
 
-// renewal makes the authority suggest that a certificate is renewed in the hour before last. Its own suggestion for one that
-// is revoked is one second long, which the client takes for none.
+// renewal makes the authority suggest that a certificate is renewed in the hour before last. Its own suggestion for a
+// revoked certificate is a window of one second, which the client ignores.
 func (a *authority) renewal(leaf *x509.Certificate) {
 	a.Helper()
 	now := time.Now().UTC()
@@ -89,8 +89,8 @@ func (a *authority) renewal(leaf *x509.Certificate) {
 	})
 }
 
-// issuingBoth is a controller that asks an authority for a.example and b.example. It runs from begin on, and finds in the
-// storage what it had before it was stopped.
+// issuingBoth returns a controller that requests certificates for a.example and b.example from an authority. The
+// function begin starts it, and it then uses the storage that it had before it was stopped.
 func issuingBoth(t *testing.T) (in *ingress, ca *authority, storage stored, begin func()) {
 	t.Helper()
 	ip, port := backend(t, "one")
@@ -101,7 +101,7 @@ func issuingBoth(t *testing.T) (in *ingress, ca *authority, storage stored, begi
 	return in, ca, storage, func() { in.issuingFrom(options, storage.module()) }
 }
 
-// A process that starts shows what the storage has from its first handshake on, and orders nothing.
+// A process that starts uses the stored certificates from its first handshake on, and orders no new ones.
 func TestRestartOrdersNothing(t *testing.T) {
 	in, ca, _, begin := issuingBoth(t)
 	begin()
@@ -122,7 +122,7 @@ func TestRestartOrdersNothing(t *testing.T) {
 	}
 }
 
-// What the authority has revoked is replaced: it says so by the time of the renewal.
+// A certificate that the authority has revoked is replaced: the authority signals it by the renewal time.
 func TestRevokedCertificateIsReplaced(t *testing.T) {
 	in, ca, storage, begin := issuingBoth(t)
 	begin()

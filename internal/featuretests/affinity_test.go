@@ -16,7 +16,7 @@ type visitor struct {
 
 const cookieName = "INGRESSCOOKIE"
 
-// visit asks as a visitor, and takes the cookie of the answer, if there is one.
+// visit sends a request as a visitor, and stores the cookie of the response, if there is one.
 func (in *ingress) visit(v *visitor) (endpoint string, set bool) {
 	in.Helper()
 	var headers []string
@@ -35,7 +35,7 @@ func (in *ingress) visit(v *visitor) (endpoint string, set bool) {
 	return got.body, set
 }
 
-// visitors let clients come for the first time.
+// visitors returns n clients that each sent their first request.
 func (in *ingress) visitors(n int) []*visitor {
 	in.Helper()
 	var all []*visitor
@@ -51,7 +51,7 @@ func (in *ingress) visitors(n int) []*visitor {
 	return all
 }
 
-// TestSessionCookie: it is set once, and followed.
+// TestSessionCookie checks that the cookie is set once, and that later requests go to its endpoint.
 func TestSessionCookie(t *testing.T) {
 	for _, mode := range []string{"balanced", "persistent"} {
 		t.Run(mode, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
-// attributes are annotations and what follows the value of the cookie, over HTTP and over HTTPS.
+// attributes maps annotations to the attributes that follow the cookie's value, over HTTP and over HTTPS.
 var attributes = map[string]struct {
 	annotations  []string
 	http, secure string
@@ -133,7 +133,7 @@ func TestSessionCookieAttributes(t *testing.T) {
 	}
 }
 
-// TestSessionCookieExpires: the time is that of the answer and the seconds.
+// TestSessionCookieExpires checks that Expires is the time of the response plus the configured seconds.
 func TestSessionCookieExpires(t *testing.T) {
 	in, _ := fleetOf(t, 2, nil, "affinity", "cookie", "session-cookie-expires", "172800")
 	header := http.Header{"Set-Cookie": in.get("shop.example", "/").header.Values("Set-Cookie")}
@@ -158,8 +158,9 @@ func withoutValue(cookie string) string {
 	return name + "=" + rest
 }
 
-// TestSessionsWhenEndpointsChange: with balanced, some clients move to endpoints that come; with persistent, none does. When
-// an endpoint goes, its clients get another one for good, and no other client moves.
+// TestSessionsWhenEndpointsChange checks which clients move when endpoints change. When endpoints are added, some
+// clients move to them with "balanced", and none with "persistent". When an endpoint is removed, its clients move to
+// another one permanently, and no other client moves.
 func TestSessionsWhenEndpointsChange(t *testing.T) {
 	for _, mode := range []string{"balanced", "persistent"} {
 		t.Run(mode, func(t *testing.T) {
@@ -196,7 +197,8 @@ func TestSessionsWhenEndpointsChange(t *testing.T) {
 	}
 }
 
-// moved returns how many clients are sent to another endpoint than before. Their own is there, so none gets another cookie.
+// moved returns the number of clients that now reach another endpoint. Their own endpoint still exists, so none of
+// them gets another cookie.
 func (in *ingress) moved(all []*visitor) int {
 	in.Helper()
 	moved := 0
@@ -213,7 +215,7 @@ func (in *ingress) moved(all []*visitor) int {
 	return moved
 }
 
-// again asks as a client of an endpoint, who forgets what cookie the answer brings.
+// again sends a request as one of the clients of an endpoint, which drops any cookie of the response.
 func (in *ingress) again(all []*visitor, home string) string {
 	in.Helper()
 	for _, v := range all {
@@ -227,7 +229,8 @@ func (in *ingress) again(all []*visitor, home string) string {
 	return ""
 }
 
-// TestSessionWhenItsEndpointFails: with change-on-failure the client gets another one for good. Without, it comes back.
+// TestSessionWhenItsEndpointFails checks that a client moves to another endpoint permanently with change-on-failure,
+// and returns to its endpoint without it.
 func TestSessionWhenItsEndpointFails(t *testing.T) {
 	for _, mode := range []string{"balanced", "persistent"} {
 		for _, change := range []bool{false, true} {
@@ -250,7 +253,8 @@ func TestSessionWhenItsEndpointFails(t *testing.T) {
 	}
 }
 
-// TestSessionCookieIsOfItsIngress: an Ingress that does not ask for the cookie follows it, and never sets it.
+// TestSessionCookieIsOfItsIngress checks that an Ingress without the affinity annotations honors the cookie, but never
+// sets it.
 func TestSessionCookieIsOfItsIngress(t *testing.T) {
 	f := newFleet(t, 4, nil)
 	in := start(t, class+service("web", f.port, f.ips(0, 4)...)+
@@ -274,7 +278,8 @@ func TestSessionCookieIsOfItsIngress(t *testing.T) {
 	}
 }
 
-// TestConditionalSameSite: with the annotation, old browsers that drop a cookie with SameSite=None get one without, and nobody else does.
+// TestConditionalSameSite checks that with the annotation, only old browsers that drop cookies with SameSite=None get
+// a cookie without SameSite.
 func TestConditionalSameSite(t *testing.T) {
 	f := newFleet(t, 1, nil)
 	in := start(t, class+service("web", f.port, f.ip(0))+service("other", f.port, f.ip(0))+

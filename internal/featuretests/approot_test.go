@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// leads holds the status of an answer, and where it leads a client who follows.
+// leads checks the status of a response and the URL to which a client is redirected.
 func (in *ingress) leads(t testing.TB, host, path string, status int, location string) {
 	t.Helper()
 	got := in.sendBy(in.client, in.origin(host)+path, http.MethodGet, io.Reader(http.NoBody))
@@ -16,8 +16,8 @@ func (in *ingress) leads(t testing.TB, host, path string, status int, location s
 	}
 }
 
-// TestAppRoot: "/" leads to the path of the annotation on the same host, also where the paths of the host are regular expressions or
-// lack "/"; every other path is as it was, and the redirect to HTTPS comes first.
+// TestAppRoot checks that "/" redirects to the annotation's path on the same host, even if the paths of the host are
+// regular expressions or do not include "/". Other paths do not change, and the redirect to HTTPS comes first.
 func TestAppRoot(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+
@@ -45,7 +45,7 @@ func TestAppRoot(t *testing.T) {
 	})
 }
 
-// TestAppRootOfAll: an Ingress that does not say where "/" leads does as the ConfigMap says.
+// TestAppRootOfAll checks that the ConfigMap sets the redirect of "/" for Ingresses without the annotation.
 func TestAppRootOfAll(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
@@ -56,8 +56,8 @@ func TestAppRootOfAll(t *testing.T) {
 	in.expect("a.example", "/other", http.StatusOK, "one /other")
 }
 
-// TestUseRegex: paths are regular expressions in any case, the longest first, and so are the other paths of the namespace on the host;
-// another host is left as it is.
+// TestUseRegex checks that paths are case-insensitive regular expressions, the longest first, and that this includes
+// the other paths of the namespace on the host. Other hosts do not change.
 func TestUseRegex(t *testing.T) {
 	one, port1 := backend(t, "one")
 	two, port2 := backend(t, "two")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// pair starts two endpoints at one port, of which the one that is asked first does something bad, and the other notes
-// what it gets. It returns how often the bad one was asked, too.
+// pair holds two endpoints on one port. The endpoint that gets the first request misbehaves; the other one records its
+// requests. The pair also counts the requests to the bad endpoint.
 type pair struct {
 	port  string
 	asked log
@@ -74,7 +74,7 @@ func garbage(w http.ResponseWriter, _ *http.Request) {
 
 func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// TestNextUpstream holds what lets another endpoint be asked, which gets the whole body, and is another one.
+// TestNextUpstream checks which failures cause a retry, and that the retry sends the whole body to another endpoint.
 func TestNextUpstream(t *testing.T) {
 	p := startPair(t)
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestNextUpstream(t *testing.T) {
 	}
 }
 
-// tries sends a request with a body, and looks who was asked.
+// tries sends a request with a body, and checks which endpoints received it.
 func (p *pair) tries(t *testing.T, in *ingress, want int, method string, size int) {
 	p.asked.take()
 	sent := pattern(size)
@@ -144,7 +144,8 @@ func (p *pair) tries(t *testing.T, in *ingress, want int, method string, size in
 	}
 }
 
-// TestEndpointThatIsSlow holds that time limits are for silence, and what a client sees when one has passed.
+// TestEndpointThatIsSlow checks that timeouts apply to silence of the endpoint, and which response a client gets after
+// a timeout.
 func TestEndpointThatIsSlow(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -183,7 +184,7 @@ func TestEndpointThatIsSlow(t *testing.T) {
 	})
 }
 
-// breaksOff fails unless the answer for a path ends too early behind a text.
+// breaksOff fails the test unless the response body for a path breaks off after text.
 func (in *ingress) breaksOff(t *testing.T, path, text string) {
 	t.Helper()
 	response, err := in.client.Do(in.request(path))
@@ -200,7 +201,7 @@ func (in *ingress) breaksOff(t *testing.T, path, text string) {
 	}
 }
 
-// TestEndpointThatTakesNothing: a body that does not go out is a time limit, too.
+// TestEndpointThatTakesNothing checks that a request body that cannot be sent causes a timeout, too.
 func TestEndpointThatTakesNothing(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -216,7 +217,7 @@ func TestEndpointThatTakesNothing(t *testing.T) {
 	took(t, "it", begin, time.Second)
 }
 
-// TestClientGoesAway: the endpoint is told, on every protocol.
+// TestClientGoesAway checks that the endpoint's request is canceled when the client disconnects, on every protocol.
 func TestClientGoesAway(t *testing.T) {
 	begun, ended := make(chan struct{}, 10), make(chan struct{}, 10)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// The authority of the tests need not be spared. Nothing of certmagic has begun yet.
+// The tests do not need to limit requests to their authority. certmagic is not in use yet.
 func init() { certmagic.RateLimitEvents = 1000 }
 
 // authority is a running certificate authority: Pebble, with faults on demand.
@@ -32,7 +32,7 @@ type authority struct {
 	Directory, Root, Control, DNS string
 }
 
-// pebble builds the authority, once. The binary stays in the repository's folder .cache, as those of the other tests do.
+// pebble builds the authority once. Like the other tests' binaries, it is kept in the repository's folder .cache.
 var pebble = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("K8SINGRESS_PEBBLE"); path != "" {
 		return path, nil
@@ -50,8 +50,8 @@ var pebble = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// newAuthority starts an authority that asks for challenges at the ports of in. It rejects no nonces, unless environment
-// says otherwise.
+// newAuthority starts an authority that validates challenges at the ports of in. It rejects no nonces, unless
+// environment enables that.
 func newAuthority(in *ingress, environment ...string) *authority {
 	in.Helper()
 	path, err := pebble()
@@ -89,7 +89,7 @@ func newAuthority(in *ingress, environment ...string) *authority {
 	return a
 }
 
-// issuer is the JSON of an issuer that asks the authority.
+// issuer returns the JSON of an issuer that uses the authority.
 func (a *authority) issuer(more string) json.RawMessage {
 	if more != "" {
 		more = "," + more
@@ -97,7 +97,7 @@ func (a *authority) issuer(more string) json.RawMessage {
 	return fmt.Appendf(nil, `{"module":"acme","ca":%q,"trusted_roots_pem_files":[%q]%s}`, a.Directory, a.Root, more)
 }
 
-// control sends a request to the control of the authority, and returns the answer.
+// control sends a request to the control API of the authority, and returns the response body.
 func (a *authority) control(method, path string, body any) []byte {
 	a.Helper()
 	data, err := json.Marshal(body)
@@ -120,7 +120,7 @@ func (a *authority) control(method, path string, body any) []byte {
 	return text
 }
 
-// taken is what an authority took, as test/pebble has it.
+// taken lists the requests that an authority received, as defined in test/pebble.
 type taken struct {
 	Orders, Replacing map[string]int
 	Accounts          int
@@ -135,7 +135,7 @@ func (a *authority) taken() taken {
 	return all
 }
 
-// fault is an answer in place of the authority's, as test/pebble has it.
+// fault is a response that replaces the authority's own, as defined in test/pebble.
 type fault struct {
 	Path       string `json:"path,omitempty"`
 	Name       string `json:"name,omitempty"`
@@ -151,7 +151,7 @@ type fault struct {
 func (a *authority) fails(f fault) { a.Helper(); a.control(http.MethodPut, "/fault", f) }
 func (a *authority) mends()        { a.Helper(); a.control(http.MethodDelete, "/fault", nil) }
 
-// roots are those that clients of the issued certificates trust.
+// roots returns the root certificates that clients of the issued certificates trust.
 func (a *authority) roots() *x509.CertPool {
 	a.Helper()
 	pool := x509.NewCertPool()
@@ -161,7 +161,7 @@ func (a *authority) roots() *x509.CertPool {
 	return pool
 }
 
-// issuing runs the controller on the folder of manifests, with the issuers of the options and a storage of its own.
+// issuing runs the controller on the folder of manifests, with the issuers of the options and its own storage.
 func (in *ingress) issuing(o settings.Config) {
 	in.Helper()
 	in.issuingFrom(o, map[string]any{"module": "file_system", "root": in.TempDir()})
@@ -173,7 +173,7 @@ func (in *ingress) issuingFrom(o settings.Config, storage any) {
 	in.run(o, storage, nil)
 }
 
-// run runs Caddy with options, a storage, and a document if the options have no source.
+// run runs Caddy with options, a storage, and a document if the options configure no source.
 func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	in.Helper()
 	o.Admin, o.HTTP, o.HTTPS = in.admin, []string{in.http}, []string{in.https}
@@ -192,7 +192,7 @@ func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	in.awaitReady()
 }
 
-// verified connects to a host as a client that trusts the authority, and returns the certificate.
+// verified connects to a host as a client that trusts the authority, and returns the host's certificate.
 func (in *ingress) verified(roots *x509.CertPool, host string) (*x509.Certificate, error) {
 	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: deadline}, "tcp", in.https, &tls.Config{ServerName: host, RootCAs: roots})
 	if err != nil {
@@ -202,7 +202,7 @@ func (in *ingress) verified(roots *x509.CertPool, host string) (*x509.Certificat
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-// trusted waits until a client that trusts the authority can connect to a host.
+// trusted waits until a client that trusts the authority can connect to a host, and returns the host's certificate.
 func (in *ingress) trusted(roots *x509.CertPool, host string) *x509.Certificate {
 	in.Helper()
 	var leaf *x509.Certificate
@@ -213,7 +213,7 @@ func (in *ingress) trusted(roots *x509.CertPool, host string) *x509.Certificate 
 	return leaf
 }
 
-// client is an HTTP client that trusts the authority itself.
+// client returns an HTTP client that trusts the certificate of the authority's own API.
 func (a *authority) client() *http.Client {
 	a.Helper()
 	data, err := os.ReadFile(a.Root)

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// encrypted starts an endpoint with a certificate that nobody has signed. It notes the server names it is asked for.
+// encrypted starts an HTTPS endpoint with a self-signed certificate. It records the server names that clients request.
 func encrypted(t *testing.T, names *log, handler http.HandlerFunc) (ip, port string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -44,7 +44,7 @@ func TestBackendThatSpeaksHTTPS(t *testing.T) {
 	}
 }
 
-// TestBackendThatSpeaksAsTheClient: AUTO_HTTP is HTTPS for a client that came over HTTPS.
+// TestBackendThatSpeaksAsTheClient checks that AUTO_HTTP uses HTTPS for clients that connect over HTTPS.
 func TestBackendThatSpeaksAsTheClient(t *testing.T) {
 	both := listenBoth(t)
 	plain := &http.Server{Handler: speaking("plain")}
@@ -73,7 +73,7 @@ func selfSigned(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: server.TLS.Certificates}
 }
 
-// both is a port for HTTP and HTTPS: which one it is shows in the first byte.
+// both is a listener for HTTP and HTTPS. It detects the protocol by the first byte.
 type both struct {
 	net.Listener
 	plain, secure *handedOver
@@ -92,7 +92,7 @@ func (h *handedOver) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// peeked gives its first byte back.
+// peeked is a connection that returns its first byte again.
 type peeked struct {
 	net.Conn
 	first io.Reader
@@ -132,8 +132,8 @@ func (b *both) hand() {
 	}
 }
 
-// TestNobodyBehind: an endpoint that does not listen is a bad gateway, and a Service without endpoints is not available,
-// whatever they speak.
+// TestNobodyBehind checks that an endpoint that does not listen results in 502, and a Service without endpoints in
+// 503, for every backend protocol.
 func TestNobodyBehind(t *testing.T) {
 	nobody := fixture.Port(t)
 	for _, protocol := range []string{"HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"} {
@@ -206,7 +206,7 @@ func TestBackendThatSpeaksFastCGI(t *testing.T) {
 	}
 }
 
-// TestFastCGIOfAStream: FastCGI has to know the length of a body, so that one without a length is waited for.
+// TestFastCGIOfAStream checks that a request body without a length is buffered, since FastCGI requires its length.
 func TestFastCGIOfAStream(t *testing.T) {
 	ip, port := fastCGI(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -218,7 +218,7 @@ func TestFastCGIOfAStream(t *testing.T) {
 	}
 }
 
-// TestFastCGIThatSaysNothing: time limits hold here, too.
+// TestFastCGIThatSaysNothing checks that timeouts also apply to FastCGI endpoints.
 func TestFastCGIThatSaysNothing(t *testing.T) {
 	listener := silent(t)
 	ip, port := hostPort(t, listener.Addr())
@@ -230,7 +230,7 @@ func TestFastCGIThatSaysNothing(t *testing.T) {
 	took(t, "silence", begin, time.Second)
 }
 
-// silence accepts connections, reads all that comes, and says nothing.
+// silence accepts connections, reads everything, and writes nothing.
 type silence struct {
 	net.Listener
 	begins, ends chan struct{}
@@ -261,7 +261,7 @@ func silent(t *testing.T) *silence {
 	return s
 }
 
-// TestConnectionsToABackend counts those that an endpoint sees.
+// TestConnectionsToABackend checks the number of connections that an endpoint sees.
 func TestConnectionsToABackend(t *testing.T) {
 	conns := &log{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -311,7 +311,7 @@ func TestConnectionsToABackend(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsEnd: those to an endpoint are closed after their time.
+// TestIdleConnectionsEnd checks that idle connections to an endpoint are closed after the timeout.
 func TestIdleConnectionsEnd(t *testing.T) {
 	states := make(chan http.ConnState, 100)
 	server := httptest.NewUnstartedServer(speaking("ok"))
@@ -330,7 +330,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	took(t, "it", begin, 0)
 }
 
-// TestProxyHTTPVersion: endpoints are asked by HTTP/1.1 whatever is asked for, and whoever asks for another version is told.
+// TestProxyHTTPVersion checks that endpoints get HTTP/1.1 requests whatever version is configured, and that other
+// versions cause a warning.
 func TestProxyHTTPVersion(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) })
 	in := start(t, class+service("one", port, ip)+annotated("new", "new.example", "one", "proxy-http-version", "1.1")+
