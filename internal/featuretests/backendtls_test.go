@@ -66,7 +66,8 @@ func secured(name, ip, port string, secret map[string][]byte, annotations ...str
 	return service(name, port, ip) + opaque(name, secret) + annotated(name, name+".example", name, all...)
 }
 
-// TestEndpointsThatAreVerified: who has another certificate than the Ingress wants gets no request.
+// TestEndpointsThatAreVerified checks that an endpoint gets no request if its certificate does not match the settings
+// of the Ingress.
 func TestEndpointsThatAreVerified(t *testing.T) {
 	ca, other := fixture.Authority(t, nil, "ca"), fixture.Authority(t, nil, "other")
 	lower := fixture.Authority(t, fixture.Authority(t, ca, "upper"), "lower")
@@ -156,7 +157,8 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAskForACertificate: each Ingress shows its own, on connections of its own, to the same endpoint.
+// TestEndpointsThatAskForACertificate checks that each Ingress presents its own client certificate to the same
+// endpoint, on its own connections.
 func TestEndpointsThatAskForACertificate(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	alice, bob, none := commonly(t, ca, "alice"), commonly(t, ca, "bob"), commonly(t, ca, "none")
@@ -184,7 +186,8 @@ func TestEndpointsThatAskForACertificate(t *testing.T) {
 	}
 }
 
-// TestSecretOfEndpointsThatChanges: who shows himself to endpoints changes under load, and no request fails.
+// TestSecretOfEndpointsThatChanges checks that no request fails when the client certificate for endpoints changes
+// under load.
 func TestSecretOfEndpointsThatChanges(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
@@ -271,7 +274,7 @@ func (in *ingress) post(host string) error {
 	return err
 }
 
-// TestGRPCWithCertificates: both sides have one.
+// TestGRPCWithCertificates checks gRPC with certificates of both the controller and the endpoint.
 func TestGRPCWithCertificates(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
@@ -288,7 +291,7 @@ func TestGRPCWithCertificates(t *testing.T) {
 	bothWays(t, conn)
 }
 
-// TestWebSocketWithCertificates: an upgrade is verified as everything else is.
+// TestWebSocketWithCertificates checks that the endpoint of an upgraded connection is verified like any other.
 func TestWebSocketWithCertificates(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ends := make(chan string, 10)
@@ -302,7 +305,8 @@ func TestWebSocketWithCertificates(t *testing.T) {
 	}
 }
 
-// TestHealthCheckWithCertificates: endpoints are asked as requests go there. Who is not verified is not well.
+// TestHealthCheckWithCertificates checks that health checks use the same TLS settings as requests, and that an
+// endpoint that fails verification is unhealthy.
 func TestHealthCheckWithCertificates(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
@@ -325,7 +329,8 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 	in.expect("web.example", "/", 200, "")
 }
 
-// TestConnectionsOfASecret: they are kept for the next request, and end with the Secret and with the last Ingress.
+// TestConnectionsOfASecret checks that connections are reused by later requests, and closed when the Secret or the
+// last Ingress is removed.
 func TestConnectionsOfASecret(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -385,7 +390,8 @@ func TestConnectionsOfASecret(t *testing.T) {
 	expect("nobody is left", 2, 0)
 }
 
-// TestCiphersOfEndpoints: the endpoint agrees on the one that the annotation names, and on none where it has no such cipher.
+// TestCiphersOfEndpoints checks that the annotation's cipher is used, and that the handshake fails if the endpoint
+// does not support it.
 func TestCiphersOfEndpoints(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ip, port := serving(t, &tls.Config{

@@ -63,7 +63,8 @@ func spoiled(t testing.TB) map[string]struct {
 	}
 }
 
-// TestBadSecrets has a host for each way in which a Secret is no good: at first, and after it was good.
+// TestBadSecrets checks one host for each way in which a Secret can be invalid, both from the start and after the
+// Secret was valid.
 func TestBadSecrets(t *testing.T) {
 	ip, port := backend(t, "one")
 	web := class + service("web", port, ip) + withTLS(rule("fine", "fine.example", "Prefix", "/", "web"), "fine.example", "fine")
@@ -113,7 +114,7 @@ func (in *ingress) allShow(cases map[string]struct {
 	}
 }
 
-// TestOddSecretsThatServe: what ingress-nginx serves is served.
+// TestOddSecretsThatServe checks that unusual Secrets which ingress-nginx accepts are accepted.
 func TestOddSecretsThatServe(t *testing.T) {
 	ip, port := backend(t, "one")
 	good := newCertificate(t, "good", "*.odd.example")
@@ -143,7 +144,8 @@ func TestOddSecretsThatServe(t *testing.T) {
 	}
 }
 
-// TestCertificateOutOfDate: what the Secret holds is shown, and its owner is told.
+// TestCertificateOutOfDate checks that a certificate outside its validity period is served, and that its owner gets a
+// warning.
 func TestCertificateOutOfDate(t *testing.T) {
 	ip, port := backend(t, "one")
 	manifests := class + service("web", port, ip)

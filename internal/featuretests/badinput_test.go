@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestBadObjectsHarmNobodyElse has one of each kind of bad object beside a good one.
+// TestBadObjectsHarmNobodyElse checks that one bad object of each kind does not affect a good object beside it.
 func TestBadObjectsHarmNobodyElse(t *testing.T) {
 	ip, port := backend(t, "one")
 	bad, err := os.ReadFile("testdata/bad.yaml")
@@ -40,7 +40,7 @@ func TestBadObjectsHarmNobodyElse(t *testing.T) {
 	}
 }
 
-// TestPlaceholdersStayLiteral: an object must not be able to read the environment or the files of the controller.
+// TestPlaceholdersStayLiteral checks that an object cannot read the environment or the files of the controller.
 func TestPlaceholdersStayLiteral(t *testing.T) {
 	const canary = "canary-in-the-environment"
 	t.Setenv("K8SINGRESS_CANARY", canary)

@@ -213,7 +213,8 @@ func TestEWMAPrefersTheFastOne(t *testing.T) {
 	}
 }
 
-// TestEWMACountsTheHeadOfAStream: how long a download, a stream of events or a WebSocket goes on does not make its endpoint slow.
+// TestEWMACountsTheHeadOfAStream checks that the duration of a download, an event stream or a WebSocket does not make
+// its endpoint look slow.
 func TestEWMACountsTheHeadOfAStream(t *testing.T) {
 	wait := func(r *http.Request, d time.Duration) {
 		select {
@@ -357,7 +358,7 @@ func TestUpstreamHashBySubset(t *testing.T) {
 	}
 }
 
-// TestServiceSessionAffinity is sessionAffinity of the Service: the address of a client decides.
+// TestServiceSessionAffinity checks sessionAffinity of the Service: the address of a client selects the endpoint.
 func TestServiceSessionAffinity(t *testing.T) {
 	f := newFleet(t, 4, nil)
 	in := start(t, class+strings.Replace(service("web", f.port, f.ips(0, 4)...), "spec: {",
@@ -379,7 +380,7 @@ func TestServiceSessionAffinity(t *testing.T) {
 	}
 }
 
-// TestServiceUpstream: the address of the Service is asked, and no endpoint.
+// TestServiceUpstream checks that requests are sent to the address of the Service, not to its endpoints.
 func TestServiceUpstream(t *testing.T) {
 	f := newFleet(t, 3, nil)
 	virtual := strings.NewReplacer("spec: {", "spec: {clusterIP: "+f.ip(2)+", ", "port: 80}", "port: "+f.port+"}").

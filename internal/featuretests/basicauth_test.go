@@ -36,7 +36,7 @@ func seenBy(t testing.TB) (ip, port string, seen *atomic.Int32) {
 	return ip, port, seen
 }
 
-// TestBasicAuth: who has a name and a password gets in, and the backend sees neither.
+// TestBasicAuth checks that a client with a valid name and password gets access, and that the backend sees neither.
 func TestBasicAuth(t *testing.T) {
 	ip, port, seen := seenBy(t)
 	in := start(t, class+service("web", port, ip)+htpasswd("users", alicesLine, "carol:{PLAIN}three:3\n")+
@@ -110,8 +110,8 @@ func (in *ingress) adminText(path string) string {
 	return got.body
 }
 
-// TestBasicAuthNeverOpens takes the Secret through everything that may be wrong with it: the backend sees no request but those with the
-// password. A change needs neither a reload nor another document.
+// TestBasicAuthNeverOpens checks every way in which the Secret can be invalid: the backend sees only requests with the
+// password. A change requires neither a reload nor another document.
 func TestBasicAuthNeverOpens(t *testing.T) {
 	ip, port, seen := seenBy(t)
 	guarded := func(annotations ...string) string {
@@ -173,7 +173,8 @@ func TestBasicAuthNeverOpens(t *testing.T) {
 	}
 }
 
-// TestSatisfyAny: an address or a password will do, and the backend never gets a password.
+// TestSatisfyAny checks that either an allowed address or a password is enough, and that the backend never gets a
+// password.
 func TestSatisfyAny(t *testing.T) {
 	ip, port, _ := seenBy(t)
 	anyOf := func(name string, annotations ...string) string {
@@ -219,7 +220,8 @@ func TestSatisfyAny(t *testing.T) {
 	})
 }
 
-// TestWebSocketsEndWithTheirUser: the same password has to get in still, after the drain time. Another user is no reason to end.
+// TestWebSocketsEndWithTheirUser checks that a WebSocket ends after the drain time when its password is no longer
+// valid. Changes of other users do not end it.
 func TestWebSocketsEndWithTheirUser(t *testing.T) {
 	ip, port := endpointOf(t, sockets(t, make(chan string, 10)))
 	in := start(t, class+quickly+service("one", port, ip)+

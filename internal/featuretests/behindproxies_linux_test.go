@@ -46,7 +46,8 @@ const (
 	keepAlive = `proxy_http_version 1.1; proxy_set_header Connection "";`
 )
 
-// TestBehindProxies: other proxies are clients like any, by HTTP/1.0 and 1.1, on connections that are kept or not, and by HTTP/2.
+// TestBehindProxies checks requests from other proxies, by HTTP/1.0 and 1.1, with and without keep-alive, and by
+// HTTP/2.
 func TestBehindProxies(t *testing.T) {
 	in := inFront(t, saysWhatItGot, "proxy-body-size: 8m")
 	for name, proxy := range map[string]inFrontOfUs{
@@ -74,7 +75,8 @@ func TestBehindProxies(t *testing.T) {
 	}
 }
 
-// TestBehindProxyProtocol: a proxy that passes bytes or requests on says whose they are by the PROXY protocol.
+// TestBehindProxyProtocol checks that a proxy that forwards bytes or requests passes on the client's address by the
+// PROXY protocol.
 func TestBehindProxyProtocol(t *testing.T) {
 	ip, port := endpointOf(t, saysWhatItGot)
 	in := start(t, class+service("one", port, ip)+oneWith("proxy-body-size: 8m")+"---\n"+

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestBlock: requests that the ConfigMap blocks get 403 on all hosts, before the redirect to HTTPS, until it says otherwise.
+// TestBlock checks that requests that the ConfigMap blocks get 403 on all hosts, before the redirect to HTTPS, until
+// the ConfigMap changes.
 func TestBlock(t *testing.T) {
 	ip, port := backend(t, "web")
 	routes := class + service("web", port, ip) + rule("web", "web.example", "Prefix", "/", "web") +

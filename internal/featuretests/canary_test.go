@@ -36,7 +36,7 @@ func (in *ingress) to(headers ...string) string {
 	return name
 }
 
-// TestCanaryRules holds what decides, and in which order: the header, the cookie, the weight.
+// TestCanaryRules checks the order of the rules that select the canary: the header, the cookie, the weight.
 func TestCanaryRules(t *testing.T) {
 	header := func(value string) []string { return []string{"X-Canary", value} }
 	cookie := func(value string) []string { return []string{"Cookie", "who=" + value} }
@@ -97,7 +97,7 @@ func TestCanaryRules(t *testing.T) {
 	})
 }
 
-// TestCanaryWeight: of a thousand requests the canary gets its share.
+// TestCanaryWeight checks that the canary gets its share of a thousand requests.
 func TestCanaryWeight(t *testing.T) {
 	in, _ := canaryOf(t, nil, []string{"canary-weight", "30"})
 	const all = 1000
@@ -112,7 +112,8 @@ func TestCanaryWeight(t *testing.T) {
 	}
 }
 
-// TestCanaryAlone gets no requests, and no other path or host of its own. Its main Ingress may come later, and go.
+// TestCanaryAlone checks that a canary without a main Ingress gets no requests, and adds no path or host. Its main
+// Ingress may be created later, and be deleted.
 func TestCanaryAlone(t *testing.T) {
 	_, web := backend(t, "web")
 	_, next := backend(t, "next")
@@ -141,7 +142,7 @@ func TestCanaryAlone(t *testing.T) {
 	in.expect("shop.example", "/", 404, "")
 }
 
-// TestCanaryWithoutEndpoints leaves its requests to the main Ingress.
+// TestCanaryWithoutEndpoints checks that requests go to the main Ingress if the canary has no endpoints.
 func TestCanaryWithoutEndpoints(t *testing.T) {
 	_, web := backend(t, "web")
 	in := start(t, class+service("web", web, "127.0.0.1")+service("next", "1")+rule("main", "shop.example", "Prefix", "/", "web")+
@@ -152,7 +153,8 @@ func TestCanaryWithoutEndpoints(t *testing.T) {
 	}
 }
 
-// TestCanaryHasTheSettingsOfItsMain: what the main Ingress asks for holds for requests that the canary answers.
+// TestCanaryHasTheSettingsOfItsMain checks that the main Ingress's annotations apply to requests that go to the
+// canary.
 func TestCanaryHasTheSettingsOfItsMain(t *testing.T) {
 	_, web := backend(t, "web")
 	_, next := backend(t, "next")
@@ -166,7 +168,8 @@ func TestCanaryHasTheSettingsOfItsMain(t *testing.T) {
 	in.expect("shop.example", "/old/x", 200, "web /new/x")
 }
 
-// TestCanarySession holds that a client with a session cookie stays with the Service that gave it one, whatever the rules say.
+// TestCanarySession checks that a client with a session cookie stays with the Service that set it, regardless of the
+// canary rules.
 func TestCanarySession(t *testing.T) {
 	in, manifests := canaryOf(t, []string{"affinity", "cookie"}, []string{"canary-weight", "100", "canary-by-header", "X-Canary"})
 	session := func(headers ...string) string {
@@ -201,7 +204,8 @@ func TestCanarySession(t *testing.T) {
 	}
 }
 
-// TestCanaryComesAndGoesWithoutEndingStreams: a request under way stays where it is.
+// TestCanaryComesAndGoesWithoutEndingStreams checks that a request in progress stays at its endpoint when the canary
+// is added or removed.
 func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

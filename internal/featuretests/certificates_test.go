@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCertificateOfAnotherHost: the owner of the Ingress must learn why clients are shown another certificate.
+// TestCertificateOfAnotherHost checks that the owner of an Ingress gets a warning when its Secret is for another host.
 func TestCertificateOfAnotherHost(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := newIngress(t)

@@ -8,8 +8,8 @@ import (
 
 const challenge = "/.well-known/acme-challenge/"
 
-// TestCertManagerBesideIssuers: the Ingress that answers a challenge of cert-manager is routed as cert-manager makes it, although
-// an older one has the rest of the host, and although Caddy looks for challenges of its own on the same paths.
+// TestCertManagerBesideIssuers checks that cert-manager's Ingress for a challenge is routed, although an older Ingress
+// owns the rest of the host, and although Caddy serves its own challenges on the same paths.
 func TestCertManagerBesideIssuers(t *testing.T) {
 	app, appPort := backend(t, "app")
 	solver, solverPort := backend(t, "solver")

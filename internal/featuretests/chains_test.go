@@ -103,7 +103,8 @@ func TestChainOfBasicAuth(t *testing.T) {
 	})
 }
 
-// TestPlaceholderInChain: the administrator's text is expanded, and what the Ingress says is not.
+// TestPlaceholderInChain checks that placeholders in the administrator's text are expanded, and placeholders in the
+// Ingress are not.
 func TestPlaceholderInChain(t *testing.T) {
 	t.Setenv("CHAIN_SECRET", "expanded")
 	ip, port := backend(t, "one")
@@ -122,7 +123,8 @@ func TestPlaceholderInChain(t *testing.T) {
 	})
 }
 
-// TestChainsOfOnePath: each has its say, in their order, although Caddy counts the groups of both from the same number.
+// TestChainsOfOnePath checks that both chains of a path run, in order, although Caddy numbers the groups of both from
+// the same start.
 func TestChainsOfOnePath(t *testing.T) {
 	ip, port := backend(t, "one")
 	chain := "chain %[1]s {\nhandle /never {\nrespond no\n}\nhandle {\nheader +X-Seen %[1]s\n}\n}\n"
@@ -157,7 +159,7 @@ func TestChainThatAnswers(t *testing.T) {
 	}
 }
 
-// TestChainAsksAnotherServer is forward_auth, which lets a request through that has been answered for.
+// TestChainAsksAnotherServer checks a chain with forward_auth, which forwards the requests that another server allows.
 func TestChainAsksAnotherServer(t *testing.T) {
 	ip, port := backend(t, "one")
 	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +196,8 @@ func TestChainKeepsItsFields(t *testing.T) {
 	})
 }
 
-// TestChainIsAnotherAfterReload: the routes in the tables follow the Caddyfile, and never go without what it had.
+// TestChainIsAnotherAfterReload checks that routes use the chain of the new Caddyfile after a reload, and that a
+// chain's handlers are never skipped.
 func TestChainIsAnotherAfterReload(t *testing.T) {
 	const mark = "chain mark {\nheader X-Mark %s\n}\n"
 	ip, port := backend(t, "one")
@@ -238,7 +241,7 @@ func TestChainThatThereIsNot(t *testing.T) {
 	in.expect("open.example", "/", http.StatusOK, "one /")
 }
 
-// TestBadChainIsRefused: Caddy does not load the configuration, and goes on with the one before.
+// TestBadChainIsRefused checks that Caddy rejects a configuration with an invalid chain, and keeps the previous one.
 func TestBadChainIsRefused(t *testing.T) {
 	in := newIngress(t)
 	for _, c := range []struct{ name, routes, says string }{
@@ -265,7 +268,8 @@ func TestBadChainIsRefused(t *testing.T) {
 	}
 }
 
-// TestChainBehindFilters: what filters in front of a chain, and the administrator, have of the answer is there once, whoever answers.
+// TestChainBehindFilters checks that response headers of the filters in front of a chain, and of the administrator,
+// are set exactly once, whichever handler responds.
 func TestChainBehindFilters(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/check" {

@@ -81,8 +81,8 @@ func (in *ingress) answers(client *http.Client, host string, status int) {
 	})
 }
 
-// TestClientAuthChangesWithoutReload holds that a host begins to ask for certificates, another one no longer does, and a third
-// one believes another authority, while all the others go on, and that Caddy loads nothing for it.
+// TestClientAuthChangesWithoutReload checks that one host starts to request certificates, another one stops, and a
+// third one trusts another certificate authority, all without a Caddy reload and without affecting other hosts.
 func TestClientAuthChangesWithoutReload(t *testing.T) {
 	ip, port := toldClient(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
@@ -125,8 +125,8 @@ func TestClientAuthChangesWithoutReload(t *testing.T) {
 	}
 }
 
-// TestAuthorityChangesOnAnOpenConnection holds that what the Secret says counts for the next request, not for the next
-// connection only.
+// TestAuthorityChangesOnAnOpenConnection checks that a change of the Secret applies to the next request, not only to
+// the next connection.
 func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
 	ip, port := toldClient(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
@@ -150,8 +150,8 @@ func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
 	}
 }
 
-// TestConnectionFromBefore holds that a client with a certificate is not kept out by what it has kept from the time before
-// the host asked for one: a connection, or the session of one.
+// TestConnectionFromBefore checks that a client with a certificate is not rejected because of a connection or a TLS
+// session from before the host requested certificates.
 func TestConnectionFromBefore(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")
@@ -187,8 +187,8 @@ func TestConnectionFromBefore(t *testing.T) {
 	}
 }
 
-// TestClientAuthWithoutTLS holds that nobody comes round the certificates without TLS, and that the authority which looks for
-// the answer to its challenge gets it.
+// TestClientAuthWithoutTLS checks that clients cannot avoid the certificate check by plain HTTP, and that the
+// certificate authority still gets the response to its challenge.
 func TestClientAuthWithoutTLS(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")
@@ -220,7 +220,8 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestTheOldestAsksForAll holds that the oldest Ingress with auth-tls-secret speaks for the whole host, and the other is told.
+// TestTheOldestAsksForAll checks that the oldest Ingress with auth-tls-secret applies to the whole host, and that the
+// other gets a warning.
 func TestTheOldestAsksForAll(t *testing.T) {
 	ip, port := toldClient(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")

@@ -90,8 +90,8 @@ func toldClient(t testing.TB) (ip, port string) {
 	})
 }
 
-// TestClientCertificates holds who is let in with each value of auth-tls-verify-client, on each protocol, and what the
-// backend is told.
+// TestClientCertificates checks which clients get access with each value of auth-tls-verify-client, on each protocol,
+// and which headers the backend gets.
 func TestClientCertificates(t *testing.T) {
 	ip, port := toldClient(t)
 	root, other := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "other")
@@ -143,7 +143,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestClientCertificateOptions holds what the other annotations do.
+// TestClientCertificateOptions checks the effects of the other annotations.
 func TestClientCertificateOptions(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")
@@ -190,7 +190,8 @@ func TestClientCertificateOptions(t *testing.T) {
 	}
 }
 
-// TestUnusableAuthority holds that a host lets nobody in while nobody knows whom to believe, and says so.
+// TestUnusableAuthority checks that a host rejects all clients while its certificate authority is unusable, and that
+// this is reported.
 func TestUnusableAuthority(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")
@@ -235,7 +236,7 @@ func TestUnusableAuthority(t *testing.T) {
 	})
 }
 
-// TestMisdirected holds that nobody comes round the certificates by a connection for another host.
+// TestMisdirected checks that clients cannot avoid the certificate check by a connection for another host.
 func TestMisdirected(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")

@@ -12,7 +12,8 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// TestCompression: answers are compressed for clients that accept it, in each version of HTTP, and not before the keys say so.
+// TestCompression checks that responses are compressed for clients that accept it, in each version of HTTP, and only
+// if the keys enable it.
 func TestCompression(t *testing.T) {
 	short, long := strings.Repeat("some text ", 100), strings.Repeat("some text ", 100_000)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +128,7 @@ func (in *ingress) compressed(path, coding, want string) http.Header {
 	return response.Trailer
 }
 
-// TestCompressionKeys: which answers are compressed, and how hard it is tried.
+// TestCompressionKeys checks which responses are compressed, and at which level.
 func TestCompressionKeys(t *testing.T) {
 	words := strings.Builder{}
 	for i := range 20_000 {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestConnectTimeout: an endpoint that takes no connection is given up after proxy-connect-timeout, whether the Ingress or the ConfigMap
-// says it, while a request that may wait for an hour does.
+// TestConnectTimeout checks that connecting to an endpoint times out after proxy-connect-timeout, set in the Ingress
+// or the ConfigMap, even if the request itself may wait for an hour.
 func TestConnectTimeout(t *testing.T) {
 	ip, port := hostPort(t, fixture.Unreachable(t))
 	last := []string{"proxy-next-upstream", "off"}
@@ -36,7 +36,7 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
-// TestStreamTriesTimeout: when proxy-stream-next-upstream-timeout is over, no other endpoint is tried.
+// TestStreamTriesTimeout checks that no other endpoint is tried after proxy-stream-next-upstream-timeout.
 func TestStreamTriesTimeout(t *testing.T) {
 	gone, gonePort := hostPort(t, fixture.Unreachable(t))
 	f := newFleet(t, 1, nil)

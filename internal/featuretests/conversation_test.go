@@ -82,8 +82,8 @@ var asked = map[string]question{
 // conversation is what both sides see.
 type conversation struct{ Endpoint, Client string }
 
-// TestConversations has clients of each version ask each question for each answer. Endpoint and client must not be able to tell which
-// version it was, but by what says so.
+// TestConversations sends each kind of request for each kind of response over each version of HTTP. It checks that the
+// endpoint and the client cannot detect the version, except by the fields that name it.
 func TestConversations(t *testing.T) {
 	got := make(chan string, 10)
 	ip, port := recorder(t, got)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCookieRewrite holds what becomes of the cookies of endpoints, by HTTP, also with a large body, and by FastCGI; those of the
-// session affinity stay as they are.
+// TestCookieRewrite checks how the cookies of endpoints are rewritten, over HTTP, also with a large body, and over
+// FastCGI. Cookies of the session affinity do not change.
 func TestCookieRewrite(t *testing.T) {
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "a=/app/; Path=/app/shop; HttpOnly; domain=.Old.example")
@@ -59,7 +59,8 @@ func setsCookies(got answer, want []string, own string) bool {
 	return strings.Join(others, "|") == strings.Join(want, "|") && (more == 1) == (own != "")
 }
 
-// TestCookieRewriteOfTheConfigMap holds that keys count for Ingresses that do not say otherwise, and that they change live.
+// TestCookieRewriteOfTheConfigMap checks that the keys apply to Ingresses without their own annotation, and that they
+// change without a reload.
 func TestCookieRewriteOfTheConfigMap(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Set-Cookie", "a=b; path=/app/") })
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCORS: answers and errors tell browsers which origins may read them, in place of what the endpoint says, and OPTIONS is answered
-// before whatever keeps clients out.
+// TestCORS checks that responses and errors have the CORS headers of the Ingress instead of the endpoint's, and that
+// OPTIONS gets its response before any access check.
 func TestCORS(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://endpoint.example")
@@ -47,7 +47,8 @@ func TestCORS(t *testing.T) {
 	})
 }
 
-// TestCORSHeaders holds what browsers are told of requests that scripts may send, without and with the annotations.
+// TestCORSHeaders checks the response headers about the requests that scripts may send, without and with the
+// annotations.
 func TestCORSHeaders(t *testing.T) {
 	ip, port := endpointOf(t, func(http.ResponseWriter, *http.Request) {})
 	in := start(t, class+service("web", port, ip)+annotated("usual", "usual.example", "web", "enable-cors", "true")+

@@ -37,8 +37,8 @@ func (in *ingress) setsHeaders(own, fresh string) {
 	})
 }
 
-// TestCustomHeaders holds that the headers of a ConfigMap take the place of the endpoint's, that its changes and those of the list of
-// allowed headers take effect live, and that no request is answered without what should have been set.
+// TestCustomHeaders checks that the headers of a ConfigMap replace the endpoint's, that changes of the ConfigMap and
+// of the list of allowed headers take effect without a reload, and that no response lacks a header that should be set.
 func TestCustomHeaders(t *testing.T) {
 	in := ofHeaders(t, "headers")
 	closed := func(reason, message string) {
@@ -69,7 +69,7 @@ func TestCustomHeaders(t *testing.T) {
 	closed("ConfigMapNotFound", "default/headers")
 }
 
-// TestCustomHeadersOfAnotherNamespace are refused.
+// TestCustomHeadersOfAnotherNamespace checks that headers of a ConfigMap in another namespace are rejected.
 func TestCustomHeadersOfAnotherNamespace(t *testing.T) {
 	in := ofHeaders(t, "other/headers")
 	in.expect("a.example", "/", http.StatusServiceUnavailable, "")

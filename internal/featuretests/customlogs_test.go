@@ -31,8 +31,8 @@ func entries(t *testing.T, path string) (found []entry) {
 	return found
 }
 
-// TestCustomLogs: the messages of the controller go to the logs of the Caddyfile that name it, whichever configuration
-// began the engine.
+// TestCustomLogs checks that the controller's messages go to the logs of the Caddyfile that name it, whichever
+// configuration started the engine.
 func TestCustomLogs(t *testing.T) {
 	folder := t.TempDir()
 	in := newIngress(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestCVE serves the manifests of testdata/cves.yaml, each of which attacks another controller of Ingresses as an advisory says, and holds
-// that none has an effect: what an author writes is refused or stays text, and what cannot be read lets nobody in. TestCVEOfOthers has the
-// attacks that need more than a manifest.
+// TestCVE checks that the manifests of testdata/cves.yaml have no effect. Each is an attack from an advisory about
+// another ingress controller: its text is rejected or stays literal, and an unreadable guard lets no client in.
+// TestCVEOfOthers has the attacks that need more than a manifest.
 func TestCVE(t *testing.T) {
 	manifests, err := os.ReadFile("testdata/cves.yaml")
 	if err != nil {

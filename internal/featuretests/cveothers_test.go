@@ -16,9 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestCVEOfOthers carries out the attacks of advisories against other controllers and against Caddy that need more than
-// a manifest. TestCVE has the rest. Some of the advisories have a test under the name of the feature, which is run
-// again.
+// TestCVEOfOthers checks attacks from advisories about other controllers and Caddy that need more than a manifest.
+// TestCVE has the rest. For some advisories the test of the feature already checks the attack, and is run again.
 func TestCVEOfOthers(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T){
 		"CVE-2026-67309 (GHSA-8rxv-jg7p-wvg3): a traversal behind rewrite-target":         traversalBehindRewrite,

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/daemons"
 )
 
-// TestPostgreSQL has rows go both ways, more than fits into any buffer, with TLS from end to end and without.
+// TestPostgreSQL checks that rows are sent in both directions, larger than any buffer, with end-to-end TLS and
+// without.
 func TestPostgreSQL(t *testing.T) {
 	db := daemons.StartPostgreSQL(t)
 	const rows = 50_000
@@ -30,7 +31,7 @@ func TestPostgreSQL(t *testing.T) {
 	})
 }
 
-// TestRedis has a value of a megabyte, and ten thousand commands that wait for no answer.
+// TestRedis checks a value of a megabyte, and ten thousand pipelined commands.
 func TestRedis(t *testing.T) {
 	server := daemons.StartRedis(t)
 	large := strings.Repeat("0123456789abcdef", 64<<10)

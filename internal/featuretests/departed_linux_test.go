@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestTheLastPodGoes: a request that is on its way to a pod which has gone is told so at once, and does not wait for the
-// connect timeout. Of several, another one gets it, whatever its method.
+// TestTheLastPodGoes checks that a request to a pod that has just disappeared fails at once, and does not wait for the
+// connect timeout. If there are other pods, one of them gets the request, whatever its method.
 func TestTheLastPodGoes(t *testing.T) {
 	ip, port := hostPort(t, fixture.Unreachable(t))
 	one := oneWith("proxy-connect-timeout: 60", "proxy-next-upstream: off")
@@ -29,7 +29,7 @@ func TestTheLastPodGoes(t *testing.T) {
 	})
 }
 
-// TestConnectTimeoutOfFastCGI is 504 as for any other protocol.
+// TestConnectTimeoutOfFastCGI checks that a connect timeout results in 504, as for the other protocols.
 func TestConnectTimeoutOfFastCGI(t *testing.T) {
 	ip, port := hostPort(t, fixture.Unreachable(t))
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-connect-timeout: 1", "proxy-next-upstream-tries: 1")

@@ -172,7 +172,7 @@ func TestDNSBehindPorts(t *testing.T) {
 	}
 }
 
-// TestDNSClientsAtOnce: each one gets the answer to its own question.
+// TestDNSClientsAtOnce checks that each of many concurrent clients gets the response to its own query.
 func TestDNSClientsAtOnce(t *testing.T) {
 	address := behindNamePort(t)
 	var clients sync.WaitGroup

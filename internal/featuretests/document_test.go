@@ -124,7 +124,7 @@ func TestDocumentOfOneProcessServesTheSameInAnother(t *testing.T) {
 	in.expect("shop.example", "/", http.StatusNotFound, "")
 }
 
-// TestDocumentRunsAsConfiguration is `caddy k8singress render -f DIR >caddy.json; caddy run --config caddy.json`.
+// TestDocumentRunsAsConfiguration checks `caddy k8singress render -f DIR >caddy.json; caddy run --config caddy.json`.
 func TestDocumentRunsAsConfiguration(t *testing.T) {
 	port := fixture.Port(t)
 	in := start(t, whole(t, port), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")

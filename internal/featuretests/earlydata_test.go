@@ -29,8 +29,8 @@ func (s *sessions) Put(key string, state *tls.ClientSessionState) {
 	}
 }
 
-// TestNoEarlyData: a client of HTTP/3 that comes back sends no request before its handshake is over, because whoever has seen one can send
-// it again, from an address that is not theirs. ssl-early-data changes nothing.
+// TestNoEarlyData checks that a returning client of HTTP/3 sends no request before its handshake is complete, because
+// an attacker could replay such a request from another address. ssl-early-data does not change this.
 func TestNoEarlyData(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web")+

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestEjection: an endpoint that fails three times in a row is passed over although it is in the list, until one request
-// that tries it again succeeds. No client sees any of it.
+// TestEjection checks that an endpoint that fails three times in a row is skipped, although it is listed, until a
+// trial request succeeds. Clients see no errors.
 func TestEjection(t *testing.T) {
 	in, f := fleetOf(t, 3, nil)
 	bad := f.ip(1)
@@ -45,7 +45,8 @@ func trials(since time.Time) int {
 	return n
 }
 
-// TestEjectionOfHalf: when more endpoints fail than that, the others are still asked.
+// TestEjectionOfHalf checks that at most half of the endpoints are ejected: if more fail, the others still get
+// requests.
 func TestEjectionOfHalf(t *testing.T) {
 	in, f := fleetOf(t, 4, nil, "proxy-next-upstream-tries", "4")
 	for i := range 3 {
@@ -87,7 +88,7 @@ func TestEjectionAfterAnotherNumber(t *testing.T) {
 	}
 }
 
-// TestHealthCheck: an endpoint that does not answer as it should gets no requests, until it does.
+// TestHealthCheck checks that an endpoint that fails its health check gets no requests until the check succeeds.
 func TestHealthCheck(t *testing.T) {
 	var ill atomic.Bool
 	ill.Store(true)
@@ -155,7 +156,7 @@ func (in *ingress) metrics() string {
 	return read(in, response).body
 }
 
-// TestSlowStart: an endpoint that joins others gets little at first, and its share in the end.
+// TestSlowStart checks that a new endpoint gets few requests at first, and its full share in the end.
 func TestSlowStart(t *testing.T) {
 	f := newFleet(t, 3, nil)
 	with := func(n int) string {

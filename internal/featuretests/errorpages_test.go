@@ -80,8 +80,8 @@ func withErrorPages(t *testing.T, more string, options ...string) *ingress {
 		rule("plain", "plain.example", "Prefix", "/", "app")+more, options...)
 }
 
-// TestErrorPages: clients get the page of an error in place of the error, by each version of HTTP. The status is that of the page, but where
-// something keeps clients out.
+// TestErrorPages checks that clients get the error page instead of the error, in each version of HTTP. The status is
+// the page's, except if access was denied.
 func TestErrorPages(t *testing.T) {
 	in := withErrorPages(t, "")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -135,8 +135,8 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
-// TestErrorPagesOfLimits: a request beyond a limit gets the page of its status, which stays what it is, where the Ingress lists it; otherwise the
-// answer is as plain as without.
+// TestErrorPagesOfLimits checks that a request beyond a limit gets the page of its status, and keeps that status, if
+// the Ingress lists it. Otherwise the response is the plain one.
 func TestErrorPagesOfLimits(t *testing.T) {
 	limited := func(name string, more ...string) string {
 		return annotated(name, name+".example", "app", append(more, "limit-rpm", "1", "limit-burst-multiplier", "1", "enable-cors", "true")...)
@@ -160,8 +160,8 @@ func TestErrorPagesOfLimits(t *testing.T) {
 	})
 }
 
-// TestDefaultBackend: requests that no host or path is for get to the default backend as they are, and so do errors whose Ingress names no
-// Service for them. It comes and goes without a reload.
+// TestDefaultBackend checks that requests that match no host or path go to the default backend unchanged, as do errors
+// of Ingresses that name no Service for them. It can be added and removed without a reload.
 func TestDefaultBackend(t *testing.T) {
 	ip, other := backend(t, "default")
 	in := withErrorPages(t, rule("part", "part.example", "Prefix", "/in", "app")+
@@ -187,8 +187,8 @@ func TestDefaultBackend(t *testing.T) {
 	in.becomes("unknown.example", "/x", 404, "")
 }
 
-// TestReplacedAnswers: an answer that is thrown away does not keep its connection busy, and where all of it has come, that serves the next
-// request.
+// TestReplacedAnswers checks that a discarded response does not keep its connection busy, and that the connection is
+// reused if the response was complete.
 func TestReplacedAnswers(t *testing.T) {
 	var connections atomic.Int32
 	left := make(chan struct{}, 1)
@@ -224,8 +224,8 @@ func TestReplacedAnswers(t *testing.T) {
 	await(t, "the end of the answer that nobody reads", left)
 }
 
-// TestErrorPagesOfChains: an error of a handler of Caddy that stands in front of the endpoints keeps its status, and one of an endpoint has
-// its page behind handlers, too.
+// TestErrorPagesOfChains checks that an error of a Caddy handler in front of the endpoints keeps its status, and that
+// an error of an endpoint gets its page behind handlers, too.
 func TestErrorPagesOfChains(t *testing.T) {
 	ip, port := erring(t)
 	_, lax := errorPages(t, fine)
@@ -244,7 +244,8 @@ func TestErrorPagesOfChains(t *testing.T) {
 	})
 }
 
-// TestErrorPagesLetNobodyIn: a page that answers 200 makes no success of a request that an external service, or a password, keeps out.
+// TestErrorPagesLetNobodyIn checks that an error page with status 200 does not change the status of a request that
+// external or basic authentication rejects.
 func TestErrorPagesLetNobodyIn(t *testing.T) {
 	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500", "default-backend", "lax"}}
 	in, a := externalAuth(t, "", hosts)

@@ -73,7 +73,8 @@ func (a *authService) taken() (asked, seen []*http.Request) {
 	return a.asked, a.seen
 }
 
-// TestExternalAuthLetsIn holds what the service and the backend are told of a request that is let in, with a body.
+// TestExternalAuthLetsIn checks the requests that the authentication service and the backend get for an allowed
+// request with a body.
 func TestExternalAuthLetsIn(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"in": {
 		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups", "rewrite-target", "/new",
@@ -117,7 +118,8 @@ func (in *ingress) checkQuestion(q, b *http.Request) {
 	}
 }
 
-// TestExternalAuthRefuses: the status of a refusal is that of the service, all else is 500, and the backend sees nothing.
+// TestExternalAuthRefuses checks that a rejected request gets the service's status, any other failure results in 500,
+// and the backend gets no request.
 func TestExternalAuthRefuses(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{
 		"plain":  {"auth-url", "AUTH", "auth-signin", ""},
@@ -159,8 +161,8 @@ func TestExternalAuthRefuses(t *testing.T) {
 	})
 }
 
-// TestExternalAuthBehindItself: the service may stand behind the controller that asks it, as with https://$host/oauth2/auth. One that asks
-// itself ends.
+// TestExternalAuthBehindItself checks that the service may be served by the same controller, as with
+// https://$host/oauth2/auth, and that a service that requires its own permission does not cause an endless loop.
 func TestExternalAuthBehindItself(t *testing.T) {
 	_, a := externalAuth(t, "", nil)
 	ip, port, err := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
@@ -202,7 +204,8 @@ func TestExternalAuthBehindItself(t *testing.T) {
 	}
 }
 
-// TestExternalAuthOfAlias: a client cannot choose who is asked by a name that an alias takes for the host.
+// TestExternalAuthOfAlias checks that a client cannot choose the authentication service by a host name that an alias
+// maps to the host.
 func TestExternalAuthOfAlias(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"alias": {"auth-url", "http://$host:1/", "server-alias", `~^evil[0-9]+\.`}})
 	a.answers(letIn)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestExternalAuthAsked holds by which method the service is asked, and what it is told of the way back.
+// TestExternalAuthAsked checks the method of the request to the service, and the URL in it to which the client should
+// return.
 func TestExternalAuthAsked(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{
 		"usual": {"auth-url", "AUTH"}, "method": {"auth-url", "AUTH", "auth-method", "POST"},
@@ -41,7 +42,8 @@ func questions(asked []*http.Request) (all []string) {
 	return all
 }
 
-// TestExternalAuthKeptFor: the statuses of auth-cache-duration say which answers are kept. 401 is one of those that are without it.
+// TestExternalAuthKeptFor checks that only responses with a status in auth-cache-duration are cached. Without the
+// annotation, 401 is one of them.
 func TestExternalAuthKeptFor(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{
 		"usual": {"auth-url", "AUTH", "auth-cache-key", "$http_x_key"},
@@ -68,7 +70,8 @@ func TestExternalAuthKeptFor(t *testing.T) {
 	})
 }
 
-// TestExternalAuthConnections: how many connections to the service requests in turn take, and when an idle one ends.
+// TestExternalAuthConnections checks how many connections to the service sequential requests use, and when an idle one
+// is closed.
 func TestExternalAuthConnections(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{
 		"usual": {"auth-url", "AUTH/usual"}, "none": {"auth-url", "AUTH/none", "auth-keepalive", "0"},
@@ -90,7 +93,8 @@ func TestExternalAuthConnections(t *testing.T) {
 	}
 }
 
-// TestExternalAuthIdle: an idle connection to the service ends after auth-keepalive-timeout, long before it would without.
+// TestExternalAuthIdle checks that an idle connection to the service is closed after auth-keepalive-timeout, long
+// before the default.
 func TestExternalAuthIdle(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	service := httptest.NewUnstartedServer(http.HandlerFunc(letIn))

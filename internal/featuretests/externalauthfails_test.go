@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestExternalAuthFails: a service that is away, slow, endless, or answers with garbage lets nobody in, by any version.
+// TestExternalAuthFails checks that a service that is down, slow, endless, or responds with garbage lets no client in,
+// in any version of HTTP.
 func TestExternalAuthFails(t *testing.T) {
 	endless := "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-User: "+strings.Repeat("a", 1000)+"\r\n", 100)
 	hosts, status := map[string][]string{}, map[string]int{"away": 500}
@@ -71,7 +72,8 @@ func speaks(t *testing.T, answer string) string {
 	return listener.Addr().String()
 }
 
-// TestExternalAuthComesAndGoes holds that a guard closes when what it needs goes, and that it is mended when that comes back.
+// TestExternalAuthComesAndGoes checks that a guard rejects requests when an object that it needs disappears, and works
+// again when the object is back.
 func TestExternalAuthComesAndGoes(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"told": {"auth-url", "AUTH", "auth-proxy-set-headers", "headers"}})
 	const headers = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: headers}\ndata: {X-App: %q}\n"
@@ -104,7 +106,8 @@ func TestExternalAuthComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestExternalAuthKept: answers are kept by the key, host and path, and by what they depend on.
+// TestExternalAuthKept checks that responses are cached by the cache key, host and path, and by the headers that they
+// depend on.
 func TestExternalAuthKept(t *testing.T) {
 	kept := []string{"auth-url", "AUTH", "auth-cache-key", "$http_authorization", "auth-response-headers", "X-User"}
 	in, a := externalAuth(t, "", map[string][]string{"kept": kept, "other": kept})
@@ -139,7 +142,7 @@ func TestExternalAuthKept(t *testing.T) {
 	})
 }
 
-// TestGlobalAuth: the key of the ConfigMap is for Ingresses without an auth-url of their own that do not say otherwise.
+// TestGlobalAuth checks that the ConfigMap's key applies to Ingresses that have no auth-url and do not opt out.
 func TestGlobalAuth(t *testing.T) {
 	in, a := externalAuth(t, "global-auth-url: AUTH/global, global-auth-response-headers: X-User, no-auth-locations: /open", map[string][]string{
 		"all": nil, "own": {"auth-url", "AUTH/own"}, "out": {"enable-global-auth", "false"}, "any": {
@@ -163,7 +166,7 @@ func TestGlobalAuth(t *testing.T) {
 	})
 }
 
-// TestExternalAuthOfWebSockets: what is let in is switched, and what is not is refused.
+// TestExternalAuthOfWebSockets checks that an allowed upgrade succeeds, and a denied one is rejected.
 func TestExternalAuthOfWebSockets(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"ws": {"auth-url", "AUTH"}})
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
@@ -182,7 +185,8 @@ func TestExternalAuthOfWebSockets(t *testing.T) {
 	})
 }
 
-// TestExternalAuthReachesNothingInside: no spelling of this machine, of the controller, or of metadata is asked.
+// TestExternalAuthReachesNothingInside checks that no spelling of the addresses of this machine, of the controller or
+// of cloud metadata is requested.
 func TestExternalAuthReachesNothingInside(t *testing.T) {
 	asked := make(chan string, 1)
 	_, port := endpointOf(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host })

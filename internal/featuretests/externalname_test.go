@@ -117,7 +117,7 @@ func twins(t *testing.T) (port string) {
 	return port
 }
 
-// TestExternalName: requests and streams follow a name.
+// TestExternalName checks that requests and streams follow the addresses of a DNS name.
 func TestExternalName(t *testing.T) {
 	port, stream, dnsServer := twins(t), fixture.Port(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")
