@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// answer answers a request that net/http has read, in place of the server, with limits for clients that stall. The port is that of an
-// address that Open has opened, or 0.
+// answer serves a request that net/http has read, without Server. It sets the time limits for clients that stall. port
+// is the port of an address that Open has opened, or 0.
 func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: limits.Names}
@@ -41,5 +41,5 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 	}
 }
 
-// Unending is longer than any request.
+// Unending is longer than any request takes.
 const Unending = 100 * 365 * 24 * time.Hour

@@ -12,29 +12,30 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// claim is what one configuration, or Open, has of an address. For Caddy it is a listener, on which nobody ever connects: the socket
-// hands its connections to the group of the oldest claim.
+// claim is the right of one configuration, or of Open, to an address. Caddy sees it as a listener that never accepts a
+// connection: the socket passes its connections to the group of the oldest claim.
 type claim struct {
 	front *Front
-	// of is the server that Caddy opens it for. A live one is opened by Open.
+	// of is the server for which Caddy opens the address. live is true if Open opened it.
 	of   *Serving
 	live bool
-	// written is the address as the server has it, perhaps with a range of ports; address is the one of them.
+	// written is the address in the server's configuration, which may have a range of ports. address is the one port in
+	// that range that belongs to the claim.
 	written, address caddy.NetworkAddress
 	uncount          func()
 	socket           *socket
 
-	// group is nil until it is known how connections are served. It belongs to the lock of the front.
+	// group is nil until Wrap or Open has decided how connections are served. It is guarded by the front's lock.
 	group  *Group
 	cohort *cohort
 	manner atomic.Pointer[manner]
 
-	// closed belongs to the lock of the front, too.
+	// closed is guarded by the front's lock.
 	closed bool
 	done   chan struct{}
 }
 
-// tryAddress returns an error if the address may not be opened, because another listener uses it.
+// tryAddress returns an error if another listener uses the address, so that it must not be opened.
 func (c *claim) tryAddress(ctx context.Context) error {
 	switch address := netaddr.OffFront(c.address); {
 	case c.live:
@@ -46,7 +47,7 @@ func (c *claim) tryAddress(ctx context.Context) error {
 	}
 }
 
-// attach begins to serve connections. It is called with the lock of the front.
+// attach starts serving connections. The caller holds the front's lock.
 func (c *claim) attach(g *Group, k *cohort, m *manner) {
 	c.group, c.cohort = g, k
 	c.cohort.sources.Add(1)
@@ -54,26 +55,26 @@ func (c *claim) attach(g *Group, k *cohort, m *manner) {
 	c.socket.choose()
 }
 
-// serve is called for each connection.
+// serve is called for each accepted connection.
 func (c *claim) serve(conn net.Conn) {
 	m := c.manner.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
-		// Its error would be that the connection is gone.
+		// It fails only if the connection has ended.
 		_ = tcp.SetKeepAliveConfig(m.alive)
 	}
 	c.cohort.begin(conn, m)
 }
 
-// Accept waits until Close.
+// Accept blocks until Close is called. It never returns a connection.
 func (c *claim) Accept() (net.Conn, error) {
 	<-c.done
 	return nil, net.ErrClosed
 }
 
-// Addr is the address of the socket.
+// Addr returns the address of the socket.
 func (c *claim) Addr() net.Addr { return c.socket.Addr() }
 
-// Close gives the claim up. The socket stays if there is another one.
+// Close releases the claim. The socket stays open while it has another claim.
 func (c *claim) Close() error {
 	c.front.mu.Lock()
 	defer c.front.mu.Unlock()
@@ -81,7 +82,7 @@ func (c *claim) Close() error {
 	return nil
 }
 
-// release is called with the lock of the front. It may be called more than once.
+// release ends the claim. The caller holds the front's lock. release may be called more than once.
 func (c *claim) release() {
 	if c.closed {
 		return
@@ -97,7 +98,7 @@ func (c *claim) release() {
 		return
 	}
 	if socket := c.socket; socket.ending {
-		// What it still accepts is served.
+		// The socket still accepts the connections in its queue, and these are served.
 		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.cohort.sources.Add(-1)
@@ -110,8 +111,8 @@ func (c *claim) release() {
 	}
 }
 
-// adopted is a listener that Caddy has opened for one configuration, in a network where that costs no connection: those of a Unix
-// socket wait in a queue that all configurations share. Its connections are served by the front nevertheless.
+// adopted is a listener that Caddy opened for one configuration, on a network where changing listeners loses no
+// connections: all configurations share the queue of a Unix socket. The front serves its connections, too.
 type adopted struct {
 	net.Listener
 	of     *Serving
@@ -135,7 +136,7 @@ func (a *adopted) Close() (err error) {
 	return err
 }
 
-// accept hands out connections until the listener is closed.
+// accept passes connections on until the listener is closed.
 func (a *adopted) accept() {
 	acceptAll(a.Listener, func(conn net.Conn) { a.cohort.begin(conn, a.manner) })
 	a.cohort.sources.Add(-1)

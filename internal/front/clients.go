@@ -8,36 +8,38 @@ import (
 	"github.com/k8singress/k8singress/internal/connlimit"
 )
 
-// Clients returns the numbers of the connections of HTTP clients, over all listeners and all versions of HTTP.
+// Clients returns connection counts of HTTP clients, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
-// client returns who a connection counts for. A client without an IP address, on a Unix socket, has no share.
+// client returns the client to which a connection is charged. A client without an IP address, such as on a Unix socket,
+// has no share.
 func (s *Serving) client(at net.Addr) connlimit.Client {
 	ip := connlimit.IPOf(at)
 	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
 }
 
-// newcomer is a connection until a server has it: while no byte of its TLS handshake or its first request has come, it
-// may end so that another one has room.
+// newcomer is a connection that no HTTP server serves yet. Until the first byte of its TLS handshake or first request
+// arrives, it may be closed to make room for another connection.
 type newcomer struct {
 	net.Conn
 	place *connlimit.Place
 	since time.Time
-	// proxied says that the connection begins with the header of a proxy, which names the client.
+	// proxied is true if the connection starts with a PROXY protocol header, which names the client.
 	proxied bool
-	// spoke says that a byte has come, and ended that the connection was closed before.
+	// spoke is true once a byte has arrived. ended is true if End closed the connection before that.
 	spoke, ended atomic.Bool
-	// served is the connection as net/http serves it, or nil.
+	// served is the state of the connection once net/http serves it. Nil until then.
 	served *served
 }
 
-// enter gives a new connection a place among those of all clients. It closes the connection and returns nil if there is
-// no room.
+// enter takes a place for a new connection in the connection limit. If there is no room, it closes the connection and
+// returns nil.
 func (k *cohort) enter(conn net.Conn, m *manner) *newcomer {
 	n := &newcomer{Conn: m.admit(conn), since: time.Now()}
 	n.proxied = n.Conn != conn
 	c := m.of.client(conn.RemoteAddr())
-	// While connections wait for the header of a proxy, the proxy has a share, and they may end for others.
+	// While connections wait for their PROXY protocol header, they are charged to the proxy, and may be closed to make
+	// room for others.
 	c.Exempt = c.Exempt && !n.proxied
 	n.place = k.group.front.clients.Enter(c, n)
 	if n.place == nil {
@@ -47,13 +49,12 @@ func (k *cohort) enter(conn net.Conn, m *manner) *newcomer {
 	return n
 }
 
-// introduce counts a connection for the client that the header of a proxy names, for which it waits. It returns false
-// if that client has no room.
+// introduce waits for the PROXY protocol header and charges the connection to the client that the header names. It
+// returns false if that client has no room.
 func (n *newcomer) introduce(m *manner) bool {
 	return !n.proxied || n.place.Move(m.of.client(n.RemoteAddr()))
 }
 
-// Read reads from the client.
 func (n *newcomer) Read(b []byte) (int, error) {
 	count, err := n.Conn.Read(b)
 	if count > 0 && !n.spoke.Load() {
@@ -62,7 +63,7 @@ func (n *newcomer) Read(b []byte) (int, error) {
 	return count, err
 }
 
-// NetConn returns the connection below.
+// NetConn returns the underlying connection.
 func (n *newcomer) NetConn() net.Conn { return n.Conn }
 
 // State implements connlimit.Occupant.
@@ -73,7 +74,7 @@ func (n *newcomer) State() (connlimit.State, time.Duration) {
 	return connlimit.Idle, time.Since(n.since)
 }
 
-// End implements connlimit.Occupant. It has no effect when the handshake has begun.
+// End implements connlimit.Occupant. It has no effect once the handshake has begun.
 func (n *newcomer) End() {
 	if !n.spoke.Load() {
 		n.ended.Store(true)
@@ -81,7 +82,7 @@ func (n *newcomer) End() {
 	}
 }
 
-// newcomerOf returns the newcomer below TLS and other wrappers, or nil.
+// newcomerOf returns the newcomer inside TLS and other wrappers, or nil.
 func newcomerOf(conn net.Conn) *newcomer {
 	for {
 		switch wrapper := conn.(type) {

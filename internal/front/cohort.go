@@ -17,26 +17,28 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// cohort has the connections that a group got while it had servers without a break. When there is none any more, it ends: answers ask
-// clients to leave, idle connections are closed, and requests under way are finished.
+// cohort holds the connections that drain together: all connections accepted while the group had at least one server.
+// When the group loses its last server, the cohort drains: responses ask clients to close their connections, idle
+// connections are closed, and requests under way are finished.
 type cohort struct {
 	group *Group
 	tls   *tls.Config
-	// port is that of an address that Open has opened; it is 0 for those of the server.
+	// port is the port of an address that Open has opened. It is 0 for the server's own addresses.
 	port uint16
-	// sources are the listeners that connections come from. conns are all of these that are open, and pending those of which is not
-	// known yet who serves them.
+	// sources is the number of open listeners. conns is the number of open connections, and pending is the number of
+	// those that no server has taken yet.
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
-	// threes are the sockets of HTTP/3. They belong to the lock of the front.
+	// threes are the HTTP/3 sockets. They are guarded by the front's lock.
 	threes []*quicSocket
 
 	mu      sync.Mutex
 	servers map[settings]*servers
-	// latest are the servers that got the latest connection. They stay without connections, and all other servers do not.
+	// latest are the servers that got the latest connection. They keep running without connections; all other servers
+	// are shut down.
 	latest *servers
-	// driven are what drivers want to have called when the cohort leaves.
+	// driven holds the functions that drivers have registered with OnLeave.
 	driven map[*Info]func()
 }
 
@@ -46,7 +48,7 @@ func newCohort(g *Group) *cohort {
 	}
 }
 
-// ServeHTTP has the server of the configuration that Caddy runs answer.
+// ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
 func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serving := k.group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
@@ -58,7 +60,8 @@ func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, serving, &limits, k.port)
 }
 
-// begin serves a connection, on a goroutine of its own unless there is nothing to wait for. It closes one for which there is no room.
+// begin serves a connection. It starts a goroutine if it has to wait for a handshake or a header, or if a driver serves
+// the connection. It closes the connection if there is no room.
 func (k *cohort) begin(conn net.Conn, m *manner) {
 	n := k.enter(conn, m)
 	if n == nil {
@@ -76,7 +79,8 @@ func (k *cohort) begin(conn net.Conn, m *manner) {
 
 var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 
-// serve performs the TLS handshake, if there is one, and gives the connection to the server of its protocol.
+// serve performs the TLS handshake, if the listener has TLS, and passes the connection to the server of the negotiated
+// protocol.
 func (k *cohort) serve(n *newcomer, m *manner) {
 	handed := false
 	defer func() {
@@ -103,8 +107,8 @@ func (k *cohort) serve(n *newcomer, m *manner) {
 	k.hand(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
 }
 
-// handshakeFailed closes a connection without TLS, unless Divert has taken it. Failed handshakes are counted, and
-// logged at debug level only.
+// handshakeFailed closes a connection whose TLS handshake has failed, unless Divert has taken it over. Failed
+// handshakes are counted, and logged at debug level only.
 func (k *cohort) handshakeFailed(n *newcomer, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
@@ -120,7 +124,7 @@ func (k *cohort) handshakeFailed(n *newcomer, err error) {
 	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", n.RemoteAddr()), zap.Error(err))
 }
 
-// secure performs the TLS handshake. All of it has one time limit.
+// secure performs the TLS handshake. One time limit applies to the whole handshake, including Divert.
 func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
 	if err := conn.SetDeadline(until); err != nil {
@@ -139,7 +143,8 @@ func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 	return secured, secured.SetDeadline(time.Time{})
 }
 
-// context is that of handshakes, which the deadline ends.
+// context returns the context of TLS handshakes, which carries the port for PortOf. It is never canceled, because the
+// connection's deadline limits a handshake.
 func (k *cohort) context() context.Context {
 	ctx := context.Background() //nolint:forbidigo // A connection belongs to no configuration.
 	if k.port == 0 {
@@ -148,7 +153,7 @@ func (k *cohort) context() context.Context {
 	return context.WithValue(ctx, portKey{}, k.port)
 }
 
-// looksLikeHTTP is what net/http takes for the beginning of a request.
+// looksLikeHTTP reports whether net/http would take these bytes for the start of an HTTP request.
 func looksLikeHTTP(head [5]byte) bool {
 	switch string(head[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
@@ -157,7 +162,7 @@ func looksLikeHTTP(head [5]byte) bool {
 	return false
 }
 
-// hand gives a connection to the driver, or to net/http. The protocol is the one that client and server have agreed on.
+// hand passes a connection to the driver, or to net/http. protocol is the protocol negotiated by ALPN, or empty.
 func (k *cohort) hand(n *newcomer, conn net.Conn, protocol string, m *manner) {
 	if k.drives(m, protocol) {
 		panics.Guard("front/connection", func() { k.drive(n, conn, m) }, func() { _ = conn.Close() })
@@ -172,15 +177,17 @@ func (k *cohort) hand(n *newcomer, conn net.Conn, protocol string, m *manner) {
 	s.one.push(conn)
 }
 
-// WithoutHTTP1 is the reason for which a connection goes to net/http: the protocols of its server have no HTTP/1.1.
+// WithoutHTTP1 is the reason given to HandedOver for a connection that goes to net/http because its server does not
+// allow HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
-// drives says whether the driver serves a connection.
+// drives reports whether the driver serves a connection.
 func (k *cohort) drives(m *manner, protocol string) bool {
 	return k.group.front.Drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-// serversFor returns the servers for a connection with the limits as they are now, and counts the connection until left is called.
+// serversFor returns the servers for a connection with the current limits. It counts the connection until left is
+// called.
 func (k *cohort) serversFor(m *manner) *servers {
 	limits := k.group.Serving().adjusted(m.limits)
 	limits.Streams = k.group.front.requests.streams(limits.Streams)
@@ -200,7 +207,7 @@ func (k *cohort) serversFor(m *manner) *servers {
 	return s
 }
 
-// left is called when a connection that serversFor has counted has ended.
+// left is called when a connection that serversFor counted has ended.
 func (k *cohort) left(s *servers, place *connlimit.Place) {
 	k.mu.Lock()
 	s.conns--
@@ -209,14 +216,15 @@ func (k *cohort) left(s *servers, place *connlimit.Place) {
 	k.gone(place)
 }
 
-// gone is called when a connection that begin has counted has ended.
+// gone is called when a connection that begin counted has ended.
 func (k *cohort) gone(place *connlimit.Place) {
 	k.conns.Add(-1)
 	place.Leave()
 }
 
-// retire shuts servers down that have no connection, unless they got the latest one: each change of the limits starts new servers, and
-// the old ones would keep their goroutines until the cohort ends. The caller holds the lock of the cohort.
+// retire shuts down servers that have no connections, unless they got the latest one. Each change of the limits starts
+// new servers, and without retire the old ones would keep their goroutines until the cohort ends. The caller holds the
+// cohort's lock.
 func (k *cohort) retire(s *servers) {
 	if s == nil || s.conns > 0 || s == k.latest {
 		return
@@ -227,13 +235,13 @@ func (k *cohort) retire(s *servers) {
 	s.two.shutdown(ctx)
 }
 
-// drain begins the end. It may be called once.
+// drain starts draining the cohort. It may be called only once.
 func (k *cohort) drain(ctx context.Context) {
 	k.leaving.Store(true)
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
-// cut ends what the end of the process does not.
+// cut closes the HTTP/3 connections. Unlike TCP connections, they do not end with the process.
 func (k *cohort) cut() {
 	k.group.front.mu.Lock()
 	threes := k.threes
@@ -244,14 +252,15 @@ func (k *cohort) cut() {
 }
 
 const (
-	// lookAfter is how often connections are looked at that have to end.
+	// lookAfter is the interval at which end checks for connections that are still open.
 	lookAfter = 10 * time.Millisecond
-	// idleEnd is after how long one counts as idle that has not sent anything, as for net/http.
+	// idleEnd is the time after which a connection that has not sent a request counts as idle, as in net/http.
 	idleEnd = 5 * time.Second
 )
 
-// end waits for all connections. What has been accepted is answered: http.Server.Shutdown, which drops requests that it has just
-// read, is called for those of HTTP/1.1 only when each of them is in its handler, or silent.
+// end waits until all connections have ended, so that each accepted connection gets its response. http.Server.Shutdown
+// drops requests that it has just read. For HTTP/1.1 it is therefore called only when each connection is running its
+// handler or has been idle for idleEnd.
 func (k *cohort) end(ctx context.Context) {
 	defer close(k.ended)
 	k.callDriven()

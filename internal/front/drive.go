@@ -8,11 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// Drive serves a connection of HTTP/1.1 until it ends, and closes it. It is a *tls.Conn whose handshake is complete, or one in the
-// clear: a *net.TCPConn if nothing is around it. No byte of it has been read. It is called on a goroutine of the connection's own.
+// Drive serves an HTTP/1.1 connection until it ends, and closes it. conn is a *tls.Conn whose handshake is complete, or
+// a connection without TLS, which is a *net.TCPConn if nothing wraps it. No byte of an HTTP request has been read from
+// it. Drive runs on its own goroutine for each connection.
 type Drive func(conn net.Conn, info *Info)
 
-// Info is what a driver is told of a connection, and how it comes back to the front.
+// Info gives a driver the settings of a connection, and lets it call back to the front.
 type Info struct {
 	cohort   *cohort
 	manner   *manner
@@ -20,17 +21,19 @@ type Info struct {
 	handed   bool
 }
 
-// Limits are those of the server that the connection was accepted for, as the configuration that Caddy runs adjusts them. They are to be
-// asked for with each request.
+// Limits returns the limits of the server that accepted the connection, adjusted by the current configuration. The
+// driver must call it again for each request.
 func (i *Info) Limits() Limits { return i.Serving().adjusted(i.manner.limits) }
 
-// Serving has the server of the configuration that Caddy runs. It is asked for each request anew.
+// Serving returns the server of the configuration that Caddy currently runs. The driver must call it again for each
+// request.
 func (i *Info) Serving() *Serving { return i.cohort.group.Serving() }
 
-// Port is that of an address that Open has opened; it is 0 for those of the server.
+// Port returns the port of an address that Open has opened. It is 0 for the server's own addresses.
 func (i *Info) Port() uint16 { return i.cohort.port }
 
-// Answer answers a request by the server of the moment. It returns false, and has done nothing, if that answers by itself.
+// Answer handles a request with the current server. If that server has no Answer function for this port, Answer does
+// nothing and returns false.
 func (i *Info) Answer(w message.Writer, r *message.Request) bool {
 	answer := i.Serving().answering(i.cohort.port)
 	if answer == nil {
@@ -40,11 +43,12 @@ func (i *Info) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving says that the next answer is the last one of the connection, and has to say so.
+// Leaving reports whether the connection has to end after the next response. That response must tell the client so.
 func (i *Info) Leaving() bool { return i.cohort.leaving.Load() }
 
-// OnLeave has a function called, on another goroutine, when connections have to leave: at once if they do already. The
-// driver is to end the connection when it waits for a request. The function is forgotten when the driver returns.
+// OnLeave registers a function that is called on another goroutine when connections have to end. If they have to end
+// already, it is called at once, on this goroutine. The driver should then end the connection as soon as it waits for a
+// request. The function is unregistered when the driver returns.
 func (i *Info) OnLeave(do func()) {
 	i.cohort.mu.Lock()
 	leaving := i.cohort.leaving.Load()
@@ -57,13 +61,13 @@ func (i *Info) OnLeave(do func()) {
 	}
 }
 
-// Occupy tells the front what the driver does with the connection, which may have to end so that another one has room.
-// Without it, the connection never has to.
+// Occupy sets the state of the connection that the connection limit sees, so that the connection may be ended to make
+// room for another one. If it is not called, the connection is never ended for that reason.
 func (i *Info) Occupy(o connlimit.Occupant) { i.newcomer.place.Occupy(o) }
 
-// HandOver gives the connection to net/http, which owns it from now on. What the driver has read must come again: of TLS it is a
-// connection with the method ConnectionState then, or its requests look as if they had come in the clear. Without TLS, it may be
-// HTTP/2 as well. It may be called once.
+// HandOver passes the connection to net/http, which owns it from then on. Reading from conn must return the bytes that
+// the driver has read, too. With TLS, conn must have the method ConnectionState, or its requests look as if they came
+// without TLS. Without TLS, the connection may use HTTP/2. HandOver may be called only once.
 func (i *Info) HandOver(conn net.Conn) {
 	i.handed = true
 	i.cohort.pending.Add(1)
@@ -73,7 +77,8 @@ func (i *Info) HandOver(conn net.Conn) {
 	i.cohort.serversFor(i.manner).one.push(conn)
 }
 
-// drive is done with the connection when the driver returns, unless it has handed it over.
+// drive runs the driver on a connection. When the driver returns, the connection no longer counts, unless the driver
+// has handed it over.
 func (k *cohort) drive(n *newcomer, conn net.Conn, m *manner) {
 	if conn == net.Conn(n) {
 		conn = n.Conn

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// errorLog is for net/http. As in Caddy, a panic of a handler is an error, and everything else for those who debug.
+// errorLog returns the error log for net/http. As in Caddy, panics of handlers are logged as errors, and all other
+// messages at debug level.
 func errorLog() *log.Logger { return log.New(errorWriter{}, "", 0) }
 
 type errorWriter struct{}

@@ -1,9 +1,11 @@
-// Package front listens for HTTP, and serves the connections, across configurations of Caddy. Caddy opens a socket of its own for each
-// configuration and closes that of the one before, with all connections that the kernel holds in its queue; its http.Server drops
-// requests that are on their way at that moment. So the sockets, the http.Servers and the TLS of our listeners are here: they stay
-// while configurations come and go, and each request is answered by the server of the configuration that Caddy runs.
+// Package front listens for HTTP and serves the connections, across configurations of Caddy. On a reload Caddy opens a
+// new socket and closes the old one, with all connections in the kernel's accept queue, and its http.Server drops
+// requests that arrive at that moment. This package therefore owns the sockets, the http.Servers and the TLS of our
+// listeners. They stay open across reloads, and each request is handled by the server of the configuration that Caddy
+// currently runs.
 //
-// A server of Caddy takes part by Prepare, which its listener wrapper calls. design/012-the-front-owns-its-sockets.md has the reasons.
+// A server of Caddy uses the front once its listener wrapper has called Prepare.
+// design/012-the-front-owns-its-sockets.md gives the reasons.
 package front
 
 import (
@@ -36,7 +38,8 @@ func init() {
 	}
 }
 
-// process is the front of this process. Caddy has one configuration at a time, and one list of networks.
+// process is the front of this process. There is only one, since Caddy runs one configuration at a time and its list of
+// networks is global.
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, servings: map[*caddyhttp.Server]*Serving{}, live: map[string]*claim{},
 	beside: map[*cohort]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
@@ -45,17 +48,20 @@ var process = &Front{
 // Process returns the front of this process.
 func Process() *Front { return process }
 
-// Front has the sockets of all addresses, and the groups that serve their connections.
+// Front holds the sockets of all addresses, and the groups that serve their connections.
 type Front struct {
-	// Drive serves connections of HTTP/1.1 in place of net/http, if it is not nil. It is set before the first configuration.
+	// Drive serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
+	// configuration is loaded.
 	Drive Drive
-	// HandedOver is told, with the reason in one word, of each connection of HTTP/1.1 that goes to net/http in place of Drive, and of
-	// each request by HTTP/2 that a server answers in place of Serving.Answer. It is nil, or set as Drive is.
+	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of Drive, and for each HTTP/2 or
+	// HTTP/3 request that a server handles in place of Serving.Answer. reason is one word. HandedOver may be nil; it
+	// must be set before the first configuration is loaded.
 	HandedOver func(reason string)
-	// HandshakeFailed is called with the reason for each TLS handshake over TCP that fails. It is nil, or set as Drive is.
+	// HandshakeFailed is called with the reason for each failed TLS handshake over TCP. It may be nil; it must be set
+	// before the first configuration is loaded.
 	HandshakeFailed func(reason string)
-	// RequestRefused is called for each request that was answered with 503 because there was no room for it. It is nil,
-	// or set as Drive is.
+	// RequestRefused is called for each request that got a 503 response because there was no room for it. It may be
+	// nil; it must be set before the first configuration is loaded.
 	RequestRefused func(w message.Writer, r *message.Request, began time.Time)
 
 	clients  *connlimit.Limiter
@@ -65,26 +71,28 @@ type Front struct {
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	servings map[*caddyhttp.Server]*Serving
-	// live are the addresses that Open has opened, and beside what serves their connections, also after they were closed.
+	// live holds the addresses that Open has opened. beside holds the cohorts of these addresses, until their last
+	// connection has ended, even after the address is closed.
 	live   map[string]*claim
 	beside map[*cohort]bool
 }
 
-// Listens says whether the connections of a server that has been prepared are the front's.
+// Listens reports whether a server has been prepared, so that the front serves its connections.
 func (f *Front) Listens(server *caddyhttp.Server) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.servings[server] != nil
 }
 
-// handedOver tells of a connection or a request that is left to others.
+// handedOver calls HandedOver, if it is set.
 func (f *Front) handedOver(reason string) {
 	if f.HandedOver != nil {
 		f.HandedOver(reason)
 	}
 }
 
-// listen is a caddy.ListenerFunc. It returns a listener for one configuration, which has a claim to the address but no connections.
+// listen is a caddy.ListenerFunc. It returns a claim to the address for one configuration. Its Accept never returns a
+// connection.
 //
 //nolint:revive // Caddy says how many arguments it has.
 func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
@@ -108,8 +116,9 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 	return c, nil
 }
 
-// owner finds the server that an address is opened for. It is an error if another server of the configuration listens there as
-// well, which Caddy does not see, because their networks have other names.
+// owner returns the server for which an address is opened. It returns an error if another server of the configuration
+// listens on the same address over network tcp. Caddy does not detect that conflict, because the names of the networks
+// differ.
 func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Serving, error) {
 	var servers map[string]*caddyhttp.Server
 	if of, ok := ctx.(caddy.Context); ok {
@@ -138,7 +147,7 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Servi
 	return owner, nil
 }
 
-// claim opens the socket of an address, unless it is open.
+// claim adds a claim to the socket of its address, and opens the socket if necessary.
 func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
 	key := c.address.String()
 	for {
@@ -153,7 +162,8 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 			return nil
 		}
 		f.mu.Unlock()
-		// Two sockets would share connections, and what the old one has in its queue when it is closed is reset.
+		// Two open sockets would share the new connections, and the kernel would reset the connections in the old one's
+		// queue when it is closed.
 		<-s.ended
 	}
 	defer f.mu.Unlock()
@@ -168,7 +178,7 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 	return nil
 }
 
-// group returns the group of a name. It is called with the lock.
+// group returns the group with a name, and creates it if necessary. The caller holds the lock.
 func (f *Front) group(name string) *Group {
 	g := f.groups[name]
 	if g == nil {
@@ -178,7 +188,8 @@ func (f *Front) group(name string) *Group {
 	return g
 }
 
-// withoutTLS says whether Caddy serves a port in the clear, whatever policies its server has: that of its http app for HTTP.
+// withoutTLS reports whether a port is the HTTP port of Caddy's http app. Caddy serves that port without TLS, even if
+// the server has connection policies.
 func withoutTLS(ctx caddy.Context, port string) bool {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
@@ -191,7 +202,7 @@ func withoutTLS(ctx caddy.Context, port string) bool {
 	return port == strconv.Itoa(number)
 }
 
-// protocolsAt are those of a server at one of the addresses that it listens on.
+// protocolsAt returns the protocols of a server at one of its listen addresses.
 func protocolsAt(server *caddyhttp.Server, address caddy.NetworkAddress) []string {
 	i := slices.IndexFunc(server.Listen, func(text string) bool {
 		parsed, err := caddy.ParseNetworkAddress(text)

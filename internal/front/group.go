@@ -8,25 +8,27 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Group has the connections of the servers of one name, over all configurations.
+// Group holds the connections of all servers with one name, across configurations.
 type Group struct {
 	front *Front
 	name  string
-	// servings are the servers that run, in the order of their starts: Caddy starts a configuration before it stops the one before.
-	// They belong to the lock of the front, as does cohort, which changes when the group had no server for a while.
+	// servings are the running servers, in the order in which they started: Caddy starts the new configuration before
+	// it stops the old one. servings and cohort are guarded by the front's lock. cohort is replaced when a server
+	// starts after the group had none.
 	servings []*Serving
 	cohort   *cohort
-	// current is the first of servings, or, if there is none, the last one that there was.
+	// current is the first of servings. If servings is empty, it is the last server that ran.
 	current atomic.Pointer[Serving]
 }
 
-// Server is the server of the configuration that Caddy runs.
+// Server returns the server of the configuration that Caddy currently runs.
 func (g *Group) Server() *caddyhttp.Server { return g.current.Load().Server }
 
-// Serving is that server, and how connections become requests for it.
+// Serving returns the current server together with its settings for connections.
 func (g *Group) Serving() *Serving { return g.current.Load() }
 
-// join, leave and choose are called with the lock of the front.
+// join adds a server and returns the cohort for its connections. The callers of join, leave and choose hold the front's
+// lock.
 func (g *Group) join(s *Serving) *cohort {
 	if g.cohort == nil || g.cohort.leaving.Load() {
 		g.cohort = newCohort(g)
@@ -48,8 +50,8 @@ func (g *Group) leave(s *Serving) {
 	g.cohort.drain(s.Context)
 }
 
-// choose has requests go to the oldest server. So one of a configuration that Caddy refuses gets none, and the next one gets them
-// when all of its configuration has started.
+// choose directs requests to the oldest server. A server of a configuration that Caddy rejects therefore gets no
+// requests, and the next server gets them only after its whole configuration has started.
 func (g *Group) choose() {
 	s := g.servings[0]
 	if g.current.Swap(s) == s {
@@ -60,7 +62,7 @@ func (g *Group) choose() {
 	}
 }
 
-// opened are the claims of Open.
+// opened returns the group's claims that Open has made.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {
@@ -70,7 +72,7 @@ func (g *Group) opened() (opened []*claim) {
 	return opened
 }
 
-// tlsConfig asks the server of the moment for each handshake.
+// tlsConfig returns a configuration that uses the current server's TLS settings for each handshake.
 func (g *Group) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// The reasons for which a TLS handshake fails, for Front.HandshakeFailed.
+// The values of reason in Front.HandshakeFailed.
 const (
 	HandshakeTimeout = "timeout"
 	HandshakeClosed  = "closed"
@@ -17,11 +17,11 @@ const (
 	HandshakeRefused = "refused"
 )
 
-// HandshakeReasons lists all reasons.
+// HandshakeReasons lists all values of reason in Front.HandshakeFailed.
 var HandshakeReasons = []string{HandshakeTimeout, HandshakeClosed, HandshakeNotTLS, HandshakeAlert, HandshakeRefused}
 
-// reasonOf returns why a handshake has failed. A handshake that the server refuses, such as one without a common version or without a
-// certificate for the host, is HandshakeRefused.
+// reasonOf returns the reason for which a handshake failed. The result is HandshakeRefused if the server rejected the
+// handshake, for example because there is no common TLS version or no certificate for the host.
 func reasonOf(err error) string {
 	var timeout net.Error
 	var op *net.OpError
@@ -38,7 +38,7 @@ func reasonOf(err error) string {
 	return HandshakeRefused
 }
 
-// handshakeFailed tells of a handshake that has failed.
+// handshakeFailed calls HandshakeFailed, if it is set.
 func (f *Front) handshakeFailed(err error) {
 	if f.HandshakeFailed != nil {
 		f.HandshakeFailed(reasonOf(err))

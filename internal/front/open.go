@@ -13,17 +13,17 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// Opened is an address that is open beside those of a server, and goes with it.
+// Opened is an additional address, which is open until it is closed or its server stops.
 type Opened struct{ claim *claim }
 
-// IsOpen says whether neither Close was called nor the server has gone.
+// IsOpen reports whether the address is still open: Close was not called, and the server has not stopped.
 func (o *Opened) IsOpen() bool {
 	o.claim.front.mu.Lock()
 	defer o.claim.front.mu.Unlock()
 	return !o.claim.closed
 }
 
-// Ended says whether the address is closed, and the last connection that came by it has ended.
+// Ended reports whether the address is closed and its last connection has ended.
 func (o *Opened) Ended() bool {
 	o.claim.front.mu.Lock()
 	defer o.claim.front.mu.Unlock()
@@ -35,18 +35,19 @@ func (o *Opened) Ended() bool {
 	}
 }
 
-// Close closes the address. Requests under way are answered, and their clients and those of idle connections asked to leave. It may be
-// called more than once, and does not wait.
+// Close closes the address. Requests under way are finished, and clients are asked to close their connections. Close
+// may be called more than once, and does not block.
 func (o *Opened) Close() {
-	// It never fails.
+	// Close of a claim always returns nil.
 	_ = o.claim.Close()
 }
 
-// ErrNotStarted is for a server that does not run yet: its configuration is being loaded.
+// ErrNotStarted is returned for a server that does not run yet, because its configuration is still being loaded.
 var ErrNotStarted = errors.New("the server has not started yet")
 
-// Addresses returns the addresses for a port beside those of a server: at the hosts that it listens on by TCP. It is an error if no
-// server with this name runs: ErrNotStarted if one is about to.
+// Addresses returns the addresses at which a port can be opened for a server: each host on which the server listens
+// over TCP, with the given port. If no server with this name runs, it returns an error, which is ErrNotStarted if the
+// server is about to start.
 func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, error) {
 	f.mu.Lock()
 	serving, starts := f.serving(server), f.starts(server)
@@ -82,14 +83,15 @@ func (f *Front) Runs(server string) bool {
 	return f.serving(server) != nil
 }
 
-// Expects reports whether a server with this name runs or is about to: Caddy is loading its configuration.
+// Expects reports whether a server with this name runs or is about to start, because Caddy is loading its
+// configuration.
 func (f *Front) Expects(server string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.serving(server) != nil || f.starts(server)
 }
 
-// serving returns the server of a name that runs, or nil. It is called with the lock.
+// serving returns the running server with a name, or nil. The caller holds the lock.
 func (f *Front) serving(name string) *Serving {
 	if g := f.groups[name]; g != nil && len(g.servings) > 0 {
 		return g.current.Load()
@@ -97,7 +99,7 @@ func (f *Front) serving(name string) *Serving {
 	return nil
 }
 
-// starts says whether a server of a name has been prepared and does not run yet. It is called with the lock.
+// starts reports whether a server with this name has been prepared but does not run yet. The caller holds the lock.
 func (f *Front) starts(name string) bool {
 	for server, s := range f.servings {
 		if server.Name() == name && s.group == nil {
@@ -107,9 +109,9 @@ func (f *Front) starts(name string) bool {
 	return false
 }
 
-// Open listens on one more TCP address, which has one port, beside those of a server. Its requests are answered by AnswerBeside of the
-// server of the moment, with the limits of that server, and with TLS if it has TLS: PortOf tells the handshake the port. It is an error
-// with netaddr.ErrHeld if anybody listens there.
+// Open listens on an additional TCP address with a single port, for a server. Requests that arrive there are handled by
+// AnswerBeside of the current server, with its limits, and with TLS if the server has TLS. PortOf returns the port from
+// the context of a handshake. The error is netaddr.ErrHeld if another listener uses the address.
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {
@@ -144,7 +146,7 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	return &Opened{c}, nil
 }
 
-// besideOf returns what serves the connections of addresses beside those of a group. It is called with the lock.
+// besideOf returns the cohorts of the additional addresses of a group. The caller holds the lock.
 func (f *Front) besideOf(g *Group) (all []*cohort) {
 	for k := range f.beside {
 		if k.group == g {
@@ -154,7 +156,8 @@ func (f *Front) besideOf(g *Group) (all []*cohort) {
 	return all
 }
 
-// forget ends an address that Open has opened, and forgets its connections when the last has ended. It is called with the lock.
+// forget removes an address that Open has opened, drains its connections, and removes their cohort when the last one
+// has ended. The caller holds the lock.
 func (f *Front) forget(c *claim) {
 	delete(f.live, c.address.String())
 	k := c.cohort
@@ -172,7 +175,8 @@ func (f *Front) forget(c *claim) {
 
 type portKey struct{}
 
-// PortOf returns the port of an address that Open has opened, for the context of a TLS handshake that comes by it. It is 0 for all others.
+// PortOf returns the port of an address that Open has opened, from the context of a TLS handshake. It is 0 for all
+// other addresses.
 func PortOf(ctx context.Context) uint16 {
 	port, _ := ctx.Value(portKey{}).(uint16)
 	return port

@@ -4,5 +4,6 @@ package front
 
 import "syscall"
 
-// waiting says whether connections wait in the queue of a socket, which nobody knows here.
+// waiting reports whether connections wait in the accept queue of a socket. It is always false here, because the queue
+// can only be inspected on Unix.
 func waiting(syscall.RawConn) bool { return false }

@@ -24,29 +24,30 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// quicSocket is an address that HTTP/3 is spoken at, for as long as a configuration wants that. Caddy keeps account of it: its listener for
-// QUIC is shared by all configurations, and is made on a quicClaim.
+// quicSocket serves HTTP/3 at one address, for as long as a configuration uses it. Caddy tracks that: all
+// configurations share Caddy's QUIC listener, which it creates on a quicClaim.
 type quicSocket struct {
 	group  *Group
 	cohort *cohort
 	conn   net.PacketConn
-	// transport is on the innermost part of conn, so that quic-go finds a *net.UDPConn.
+	// transport uses the innermost part of conn, so that quic-go gets a *net.UDPConn.
 	transport *quic.Transport
 	listener  *quic.EarlyListener
-	// over is done when connections may not go on any more, and closed when the socket is.
+	// over is canceled when all connections must end. closed is closed once the socket is closed.
 	over   context.Context //nolint:containedctx // It is what the end of the socket hands on to all its connections.
 	cutOff context.CancelFunc
 	closed chan struct{}
-	// serving has all connections, and who accepts them.
+	// serving holds the goroutines of the accept loop and of all connections.
 	serving panics.Group
 
 	mu sync.Mutex
-	// conns are all that have begun, and ending says that they have to leave.
+	// conns holds the connections whose HTTP/3 server has started. ending is true once they have been asked to end.
 	conns  map[*quicConn]bool
 	ending bool
 }
 
-// listenQUIC is a caddy.ListenerFunc for the network of HTTP/3. It is called when no configuration before has the address.
+// listenQUIC is a caddy.ListenerFunc for the HTTP/3 network. Caddy calls it if no earlier configuration has the address
+// open.
 //
 //nolint:revive // Caddy says how many arguments it has.
 func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
@@ -67,7 +68,7 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 	}
 	opened, err := address.Listen(ctx, offset, config)
 	if err != nil || len(of.Server.PacketConnWrappersRaw) > 0 {
-		// What wraps datagrams is Caddy's, and so is HTTP/3 then.
+		// If the server has packet conn wrappers, Caddy serves HTTP/3 for it.
 		return opened, err
 	}
 	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
@@ -88,10 +89,10 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 	return &quicClaim{socket: q, done: make(chan struct{})}, nil
 }
 
-// handshakesPerSecond is from when on clients have to show that their address is theirs, as in Caddy.
+// handshakesPerSecond is the rate of new connections above which clients must validate their address, as in Caddy.
 const handshakesPerSecond = 1000
 
-// listen starts QUIC as Caddy does it in ListenQUIC.
+// listen starts QUIC as Caddy's ListenQUIC does.
 func (q *quicSocket) listen(of *Serving) (err error) {
 	inner := q.conn
 	for {
@@ -105,7 +106,8 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 	q.transport = &quic.Transport{Conn: inner, VerifySourceAddress: func(net.Addr) bool { return !limiter.Allow() }}
 	config := q.group.tlsConfig()
 	config.MinVersion = tls.VersionTLS13
-	// Unlike Caddy's, servers take no early data unless they say so: whoever has seen it can send it again, from any address.
+	// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can replay
+	// it from any address.
 	base := &quic.Config{
 		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
 		MaxIncomingStreams: quicStreams,
@@ -116,10 +118,11 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 	return err
 }
 
-// quicStreams is how many requests of HTTP/3 a connection may have at a time: quic-go's own number.
+// quicStreams is the maximum number of concurrent HTTP/3 requests on a connection. It is quic-go's default.
 const quicStreams = 100
 
-// fewer returns the configuration of a new connection, which may have fewer requests as their budget fills.
+// fewer returns the configuration of a new connection. Fewer concurrent requests are allowed as their memory budget
+// fills up.
 func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
 	streams := int64(q.group.front.requests.streams(int(base.MaxIncomingStreams)))
 	if streams == base.MaxIncomingStreams {
@@ -130,7 +133,7 @@ func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
 	return config
 }
 
-// tooMany is what a client hears whose connection has no place, or loses it.
+// tooMany is the error text sent to a client whose connection is rejected, or closed to make room.
 const tooMany = "there are too many connections"
 
 // accept serves all connections until the listener is closed.
@@ -154,7 +157,8 @@ func (q *quicSocket) accept() {
 	}
 }
 
-// serve answers the requests of a connection, with the limits of the moment, until it ends.
+// serve handles the requests of a connection until it ends. The limits are the current ones at the start of the
+// connection.
 func (q *quicSocket) serve(c *quicConn) {
 	serving := q.group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
@@ -168,7 +172,7 @@ func (q *quicSocket) serve(c *quicConn) {
 		},
 	}
 	defer q.forget(c)
-	// Its error is how the connection has ended.
+	// The error only says how the connection ended.
 	_ = c.server.ServeQUICConn(c.conn)
 }
 
@@ -178,7 +182,7 @@ func (q *quicSocket) forget(c *quicConn) {
 	delete(q.conns, c)
 }
 
-// begin notes a connection that may be asked to leave from now on.
+// begin registers a connection, so that goAway can be called for it. If the socket is ending, it is called at once.
 func (q *quicSocket) begin(c *quicConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,25 +192,26 @@ func (q *quicSocket) begin(c *quicConn) {
 	}
 }
 
-// quicConn is one connection. It has a server of its own, because http3 says GOAWAY to all connections of a server.
+// quicConn is one connection. It has its own http3.Server, because http3 sends GOAWAY to all connections of a server.
 type quicConn struct {
 	traffic
 	socket *quicSocket
 	conn   *quic.Conn
 	server *http3.Server
 	away   sync.Once
-	// under is how many requests are under way.
+	// under is the number of requests under way.
 	under atomic.Int64
 }
 
-// goAway asks the client for another connection for its next request. This one ends with the last request that is under way, or when
-// the time of the socket is over.
+// goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends with its
+// last request, or when the socket cuts its connections off.
 func (c *quicConn) goAway() {
-	// Its error is that time was over.
+	// Shutdown only fails if the connections were cut off first.
 	c.away.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
 }
 
-// lingering is for how long a connection has to wait before it is closed: of an answer, something may be on its way.
+// lingering is how long a connection must be idle before it may be closed, since a part of the last response may still
+// be in transit.
 const lingering = time.Second
 
 // State implements connlimit.Occupant.
@@ -227,7 +232,7 @@ func (c *quicConn) End() {
 	}
 }
 
-// ServeHTTP has the server of the configuration that Caddy runs answer.
+// ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
 func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.under.Add(1)
 	defer c.under.Add(-1)
@@ -240,10 +245,10 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, r, serving, &limits, 0)
 }
 
-// end asks clients for other connections, and closes the socket when the last connection has ended.
+// end sends GOAWAY to all clients, and closes the socket when the last connection has ended.
 func (q *quicSocket) end() {
 	defer q.cohort.conns.Add(-1)
-	// Connections go on.
+	// Open connections keep working.
 	_ = q.listener.Close()
 	q.mu.Lock()
 	q.ending = true
@@ -260,10 +265,11 @@ func (q *quicSocket) end() {
 	close(q.closed)
 }
 
-// lastWords is how long it may take to tell all clients that their connections are closed.
+// lastWords is the maximum time to tell all clients that their connections are closed.
 const lastWords = time.Second
 
-// cut closes all connections, which are asked to leave already: other than with TCP, clients do not see the end of a process.
+// cut closes all connections, which have already been sent GOAWAY. Unlike with TCP, clients do not notice when the
+// process ends.
 func (q *quicSocket) cut() {
 	q.cutOff()
 	select {
@@ -272,7 +278,7 @@ func (q *quicSocket) cut() {
 	}
 }
 
-// quicClaim is the socket that Caddy makes its listener for HTTP/3 on. No datagram ever comes.
+// quicClaim is the packet connection on which Caddy creates its HTTP/3 listener. It never receives a datagram.
 type quicClaim struct {
 	socket *quicSocket
 	once   sync.Once
@@ -286,7 +292,7 @@ func (c *quicClaim) ReadFrom([]byte) (int, net.Addr, error) {
 
 func (c *quicClaim) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
 
-// Close is called when no configuration wants the address any more.
+// Close is called when no configuration uses the address any longer.
 func (c *quicClaim) Close() error {
 	c.once.Do(func() {
 		close(c.done)
@@ -295,10 +301,11 @@ func (c *quicClaim) Close() error {
 	return nil
 }
 
-// LocalAddr has the port that Caddy tells clients of.
+// LocalAddr returns the address of the socket. Caddy announces its port to clients.
 func (c *quicClaim) LocalAddr() net.Addr { return c.socket.conn.LocalAddr() }
 
-// Nothing waits that a deadline could end, and what quic-go asks of the kernel it gets from the socket.
+// Deadlines and buffer sizes are ignored: ReadFrom only returns after Close, and the kernel options are set on the socket
+// itself.
 
 func (*quicClaim) SetDeadline(time.Time) error      { return nil }
 func (*quicClaim) SetReadDeadline(time.Time) error  { return nil }
@@ -306,7 +313,7 @@ func (*quicClaim) SetWriteDeadline(time.Time) error { return nil }
 func (*quicClaim) SetReadBuffer(int) error          { return nil }
 func (*quicClaim) SetWriteBuffer(int) error         { return nil }
 
-// SyscallConn is that of the socket.
+// SyscallConn returns the raw connection of the socket.
 func (c *quicClaim) SyscallConn() (syscall.RawConn, error) {
 	inner, ok := c.socket.transport.Conn.(syscall.Conn)
 	if !ok {

@@ -12,28 +12,30 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// requests limits the memory of the requests of HTTP/2 and HTTP/3 that are under way, which connections and addresses
-// of clients share.
+// requests limits the memory of HTTP/2 and HTTP/3 requests under way. Connections and client addresses share one
+// budget.
 type requests struct {
 	budget func() *budget.Budget
-	// conns is how many connections have had a request, and refused how many requests found no room.
+	// conns is the number of connections that have had a request. refused is the number of requests rejected because
+	// there was no room.
 	conns, refused atomic.Int64
 }
 
 func newRequests() *requests {
-	// The program may change its memory limit until the first request comes.
+	// The memory limit of the process may change until the first request arrives.
 	return &requests{budget: sync.OnceValue(budget.Requests.Budget)}
 }
 
-// open returns the account of a connection.
+// open returns the budget share of a new connection from an address.
 func (q *requests) open(of connlimit.Address) *budget.Share {
 	return q.budget().Share(string(of), strconv.FormatInt(q.conns.Add(1), 36))
 }
 
-// requestBytes is what a request takes beside its head, measured as the growth of the process.
+// requestBytes is the memory that a request takes in addition to its headers. It was measured as the growth of the
+// process.
 const requestBytes = 16 << 10
 
-// costOf returns how many bytes a request takes.
+// costOf returns the estimated memory of a request, in bytes.
 func costOf(r *http.Request) int64 {
 	head := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
@@ -44,15 +46,16 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// fewer has the numbers of streams of new connections, by how many eighths of the budget are used.
+// fewer gives the maximum number of streams of a new connection, by the number of eighths of the budget that are in
+// use.
 var fewer = [...]struct {
 	eighths int64
 	streams int
 }{{7, 8}, {6, 32}, {4, 128}}
 
-// streams returns how many requests a new connection may have at a time. As the budget fills, it is less than what is
-// configured, where 0 is the server's own number: servers of Go can neither change it for an open connection nor refuse
-// a stream.
+// streams returns the maximum number of concurrent requests on a new connection. The number shrinks as the budget fills
+// up, because Go's servers can neither change it for an open connection nor refuse a stream. A configured value of 0
+// means the server's default.
 func (q *requests) streams(configured int) int {
 	b := q.budget()
 	for _, step := range fewer {
@@ -63,25 +66,25 @@ func (q *requests) streams(configured int) int {
 	return configured
 }
 
-// Requests returns how much memory the requests of HTTP/2 and HTTP/3 that are under way take, in bytes, and how many
-// requests got 503.
+// Requests returns the memory used by HTTP/2 and HTTP/3 requests under way, in bytes, and the number of requests that
+// got a 503 response for lack of room.
 func (f *Front) Requests() budget.Usage {
 	u := f.requests.budget().Usage()
 	u.Refused = f.requests.refused.Load()
 	return u
 }
 
-// retryAfter is how many seconds a client should wait when there is no room for its request.
+// retryAfter is the value of Retry-After, in seconds, in the 503 response to a request for which there is no room.
 const retryAfter = "1"
 
-// refuse answers a request for which there is no room. Its body is not read.
+// refuse sends a 503 response to a request for which there is no room. It does not read the body.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	began := time.Now()
 	f.requests.refused.Add(1)
 	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: limits.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
-	// An error is the client's, who has gone.
+	// It fails only if the client has disconnected.
 	_ = writer.Head(&message.Response{
 		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
 	})

@@ -19,22 +19,23 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// settings are what cannot be changed of an http.Server that runs. Connections that are open keep those they have.
+// settings are the settings that cannot be changed on a running http.Server. Open connections keep their settings.
 type settings struct {
 	read, head, write, idle time.Duration
 	size, streams           int
 	http1, http2            bool
 }
 
-// servers are for the connections with the same settings: one for HTTP/1.1, and for HTTP/2 in the clear, and one for HTTP/2 with TLS.
+// servers are the two servers for connections with the same settings. one serves HTTP/1.1, and HTTP/2 without TLS; two
+// serves HTTP/2 with TLS.
 type servers struct {
 	settings settings
 	one, two *server
-	// conns is the number of open connections. It belongs to the lock of the cohort.
+	// conns is the number of open connections. It is guarded by the cohort's lock.
 	conns int
 }
 
-// server is an http.Server that is given its connections. It is a listener for that.
+// server is an http.Server together with its listener. Accept returns the connections that push adds.
 type server struct {
 	*http.Server
 	cohort *cohort
@@ -45,7 +46,7 @@ type server struct {
 	ending sync.Once
 }
 
-// start starts an http.Server as Caddy does it in its App.Start.
+// start starts an http.Server as Caddy's App.Start does.
 func (k *cohort) start(all *servers, second bool) *server {
 	of := all.settings
 	s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
@@ -58,7 +59,7 @@ func (k *cohort) start(all *servers, second bool) *server {
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
 		s.Protocols.SetUnencryptedHTTP2(true)
-		// Its errors are about cipher suites, which are not set here.
+		// ConfigureServer only fails for invalid cipher suites, and none are set here.
 		_ = http2.ConfigureServer(s.Server, new(http2.Server)) //nolint:staticcheck // It is what Caddy does.
 	} else {
 		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
@@ -67,7 +68,7 @@ func (k *cohort) start(all *servers, second bool) *server {
 	return s
 }
 
-// began begins to follow the traffic of a connection.
+// began starts tracking the traffic of a connection.
 func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
 	n := newcomerOf(conn)
 	n.served = &served{conn: conn, below: n}
@@ -80,9 +81,9 @@ func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
 // served is a connection that net/http serves.
 type served struct {
 	traffic
-	// conn is the connection, and below what is below TLS.
+	// conn is the connection. below is the same connection without TLS.
 	conn, below net.Conn
-	// waits says that there is no request.
+	// waits is true while no request is under way.
 	waits atomic.Bool
 }
 
@@ -95,14 +96,14 @@ func (s *served) End() {
 	case connlimit.Idle:
 		_ = s.conn.Close()
 	case connlimit.Stalled:
-		// The last words of TLS would wait until the client takes them.
+		// Closing the TLS connection would block until the client reads the close_notify alert.
 		_ = s.below.Close()
 	default:
 		s.leaving.Store(true)
 	}
 }
 
-// changed follows a connection that net/http serves.
+// changed tracks the state of a connection that net/http serves.
 func (s *server) changed(conn net.Conn, state http.ConnState) {
 	n := newcomerOf(conn)
 	n.served.waits.Store(state == http.StateNew || state == http.StateIdle)
@@ -113,10 +114,12 @@ func (s *server) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// handedAtOnce is how many connections may wait for net/http, so that whoever accepts them need not. It begins to serve each at once.
+// handedAtOnce is the number of connections that can wait for net/http without blocking the accept loop. net/http
+// starts serving each one at once.
 const handedAtOnce = 64
 
-// push serves a connection. Nothing is pushed any more when the server is shut down, but by mistake.
+// push adds a connection to serve. If the server is already shut down, which should not happen, push closes the
+// connection.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
@@ -127,9 +130,9 @@ func (s *server) push(conn net.Conn) {
 	}
 }
 
-// shutdown may be called more than once, and does not wait.
+// shutdown starts a graceful shutdown. It may be called more than once, and does not block.
 func (s *server) shutdown(ctx context.Context) {
-	// The error would be that of the context, which does not end.
+	// Shutdown only returns the error of its context, which is never canceled.
 	s.ending.Do(func() { panics.Go("front/shutdown", func() { _ = s.Shutdown(ctx) }) })
 }
 
@@ -148,35 +151,37 @@ func (s *server) Close() error {
 	return nil
 }
 
-// Addr is that of no socket.
+// Addr returns an empty address, because a server has no socket.
 func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 
-// stdlib is the log of net/http.
+// stdlib returns the logger for net/http.
 func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
-// Limits are those of a connection. A time that is 0 is no limit.
+// Limits are the limits of a connection. A duration of 0 means no limit.
 type Limits struct {
-	// Read and Write are for all of a request, and for all of its answer. Head is for the head of a request. Body is how long nothing
-	// may come of its body, and Send how long nothing of the answer may be taken. Idle is how long the next request is waited for.
+	// Read limits the time to read a whole request, and Head the time to read its header. Body limits the time without
+	// any data of the request body. Write limits the time to write a whole response, and Send the time without
+	// progress. Idle limits the time between two requests.
 	Read, Head, Body, Write, Send, Idle time.Duration
-	// HeadBytes is how large the head of a request may be.
+	// HeadBytes is the maximum size of a request header, in bytes.
 	HeadBytes int
-	// Requests is how many a connection may have, and Streams how many of HTTP/2 at a time; 0 is any number, and Go's own limit.
+	// Requests is the maximum number of requests on a connection; 0 means no limit. Streams is the maximum number of
+	// concurrent HTTP/2 requests; 0 means Go's default.
 	Requests, Streams int
-	// HTTP2 says that a client may speak HTTP/2 without TLS.
+	// HTTP2 allows clients to use HTTP/2 without TLS (h2c).
 	HTTP2 bool
-	// Names say which fields of a request go on.
+	// Names decides which request header fields are forwarded.
 	Names message.Names
 }
 
-// settings are those of an http.Server for connections with the limits.
+// settings returns the settings of an http.Server for connections with these limits.
 func (l *Limits) settings(http1 bool) settings {
 	return settings{
 		read: l.Read, head: l.Head, write: l.Write, idle: l.Idle, size: l.HeadBytes, streams: l.Streams, http1: http1, http2: l.HTTP2,
 	}
 }
 
-// limitsOf are those that a server of Caddy has.
+// limitsOf returns the limits that are configured in a Caddy server.
 func limitsOf(v *caddyhttp.Server) Limits {
 	return Limits{
 		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout), Body: time.Duration(v.ReadIdleTimeout),
