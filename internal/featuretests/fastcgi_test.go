@@ -17,7 +17,7 @@ import (
 
 const paramsMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: params}\ndata: {%s}\n"
 
-// TestFastCGIThatHangs keeps no connection: neither when the time is up, nor when the client goes.
+// TestFastCGIThatHangs checks that no connection is kept after a timeout, or after the client disconnects.
 func TestFastCGIThatHangs(t *testing.T) {
 	listener := silent(t)
 	ip, port := hostPort(t, listener.Addr())
@@ -47,7 +47,7 @@ func TestFastCGIThatHangs(t *testing.T) {
 	})
 }
 
-// TestFastCGIThatStopsInItsAnswer: the limit is for silence, also behind the head.
+// TestFastCGIThatStopsInItsAnswer checks that the timeout applies to silence, also after the response header.
 func TestFastCGIThatStopsInItsAnswer(t *testing.T) {
 	ends := make(chan struct{})
 	ip, port := application(t, func(conn net.Conn) {
@@ -85,7 +85,7 @@ func application(t *testing.T, serve func(net.Conn)) (ip, port string) {
 	return hostPort(t, listener.Addr())
 }
 
-// TestFastCGIThatFails is a bad gateway, or another endpoint's turn.
+// TestFastCGIThatFails checks that a failure results in 502, or in a retry at another endpoint.
 func TestFastCGIThatFails(t *testing.T) {
 	good, port := fastCGI(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "good") })
 	for name, says := range map[string]string{
@@ -113,7 +113,7 @@ func TestFastCGIThatFails(t *testing.T) {
 	}
 }
 
-// TestFastCGINextEndpoint: what proxy-next-upstream says holds as for HTTP.
+// TestFastCGINextEndpoint checks that proxy-next-upstream applies as it does for HTTP.
 func TestFastCGINextEndpoint(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -149,7 +149,8 @@ func TestFastCGINextEndpoint(t *testing.T) {
 	}
 }
 
-// TestFastCGIAnswers holds what becomes of the head of an answer, and that a large body comes through in both directions.
+// TestFastCGIAnswers checks how the response header is translated, and that a large body is forwarded in both
+// directions.
 func TestFastCGIAnswers(t *testing.T) {
 	large := pattern(5 << 20)
 	ip, port := fastCGI(t, func(w http.ResponseWriter, r *http.Request) {
@@ -196,7 +197,8 @@ func environment(t *testing.T) (ip, port string) {
 	})
 }
 
-// TestFastCGIParams holds what an application is told: nginx's fastcgi_params, and what a ConfigMap adds, live.
+// TestFastCGIParams checks the parameters that an application gets: nginx's fastcgi_params, and the ones of a
+// ConfigMap, which change without a reload.
 func TestFastCGIParams(t *testing.T) {
 	ip, port := environment(t)
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-index: index.php", "fastcgi-params-configmap: params")
@@ -242,7 +244,7 @@ func TestFastCGIParams(t *testing.T) {
 	})
 }
 
-// TestFastCGIParamsOfAnotherNamespace are refused.
+// TestFastCGIParamsOfAnotherNamespace checks that parameters of a ConfigMap in another namespace are rejected.
 func TestFastCGIParamsOfAnotherNamespace(t *testing.T) {
 	ip, port := environment(t)
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-params-configmap: other/params")

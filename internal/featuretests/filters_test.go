@@ -26,7 +26,7 @@ func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 	}
 }
 
-// TestFilters holds what each filter of the model does to a request for /a/x?q, and to its answer.
+// TestFilters checks the effect of each filter of the model on a request for /a/x?q and on its response.
 func TestFilters(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Own", "endpoint")
@@ -99,7 +99,8 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// TestFiltersOfABackend holds that a share of a route has filters of its own, and that one may be a refusal.
+// TestFiltersOfABackend checks that one weighted backend of a route has its own filters, and that one of them may
+// reject the request.
 func TestFiltersOfABackend(t *testing.T) {
 	_, port := backend(t, "web")
 	web, none := &ir.Backend{ID: "shop/web/80"}, &ir.Backend{ID: "shop/none/80", Missing: true}

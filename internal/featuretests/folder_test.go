@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAFolderThatIsNotThere holds that somebody who asks why all requests get 503 is told.
+// TestAFolderThatIsNotThere checks that the reason is reported if all requests get 503 because the folder is missing.
 func TestAFolderThatIsNotThere(t *testing.T) {
 	in := newIngress(t)
 	folder := filepath.Join(in.folder, "missing")

@@ -25,7 +25,7 @@ func tell(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, " id=%d", len(r.Header.Get("X-Request-Id")))
 }
 
-// TestForwardedHeaders changes the ConfigMap of a running controller, and asks as a proxy would.
+// TestForwardedHeaders changes the ConfigMap of a running controller, and sends the requests that a proxy would send.
 func TestForwardedHeaders(t *testing.T) {
 	ip, port := endpointOf(t, tell)
 	_, others := backend(t, "other")
@@ -72,7 +72,7 @@ func TestForwardedHeaders(t *testing.T) {
 	}
 }
 
-// TestHostOfTheEndpoint: upstream-vhost, with variables, and x-forwarded-prefix, which goes with rewrite-target only.
+// TestHostOfTheEndpoint checks upstream-vhost, with variables, and x-forwarded-prefix, which requires rewrite-target.
 func TestHostOfTheEndpoint(t *testing.T) {
 	ip, port := endpointOf(t, tell)
 	for annotations, want := range map[string][2]string{
@@ -93,8 +93,8 @@ func TestHostOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestForgedForwardedHostLeadsNowhere: of what a client has written into fields of a proxy in front, which passes them on, no redirect is made
-// that leads to another host.
+// TestForgedForwardedHostLeadsNowhere checks that header fields that a client forges and a proxy forwards never cause
+// a redirect to another host.
 func TestForgedForwardedHostLeadsNowhere(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+annotate(rule("to", "a.example", "Prefix", "/", "one"), "from-to-www-redirect", "true",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGlobalAuthKeys holds what the other keys of external authentication do for an Ingress that says nothing itself: how the service is
-// asked, where clients are sent, which cookies they get and which answers are kept, and which paths are open.
+// TestGlobalAuthKeys checks the other keys of external authentication for an Ingress without annotations: the request
+// to the service, the sign-in redirect, the cookies, the cached responses, and the paths without authentication.
 func TestGlobalAuthKeys(t *testing.T) {
 	in, a := externalAuth(t, `global-auth-url: AUTH, global-auth-method: POST, global-auth-request-redirect: "https://$host/back", `+
 		`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, global-auth-always-set-cookie: "true", `+

@@ -204,7 +204,8 @@ func bothWays(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// TestGRPCOfASilentClient: one that listens may say nothing for longer than the body of an ordinary request may pause.
+// TestGRPCOfASilentClient checks that a client that only receives may be silent for longer than the body of an
+// ordinary request may pause.
 func TestGRPCOfASilentClient(t *testing.T) {
 	_, ip, port := serveGRPC(t)
 	in := newIngress(t)
@@ -246,7 +247,7 @@ func TestGRPCSilence(t *testing.T) {
 	say(t, patient, "two")
 }
 
-// TestGRPCNobody: what a client of gRPC is told when nobody is there.
+// TestGRPCNobody checks the status that a gRPC client gets if there is no endpoint.
 func TestGRPCNobody(t *testing.T) {
 	nobody := fixture.Port(t)
 	for _, ips := range [][]string{{"127.0.0.1"}, nil} {

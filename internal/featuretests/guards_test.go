@@ -166,8 +166,9 @@ func (g *guards) byScript(host string) int {
 	return got.status
 }
 
-// TestGuards takes each guard of the annotations' table through what may be wrong with it: a value that cannot be read, and an object that
-// is not there, is of another namespace, goes, and comes back. The endpoint sees no request meanwhile, and the client a refusal.
+// TestGuards checks each guard of the annotations' table with every fault: an unreadable value, and an object that is
+// missing, is in another namespace, is deleted, and is created again. Meanwhile the endpoint gets no request, and the
+// client is rejected.
 func TestGuards(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	g := &guards{seen: map[string]int{}, service: &authService{}, alice: person(t, ca, "alice")}
@@ -321,7 +322,8 @@ func (g *guards) serviceFails(t *testing.T, cases map[string]guardCase) {
 	}
 }
 
-// TestAnUnreadableGuardClosesItsIngress holds that nobody gets in where it is not known who may, and that another Ingress of the same host goes on.
+// TestAnUnreadableGuardClosesItsIngress checks that an Ingress with an unreadable guard rejects all clients, and that
+// another Ingress of the same host keeps working.
 func TestAnUnreadableGuardClosesItsIngress(t *testing.T) {
 	ip, port := backend(t, "one")
 	guarded := strings.Replace(rule("guarded", "guarded.example", "Prefix", "/admin", "one"), "{name: guarded}",

@@ -12,8 +12,8 @@ import (
 // preface is how a client begins that speaks HTTP/2 without having asked.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// TestHTTP2InTheClear: HTTP/2 without TLS is served only where an option, or Caddy's own protocols, ask for it. Elsewhere its beginning is
-// no request.
+// TestHTTP2InTheClear checks that HTTP/2 without TLS is served only if an option or Caddy's own protocols enable it.
+// Otherwise its preface is rejected as an invalid request.
 func TestHTTP2InTheClear(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	in := newIngress(t)

@@ -24,7 +24,8 @@ func (in *ingress) handedOver() map[string]int {
 	return counts
 }
 
-// TestHandedOver: requests of ordinary clients are answered by our own servers, and each that is left to others is counted.
+// TestHandedOver checks that our own servers handle the requests of ordinary clients, and that each request handed
+// over to other servers is counted.
 func TestHandedOver(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto, r.URL.Path) })
 	by := map[string]*ingress{}

@@ -70,7 +70,8 @@ var (
 	aes    = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
 )
 
-// TestTLSVersions: the versions of all hosts, of those of a class, and of names that nobody has change without a reload.
+// TestTLSVersions checks that the TLS versions of all hosts, of one class's hosts, and of unknown names change without
+// a reload.
 func TestTLSVersions(t *testing.T) {
 	in := startSecure(t)
 	for _, step := range []struct {
@@ -112,7 +113,7 @@ data: {ssl-protocols: TLSv1.2 TLSv1.3}
 	in.neverReloads()
 }
 
-// TestCiphers: the ciphers of a host, of all hosts, and of names that no host has change without a reload.
+// TestCiphers checks that the ciphers of one host, of all hosts, and of unknown names change without a reload.
 func TestCiphers(t *testing.T) {
 	in := startSecure(t)
 	in.agrees("shop.example", aes, true)
@@ -135,7 +136,8 @@ func TestCiphers(t *testing.T) {
 	in.neverReloads()
 }
 
-// TestTenant07: edits of ciphers by one Ingress end no connection of another, whatever their number, and each takes effect.
+// TestTenant07 checks that edits of ciphers by one Ingress take effect and close no connection of another Ingress,
+// however many there are.
 func TestTenant07(t *testing.T) {
 	in := startSecure(t)
 	client := in.secureClient()
@@ -169,7 +171,8 @@ func TestTenant07(t *testing.T) {
 	in.neverReloads()
 }
 
-// TestRejectHandshake: without it, everybody is shown something.
+// TestRejectHandshake checks that handshakes for unknown names are rejected with the key, and get a certificate
+// without it.
 func TestRejectHandshake(t *testing.T) {
 	in := startSecure(t)
 	in.agrees("nobody.example", &tls.Config{}, true)
@@ -207,7 +210,8 @@ func (in *ingress) secureClient() *http.Client {
 	return client
 }
 
-// TestHSTS: each answer over HTTPS has one header, whatever the endpoint says and whoever answers.
+// TestHSTS checks that each response over HTTPS has exactly one HSTS header, whatever the endpoint sends and whichever
+// handler responds.
 func TestHSTS(t *testing.T) {
 	ip, port := strictBackend(t)
 	in := start(t, class+service("web", port, ip)+service("nobody", port)+secureHost("shop", "")+
@@ -266,7 +270,7 @@ func (in *ingress) askSecurely(client *http.Client, host, path, header string) a
 	return read(in, response)
 }
 
-// TestHSTSOfASite: what the administrator writes into a site of his own counts there.
+// TestHSTSOfASite checks that the HSTS header in an administrator's own site is used there.
 func TestHSTSOfASite(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := newIngress(t)
@@ -309,7 +313,7 @@ https://site.localhost:%s {
 	}
 }
 
-// TestSessionTickets: a session goes on at another replica with the same storage, and with no other.
+// TestSessionTickets checks that a TLS session can be resumed at a replica with the same storage, and at no other.
 func TestSessionTickets(t *testing.T) {
 	for name, c := range map[string]struct {
 		storage string
@@ -356,7 +360,8 @@ func (in *ingress) resumes(config *tls.Config) bool {
 	return resumed
 }
 
-// TestAltSvc: answers over TLS name the port of HTTP/3, which answers there; answers without TLS do not.
+// TestAltSvc checks that responses over TLS name the port of HTTP/3, which is served there, and that responses without
+// TLS do not.
 func TestAltSvc(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	_, port, err := net.SplitHostPort(in.https)
@@ -378,7 +383,7 @@ func TestAltSvc(t *testing.T) {
 	})
 }
 
-// TestSessionTicketsStayOn, whatever the key says, and whoever wants them off is told.
+// TestSessionTicketsStayOn checks that the key cannot disable session tickets, and that an attempt causes a warning.
 func TestSessionTicketsStayOn(t *testing.T) {
 	in := startSecure(t)
 	for value, reasons := range map[string][]string{"true": nil, "false": {"InvalidEntry"}} {
@@ -391,7 +396,7 @@ func TestSessionTicketsStayOn(t *testing.T) {
 	}
 }
 
-// TestHandshakeFailures checks that each TLS handshake that fails is counted by its reason.
+// TestHandshakeFailures checks that each failed TLS handshake is counted by its reason.
 func TestHandshakeFailures(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	in.speaking(t, secure1).expect("a.example", "/", http.StatusOK, "ok")

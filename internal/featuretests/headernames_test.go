@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestHeaderNames: enable-underscores-in-headers and ignore-invalid-headers let headers through, in each version of HTTP and on connections
-// that are open when they change, but never one that an endpoint could take for what it is told here.
+// TestHeaderNames checks that enable-underscores-in-headers and ignore-invalid-headers let headers through, in each
+// version of HTTP and on open connections, but never a header that an endpoint could confuse with one that the
+// controller sets.
 func TestHeaderNames(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		own := map[string]bool{}
@@ -52,7 +53,8 @@ func TestHeaderNames(t *testing.T) {
 	}
 }
 
-// TestHeaderNamesOfTheService: no client says in another spelling what only an external service may say.
+// TestHeaderNamesOfTheService checks that a client cannot use another spelling of a header that only the external
+// authentication service may set.
 func TestHeaderNamesOfTheService(t *testing.T) {
 	in, service := externalAuth(t, `ignore-invalid-headers: "false"`, map[string][]string{"a": {
 		"auth-url", "AUTH/", "auth-response-headers", "X-User",

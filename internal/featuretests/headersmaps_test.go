@@ -30,8 +30,8 @@ data:
   X-Asked: "$http_x_gone at $proxy_add_x_forwarded_for"
 `
 
-// TestHeaderMaps: add-headers, proxy-set-headers, hide-headers and proxy-add-original-uri-header change what clients and endpoints get,
-// in each version of HTTP.
+// TestHeaderMaps checks that add-headers, proxy-set-headers, hide-headers and proxy-add-original-uri-header change the
+// headers of clients and endpoints, in each version of HTTP.
 func TestHeaderMaps(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Frame-Options", "SAMEORIGIN")
@@ -87,7 +87,7 @@ func TestHeaderMaps(t *testing.T) {
 	})
 }
 
-// TestForwardedHostHeader: the host that a proxy in front was asked for comes in a header of another name.
+// TestForwardedHostHeader checks that the original host can be read from a configured header of the proxy in front.
 func TestForwardedHostHeader(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("X-Forwarded-Host")) })
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+

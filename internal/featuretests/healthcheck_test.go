@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHealthCheckCounts: an endpoint is passed over after as many health checks with another status than the annotation says, and asked
-// again after as many good ones. Each check waits for the test.
+// TestHealthCheckCounts checks that an endpoint is skipped after the configured number of failed health checks, and
+// used again after the configured number of successful ones. Each check waits for the test.
 func TestHealthCheckCounts(t *testing.T) {
 	asked, statuses := make(chan struct{}), make(chan int)
 	in, f := fleetOf(t, 2, func(ip string, w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,8 @@ func TestHealthCheckCounts(t *testing.T) {
 	in.stop()
 }
 
-// TestHealthCheckTimes: checks that come each second, or end after a second, come again and again while those that say an hour wait.
+// TestHealthCheckTimes checks that health checks with an interval or timeout of a second are repeated, while those
+// with an hour wait.
 func TestHealthCheckTimes(t *testing.T) {
 	const often = 4
 	var manifests strings.Builder

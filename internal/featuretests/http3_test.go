@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestEndOfHTTP3: a request under way is answered when its server goes, nobody is answered after it, and the port is free then.
+// TestEndOfHTTP3 checks that a request in progress gets its response when its server stops, that later requests get
+// none, and that the port is free afterwards.
 func TestEndOfHTTP3(t *testing.T) {
 	entered, wait := make(chan struct{}, 1), make(chan struct{})
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {

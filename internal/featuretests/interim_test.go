@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestInterimAnswersOfOldClients: HTTP/1.0 has none, and a client of it would take the first one for the answer.
+// TestInterimAnswersOfOldClients checks that clients of HTTP/1.0 get no interim responses, since they would mistake
+// the first one for the final response.
 func TestInterimAnswersOfOldClients(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</a.css>")

@@ -202,7 +202,8 @@ var keyCases = map[string]struct {
 	},
 }
 
-// TestKeys: a key that stands for an annotation does for all Ingresses what the annotation does for one, without a reload.
+// TestKeys checks that a key which corresponds to an annotation has the same effect on all Ingresses, without a
+// reload.
 func TestKeys(t *testing.T) {
 	k := startTuned(t)
 	for name, c := range keyCases {
@@ -232,7 +233,7 @@ func (in *ingress) settles() {
 	in.becomes(host, path, http.StatusMovedPermanently, "")
 }
 
-// TestKeysOfTime holds those keys whose effect is how long something takes: what they say is far from what holds without them.
+// TestKeysOfTime checks the keys that set durations. Their values differ widely from the defaults.
 func TestKeysOfTime(t *testing.T) {
 	k := startTuned(t)
 	k.globalKeys("proxy-read-timeout=1", "proxy-send-timeout=1", "limit-rate=1", "limit-rate-after=1024")

@@ -58,7 +58,8 @@ const likeIngressNginx = `
 	}
 `
 
-// TestLikeNginx sends requests to a controller and to nginx, each in front of an endpoint that says what it has seen.
+// TestLikeNginx sends requests to a controller and to nginx, each in front of an endpoint that responds with the
+// request it got.
 func TestLikeNginx(t *testing.T) {
 	ip, port := endpointOf(t, saysWhatItSees)
 	in := start(t, class+service("one", port, ip)+rule("a", "", "Prefix", "/", "one"))

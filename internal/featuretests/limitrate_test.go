@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestLimitRate: an answer takes at least the time that its size says, and is the same. What comes first is free.
+// TestLimitRate checks that a response takes at least the time that its size requires, and is complete. The first
+// bytes are not limited.
 func TestLimitRate(t *testing.T) {
 	body := pattern(300 << 10)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,7 @@ func reading(t *testing.T, data ...string) *ingress {
 		"configmap default/global")
 }
 
-// TestHeadLimitsAreLive: large-client-header-buffers and the time limits hold for connections that are open, too.
+// TestHeadLimitsAreLive checks that large-client-header-buffers and the timeouts also apply to open connections.
 func TestHeadLimitsAreLive(t *testing.T) {
 	in := reading(t, `keep-alive: "75"`)
 	ip, port := endpointOf(t, func(http.ResponseWriter, *http.Request) {})
@@ -82,7 +82,8 @@ var pauses = map[string]string{
 	"the trailers":               head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nsome\r\n0\r\nX-A: 1",
 }
 
-// TestClientBodyTimeout: a body that pauses gets 408 by each version of HTTP, wherever it stops, and whether or not it is buffered.
+// TestClientBodyTimeout checks that a request body that pauses gets 408 in each version of HTTP, wherever it pauses,
+// with and without buffering.
 func TestClientBodyTimeout(t *testing.T) {
 	in := reading(t, `client-body-timeout: "1"`)
 	in.write("streamed.yaml", annotated("b", "b.example", "one", "nginx.ingress.kubernetes.io/proxy-request-buffering", "off"))
@@ -112,7 +113,8 @@ func TestClientBodyTimeout(t *testing.T) {
 	})
 }
 
-// TestContentTypeLiftsNoLimit checks that a client cannot switch the time limit for bodies off by a content type of gRPC: only the route does.
+// TestContentTypeLiftsNoLimit checks that a client cannot disable the timeout for request bodies by a content type of
+// gRPC: only the route can.
 func TestContentTypeLiftsNoLimit(t *testing.T) {
 	in := reading(t, `client-body-timeout: "1"`)
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
@@ -125,7 +127,8 @@ func TestContentTypeLiftsNoLimit(t *testing.T) {
 	})
 }
 
-// TestKeepAliveRequests: a connection that has had its requests ends, and its client was told so with the last answer.
+// TestKeepAliveRequests checks that a connection is closed after the maximum number of requests, and that the last
+// response announces it.
 func TestKeepAliveRequests(t *testing.T) {
 	in := reading(t, `keep-alive-requests: "2"`)
 	d := in.connect()
@@ -143,7 +146,7 @@ func TestKeepAliveRequests(t *testing.T) {
 	}
 }
 
-// TestWithoutKeepAlive: each connection ends after one request.
+// TestWithoutKeepAlive checks that each connection is closed after one request.
 func TestWithoutKeepAlive(t *testing.T) {
 	in := reading(t, `keep-alive: "0"`)
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.movesOn() })
@@ -177,7 +180,7 @@ func (in *ingress) connectionOf(client *http.Client) (address string) {
 	return address
 }
 
-// TestMaxConcurrentStreams reads what a new connection of HTTP/2 is told.
+// TestMaxConcurrentStreams checks the limit in the settings of a new HTTP/2 connection.
 func TestMaxConcurrentStreams(t *testing.T) {
 	in := reading(t, `http2-max-concurrent-streams: "7"`)
 	conn := tls.Client(connect(t, in.https), &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, NextProtos: []string{"h2"}})

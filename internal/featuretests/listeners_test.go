@@ -123,8 +123,8 @@ func (d *documented) says(client *http.Client, scheme, host string) string {
 	return strings.TrimSpace(fmt.Sprint(got.status, " ", got.body))
 }
 
-// TestListenersHaveHostsOfTheirOwn: a port of a listener group serves the hosts of the group, and none of others, and the servers do not
-// serve those. Where groups share a port, the host name of the listener decides.
+// TestListenersHaveHostsOfTheirOwn checks that a port of a listener group serves only the hosts of the group, and that
+// the servers do not serve those hosts. If groups share a port, the host name of the listener selects the group.
 func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 	d := startDocumented(t, nil)
 	plain, secure := fixture.Port(t), fixture.Port(t)
@@ -172,7 +172,8 @@ func port(t testing.TB, address string) string {
 	return port
 }
 
-// TestListenerThatCloses: a request under way is answered, idle connections end, and other ports do not notice.
+// TestListenerThatCloses checks that a request in progress gets its response, that idle connections are closed, and
+// that other ports are not affected.
 func TestListenerThatCloses(t *testing.T) {
 	for _, protocol := range []string{"HTTP", "HTTPS"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -243,7 +244,8 @@ func answerOn(t *testing.T, r *bufio.Reader) string {
 	return fmt.Sprintf("%d %s, the last one: %t", got.status, got.body, response.Close)
 }
 
-// TestListenerWhosePortIsTaken: the object that asks for a port which something else has is told, and the port opens when it is free.
+// TestListenerWhosePortIsTaken checks that an object that requests an occupied port gets a warning, and that the port
+// opens when it becomes free.
 func TestListenerWhosePortIsTaken(t *testing.T) {
 	d := startDocumented(t, nil, "stream_bind 127.0.0.1")
 	holder, err := net.Listen("tcp", fixture.Address(t))
@@ -320,8 +322,8 @@ func (d *documented) opens(port string) {
 	})
 }
 
-// TestListenersComeAndGoUnderLoad: ports that open and close cost the requests of others nothing, and a configuration that Caddy loads
-// meanwhile leaves them open.
+// TestListenersComeAndGoUnderLoad checks that opening and closing ports does not affect requests on others, and that
+// the ports stay open when Caddy loads another configuration.
 func TestListenersComeAndGoUnderLoad(t *testing.T) {
 	d := startDocumented(t, nil)
 	plain, secure := fixture.Port(t), fixture.Port(t)

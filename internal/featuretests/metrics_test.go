@@ -36,8 +36,8 @@ var (
 // countable are the labels whose values are words of the controller, and not those of objects.
 var countable = []string{"reason", "result", "direction", "protocol", "place"}
 
-// TestMetricsPage holds that docs/metrics.md lists what a controller registers that serves something of each kind, and that no metric
-// of the code is missing there.
+// TestMetricsPage checks that docs/metrics.md lists the metrics that a controller registers when it serves each kind
+// of traffic, and that no metric of the code is missing there.
 func TestMetricsPage(t *testing.T) {
 	who, port := fixture.Certificate(t, "a.example"), fixture.Port(t)
 	secure := strings.Replace(rule("a", "a.example", "Prefix", "/", "web"), "  rules:", "  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)

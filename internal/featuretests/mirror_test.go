@@ -31,7 +31,7 @@ func mirrorOf(t *testing.T) (ip, port string, got chan withBody) {
 	return ip, port, got
 }
 
-// TestMirror holds what mirrors get, and that clients and backends see nothing of them.
+// TestMirror checks the requests that mirrors get, and that clients and backends do not notice them.
 func TestMirror(t *testing.T) {
 	ip, port, backends := mirrorOf(t)
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
@@ -70,7 +70,8 @@ func TestMirror(t *testing.T) {
 	in.longMirrored(t, backends, mirrors)
 }
 
-// TestMirrorOfFieldsThatAreSet: a client cannot say to a mirror what the administrator has endpoints told.
+// TestMirrorOfFieldsThatAreSet checks that a client cannot forge, for a mirror, header fields that the administrator
+// sets for endpoints.
 func TestMirrorOfFieldsThatAreSet(t *testing.T) {
 	ip, port, backends := mirrorOf(t)
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
@@ -127,8 +128,8 @@ func (in *ingress) counts(line string) {
 	})
 }
 
-// TestMirrorTakesNoTime: a request has its answer while its mirror has not answered, and has it where there is no mirror at all. What is
-// under way ends with the process.
+// TestMirrorTakesNoTime checks that a request gets its response before its mirror responds, and also if the mirror is
+// down. Mirrored requests in progress end with the process.
 func TestMirrorTakesNoTime(t *testing.T) {
 	ip, port := backend(t, "web")
 	asked, done := make(chan struct{}, 10), make(chan struct{})
@@ -152,7 +153,8 @@ func TestMirrorTakesNoTime(t *testing.T) {
 	in.counts(`k8singress_mirrored_requests_total{result="answered"} 0`)
 }
 
-// TestMirrorWithoutPassword: requests that are not let in are not copied, and the password of those that are stays here.
+// TestMirrorWithoutPassword checks that rejected requests are not mirrored, and that the passwords of allowed requests
+// are not sent to mirrors.
 func TestMirrorWithoutPassword(t *testing.T) {
 	ip, port := backend(t, "web")
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
@@ -172,7 +174,8 @@ func TestMirrorWithoutPassword(t *testing.T) {
 	})
 }
 
-// TestMirrorReachesNothingInside: no spelling of this machine, of the controller, or of metadata gets a copy.
+// TestMirrorReachesNothingInside checks that no spelling of the addresses of this machine, of the controller or of
+// cloud metadata gets a copy.
 func TestMirrorReachesNothingInside(t *testing.T) {
 	asked := make(chan string, 10)
 	_, port := endpointOf(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host })

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestServerAlias: the host answers by its aliases with all that it does by its name, and a rule comes before each of them.
+// TestServerAlias checks that a host behaves the same under its aliases as under its name, and that a rule takes
+// precedence over an alias.
 func TestServerAlias(t *testing.T) {
 	one, port1 := backend(t, "one")
 	two, port2 := backend(t, "two")
@@ -38,7 +39,8 @@ func TestServerAlias(t *testing.T) {
 	in.becomes("b.example", "/app", http.StatusOK, "one /app")
 }
 
-// TestFromToWWW: the name with www. leads to the one without, and the other way round, unless a rule has it.
+// TestFromToWWW checks the redirects between a name with www. and the name without it, in both directions, unless a
+// rule has the name.
 func TestFromToWWW(t *testing.T) {
 	ip, port := backend(t, "one")
 	www := func(name, host string) string {
@@ -66,8 +68,8 @@ func TestFromToWWW(t *testing.T) {
 	in.becomes("www.a.example", "/", http.StatusPermanentRedirect, "")
 }
 
-// TestTenantNames: aliases and redirects take nothing from another namespace, whichever is older: neither a host nor what a wildcard or
-// the rule for every host of that namespace answers, nor what host_owner keeps for it.
+// TestTenantNames checks that aliases and redirects take nothing from another namespace, whichever is older: no host,
+// no name that its wildcard or its rule for every host serves, and no host reserved by host_owner.
 func TestTenantNames(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 1, rule("main", "main.example", "Prefix", "/", "one"))+tenant("a", 10,
 		rule("www", "www.b.example", "Prefix", "/", "one"),

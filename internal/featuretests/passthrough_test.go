@@ -135,7 +135,8 @@ func (in *ingress) endsHere(host string) {
 	})
 }
 
-// TestPassthrough: the first host comes and the last one goes without a reload, and nobody else notices.
+// TestPassthrough checks that the first passthrough host is added and the last one removed without a reload and
+// without affecting other clients.
 func TestPassthrough(t *testing.T) {
 	e, other := newTLSEnd(t, "one", "shop.example", "*.wild.example"), newTLSEnd(t, "two", "other.example", "shop.example")
 	ip, port := backend(t, "plain")
@@ -170,7 +171,8 @@ func TestPassthrough(t *testing.T) {
 	in.counted("connections_active", "", 4)
 }
 
-// TestPassthroughEnds: connections of a host that is gone last as long as they may, and half-closed ones end well.
+// TestPassthroughEnds checks that connections of a removed host continue until the timeout, and that half-closed ones
+// end cleanly.
 func TestPassthroughEnds(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example", "stays.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("stays", "stays.example", "one"), "ssl_passthrough", "configmap default/global")
@@ -191,8 +193,8 @@ func TestPassthroughEnds(t *testing.T) {
 	in.counted("connections_active", "", 0)
 }
 
-// TestPassthroughKeysAreLive: what the ConfigMap says of idle connections holds for the next ones, without a reload, and open
-// ones go on as they began.
+// TestPassthroughKeysAreLive checks that the ConfigMap's timeout of idle connections applies to new connections
+// without a reload, and that open ones keep theirs.
 func TestPassthroughKeysAreLive(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
@@ -231,7 +233,8 @@ func (in *ingress) counted(name, reason string, n int) {
 	})
 }
 
-// TestPassthroughIsCounted: connections and failures are in the metrics of streams, whatever becomes of the listener.
+// TestPassthroughIsCounted checks that connections and failures are in the metrics of streams, also after the listener
+// changes.
 func TestPassthroughIsCounted(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+service("nobody", "1", "127.0.0.1")+service("none", "1"), "ssl_passthrough")
@@ -254,7 +257,8 @@ func TestPassthroughIsCounted(t *testing.T) {
 	in.counted("connections_total", "", 4)
 }
 
-// TestPassthroughSurvivesReload: Caddy's own servers know nothing of such connections, and cannot end them.
+// TestPassthroughSurvivesReload checks that a reload of Caddy does not close passthrough connections, since its
+// servers do not hold them.
 func TestPassthroughSurvivesReload(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
@@ -268,7 +272,7 @@ func TestPassthroughSurvivesReload(t *testing.T) {
 	conn.goesOn()
 }
 
-// TestPassthroughIsTurnedOff: without the option the host is served as if nobody had asked.
+// TestPassthroughIsTurnedOff checks that without the option the host is served as if the annotation were absent.
 func TestPassthroughIsTurnedOff(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"))
@@ -278,8 +282,8 @@ func TestPassthroughIsTurnedOff(t *testing.T) {
 	}
 }
 
-// TestPassthroughWithoutTLS: requests by HTTP are those of any other host, and those that come by the connection of another
-// host are sent back.
+// TestPassthroughWithoutTLS checks that plain HTTP requests are handled as for any other host, and that requests on
+// another host's connection get 421.
 func TestPassthroughWithoutTLS(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example", "secure.example")
 	ip, port := backend(t, "plain")
@@ -297,7 +301,8 @@ func TestPassthroughWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestPassthroughByQUIC: nobody can pass QUIC on, and clients come by TCP once it is refused.
+// TestPassthroughByQUIC checks that QUIC, which cannot be passed through, is refused, so that clients fall back to
+// TCP.
 func TestPassthroughByQUIC(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
@@ -320,7 +325,8 @@ func TestPassthroughByQUIC(t *testing.T) {
 	}
 }
 
-// TestPassthroughOfAnotherNamespace: nobody takes the connections of somebody else's host away.
+// TestPassthroughOfAnotherNamespace checks that a namespace cannot take over the connections of another namespace's
+// host.
 func TestPassthroughOfAnotherNamespace(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	ours := strings.Replace(rule("ours", "shop.example", "Exact", "/ours", "one"), "{name: ours",
