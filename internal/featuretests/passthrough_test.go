@@ -372,7 +372,8 @@ const (
 	handshake = 22
 )
 
-// TestHellos: however a client says what it wants, it gets there, and whatever is too much or no TLS ends at the ingress.
+// TestHellos checks that every form of a valid ClientHello reaches its endpoint, and that a connection ends at the
+// ingress if its ClientHello is too large or is not TLS.
 func TestHellos(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
@@ -410,7 +411,7 @@ func TestHellos(t *testing.T) {
 	in.counted("failures_total", "client_hello", 1)
 }
 
-// TestSilentClients: they hold up nobody, and do not stay.
+// TestSilentClients checks that silent clients do not delay others, and are disconnected.
 func TestSilentClients(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
@@ -439,7 +440,8 @@ func TestSilentClients(t *testing.T) {
 	in.counted("failures_total", "client_hello", len(silent))
 }
 
-// TestPassthroughBehindBalancer: the header of a load balancer is for the ingress, which knows from it who the client is.
+// TestPassthroughBehindBalancer checks that the ingress consumes the PROXY header of a load balancer, and takes the
+// client's address from it.
 func TestPassthroughBehindBalancer(t *testing.T) {
 	first := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", first.port, first.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
@@ -467,7 +469,7 @@ func TestPassthroughBehindBalancer(t *testing.T) {
 	}
 }
 
-// TestPassthroughWithoutEndpoints: there is nobody to say why.
+// TestPassthroughWithoutEndpoints checks that a connection is closed without a response if there is no endpoint.
 func TestPassthroughWithoutEndpoints(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port)+passed("shop", "shop.example", "one"), "ssl_passthrough")

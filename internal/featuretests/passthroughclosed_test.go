@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPassthroughOfClosed: what is closed because it keeps clients out lets none in by another way. Without the guard they
-// get there.
+// TestPassthroughOfClosed checks that a host which rejects requests because of an unreadable guard passes no
+// connection through either, and that it does without the guard.
 func TestPassthroughOfClosed(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	for _, guard := range []struct {
@@ -36,7 +36,7 @@ func TestPassthroughOfClosed(t *testing.T) {
 	}
 }
 
-// TestPassthroughSaysWhatClientsSee: without an endpoint there is no answer to a connection, and none is promised.
+// TestPassthroughSaysWhatClientsSee checks that no verdict promises a response to connections that have no endpoint.
 func TestPassthroughSaysWhatClientsSee(t *testing.T) {
 	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example", "Prefix", "/", "one"),
 		"ssl_passthrough")

@@ -70,8 +70,8 @@ var spellings = []struct{ path, public, all string }{
 	{"/public//" + strings.Repeat("x", 5000), "400", "400"},
 }
 
-// TestStrictPaths: with the option, what can be read in two ways is refused on all hosts, and nothing else is. A reload of the Caddyfile
-// puts it into effect.
+// TestStrictPaths checks that the option rejects ambiguous paths on all hosts, and no other paths. A reload of the
+// Caddyfile applies it.
 func TestStrictPaths(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
 	in := start(t, class+service("one", port, ip)+rule("open", "a.example", "Prefix", "/", "one"))
@@ -94,7 +94,7 @@ func TestStrictPaths(t *testing.T) {
 	in.becomes("a.example", "/public/a%2Fb", http.StatusOK, "/public/a%2Fb")
 }
 
-// TestPathSpellings holds what becomes of each of them, and that a host with one route serves them all.
+// TestPathSpellings checks how each spelling of a path is handled, and that a host with one route serves them all.
 func TestPathSpellings(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
 	guarded := func(name, host string) string {

@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// TestStrictPathTypes: lint warns of paths that ingress-nginx refuses, unless strict-validate-path-type says otherwise.
+// TestStrictPathTypes checks that lint warns about paths that ingress-nginx rejects, unless strict-validate-path-type
+// disables the check.
 func TestStrictPathTypes(t *testing.T) {
 	objects := class + service("web", "80", "192.0.2.1") + rule("plain", "a.example", "Prefix", "/a-b_c.d/E9", "web") +
 		rule("prefix", "b.example", "Prefix", "/api/v[0-9]+", "web") + rule("exact", "c.example", "Exact", "/a b", "web") +

@@ -131,8 +131,8 @@ func (s *transcript) http(t *testing.T) (port string) {
 	return port
 }
 
-// TestPlaceholdersStayText holds for every annotation that a placeholder of Caddy in it means nothing: neither an answer, nor
-// what an endpoint is sent, nor the log has what it stands for. The same goes for paths, and for what a client sends.
+// TestPlaceholdersStayText checks for every annotation that a Caddy placeholder in it is not expanded in the response,
+// in the request to the endpoint, or in the log. It checks the same for paths and for the input of clients.
 func TestPlaceholdersStayText(t *testing.T) {
 	t.Setenv("CANARY", fromEnvironment)
 	folder := t.TempDir()

@@ -28,8 +28,8 @@ func overTLS(port, host string, authority *fixture.Identity) (string, error) {
 	return askOnce(conn, "/secured")
 }
 
-// TestPortEndsTLS holds that a port shows the certificate of a Secret, takes the next one without a reload, and passes nothing
-// on in plain text while there is none.
+// TestPortEndsTLS checks that a port serves the certificate of a Secret, switches to a new certificate without a
+// reload, and forwards nothing in plain text while there is none.
 func TestPortEndsTLS(t *testing.T) {
 	authority := fixture.Authority(t, nil, "authority")
 	named := func(host string) *fixture.Identity {
@@ -90,7 +90,8 @@ func (in *ingress) tells(object, reason, field string) {
 	})
 }
 
-// TestSecretOfTheEndpointsOfAPort holds that whoever asks for a port is told which annotation names a Secret that is no good.
+// TestSecretOfTheEndpointsOfAPort checks that the object that defines a port gets a warning which names the annotation
+// with the invalid Secret.
 func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	annotations := []string{"stream-backend-tls: true", "stream-backend-tls-secret: none"}

@@ -12,7 +12,8 @@ import (
 var statusNumbers = regexp.MustCompile(`^Active connections: (\d+) \nserver accepts handled requests\n (\d+) (\d+) (\d+) \n` +
 	`Reading: \d+ Writing: (\d+) Waiting: \d+ \n$`)
 
-// TestProbes: hosts that nobody has answer load balancers and monitors, in each version of HTTP, and a host with an Ingress does not.
+// TestProbes checks that unknown hosts respond to the probes of load balancers and monitors, in each version of HTTP,
+// and that a host with an Ingress does not.
 func TestProbes(t *testing.T) {
 	ip, port := backend(t, "one")
 	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
@@ -46,7 +47,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestStatusOverIPv6: the list of IPv6 addresses counts for clients that have one.
+// TestStatusOverIPv6 checks that the list of IPv6 addresses applies to clients with an IPv6 address.
 func TestStatusOverIPv6(t *testing.T) {
 	in := start(t, class+global("nginx-status-ipv6-whitelist: 2001:db8::/32", `use-forwarded-headers: "true"`), "configmap default/global")
 	for client, want := range map[string]int{"2001:db8::1": http.StatusOK, "2001:db9::1": http.StatusForbidden, "::1": http.StatusForbidden} {
@@ -75,7 +76,8 @@ func (in *ingress) numbers() (all []int) {
 	return all
 }
 
-// TestProbesOfAnIngressForAllHosts: its path / does not get them, as in nginx; a path of its own does.
+// TestProbesOfAnIngressForAllHosts checks that, as in nginx, the path / of an Ingress for all hosts does not receive
+// probes, and that a path for the probe's own URL does.
 func TestProbesOfAnIngressForAllHosts(t *testing.T) {
 	ip, port := backend(t, "one")
 	every := func(paths ...string) string {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEscapesPass: %2F and %23 in a path reach the endpoint as the client wrote them, where no guard is in play.
+// TestEscapesPass checks that %2F and %23 in a path reach the endpoint unchanged if no guard is involved.
 func TestEscapesPass(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
 	in := start(t, class+service("one", port, ip)+rule("all", "all.example", "Prefix", "/", "one")+
@@ -39,8 +39,8 @@ func TestEscapesPass(t *testing.T) {
 	}
 }
 
-// TestUnderscoresInHeadersPass: header names with underscores reach the endpoint with the key
-// enable-underscores-in-headers, and never without it.
+// TestUnderscoresInHeadersPass checks that header names with underscores reach the endpoint only with the key
+// enable-underscores-in-headers.
 func TestUnderscoresInHeadersPass(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		var got []string

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestProxyRedirect holds where the redirects of endpoints lead, by HTTP and by FastCGI; redirects of our own stay as they are.
+// TestProxyRedirect checks how the redirects of endpoints are rewritten, by HTTP and by FastCGI. The controller's own
+// redirects do not change.
 func TestProxyRedirect(t *testing.T) {
 	answer := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "http://app.internal/x;y?a=b")

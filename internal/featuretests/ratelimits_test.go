@@ -29,8 +29,8 @@ func (in *ingress) statuses(n int, host, path, client string) []int {
 	return got
 }
 
-// TestLimitRPM: 1 and the burst at once, client by client, and the whole Ingress together. What nginx asks for later is not asked for those
-// who are refused.
+// TestLimitRPM checks that each client, and the Ingress as a whole, may send 1 request plus the burst at once.
+// Rejected requests do not reach the checks that nginx runs after its rate limits.
 func TestLimitRPM(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+
@@ -64,8 +64,8 @@ func TestLimitRPM(t *testing.T) {
 	})
 }
 
-// TestLimitsOutliveChanges: a zone is one of all hosts and paths of an Ingress, and is the same after changes and reloads. With another rate
-// it begins anew.
+// TestLimitsOutliveChanges checks that a zone covers all hosts and paths of an Ingress, and keeps its state after
+// changes and reloads. A new rate resets it.
 func TestLimitsOutliveChanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	manifests := func(annotations ...string) string {
@@ -101,7 +101,7 @@ func TestLimitsOutliveChanges(t *testing.T) {
 	})
 }
 
-// TestLimitConnections: a request counts until its answer has ended.
+// TestLimitConnections checks that a request counts as a connection until its response has ended.
 func TestLimitConnections(t *testing.T) {
 	arrived, release := make(chan struct{}, 1), make(chan struct{})
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func TestLimitConnections(t *testing.T) {
 	})
 }
 
-// TestLimitConnectionsOfWebSockets: a WebSocket counts until it is closed.
+// TestLimitConnectionsOfWebSockets checks that a WebSocket counts as a connection until it is closed.
 func TestLimitConnectionsOfWebSockets(t *testing.T) {
 	ends := make(chan string, 1)
 	in := inFront(t, sockets(t, ends), "limit-connections: 1")
@@ -159,7 +159,8 @@ func TestLimitConnectionsOfWebSockets(t *testing.T) {
 	})
 }
 
-// TestLimitConnZoneVariable: clients are told apart by what the ConfigMap says, and are not counted where that is empty.
+// TestLimitConnZoneVariable checks that the ConfigMap sets the key that identifies a client, and that clients with an
+// empty key are not limited.
 func TestLimitConnZoneVariable(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1")+
@@ -180,7 +181,8 @@ func TestLimitConnZoneVariable(t *testing.T) {
 	}
 }
 
-// TestLimitRPS: a burst is refused at its end, and a second later the client gets in again, which would take a minute by limit-rpm.
+// TestLimitRPS checks that requests beyond the burst are rejected, and that the client gets in again a second later,
+// which would take a minute with limit-rpm.
 func TestLimitRPS(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rps", "1", "limit-burst-multiplier", "1")+

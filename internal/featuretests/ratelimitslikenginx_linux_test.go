@@ -58,8 +58,9 @@ func limitedHosts() string {
 		annotated("d", "d.example", "one", "limit-rpm", "1", "limit-burst-multiplier", "3", "limit-connections", "1")
 }
 
-// TestLimitsLikeNginx sends the same requests to a controller and to nginx. Their limits are so slow that the time between two requests does
-// not count, as long as all of it takes less than a client waits for its next request.
+// TestLimitsLikeNginx sends the same requests to a controller and to nginx. Their limits are so slow that the time
+// between two requests does not matter, as long as all requests take less time than a client has to wait for its next
+// one.
 func TestLimitsLikeNginx(t *testing.T) {
 	arrived, release := make(chan struct{}, 1), make(chan struct{})
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/daemons"
 )
 
-// TestRealClients has the HTTP of curl, Python and Java ask what people have them ask. What each prints is the same: a line for each
-// answer, with its status and what matters of its body. Go's clients ask in all tests.
+// TestRealClients checks common requests with the HTTP clients of curl, Python and Java. Each client prints the same:
+// a line for each response, with its status and the relevant part of its body. All other tests use Go's client.
 func TestRealClients(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

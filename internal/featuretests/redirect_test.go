@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestRedirectToHTTPS asks what testdata/redirect/table.txt says.
+// TestRedirectToHTTPS sends the requests of testdata/redirect/table.txt.
 func TestRedirectToHTTPS(t *testing.T) {
 	in := startRedirecting(t)
 	_, port, err := net.SplitHostPort(in.https)
@@ -94,7 +94,7 @@ func (in *ingress) redirected(question []string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", got.status, got.header.Get("Location")))
 }
 
-// TestRedirectBehindBalancer: a load balancer that was asked on port 443 has ended TLS.
+// TestRedirectBehindBalancer checks requests from a load balancer that has terminated TLS on port 443.
 func TestRedirectBehindBalancer(t *testing.T) {
 	in := startRedirecting(t)
 	in.globalKeys("use-proxy-protocol=true")
@@ -115,7 +115,7 @@ func TestRedirectBehindBalancer(t *testing.T) {
 	}
 }
 
-// TestRedirectWithoutHost: HTTP/1.0 may leave the host out, and there is nowhere to send it to.
+// TestRedirectWithoutHost checks that a request without a host, which HTTP/1.0 allows, is not redirected.
 func TestRedirectWithoutHost(t *testing.T) {
 	ip, port := backend(t, "web")
 	all := strings.Replace(rule("all", "", "Prefix", "/", "web"), "spec:",

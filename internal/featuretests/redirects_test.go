@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRedirects: the answer is the URL of the annotation and nothing of the request, before the redirect to HTTPS and whatever keeps
-// clients out, also where no endpoint is there.
+// TestRedirects checks that the redirect uses the annotation's URL and no part of the request, and that it precedes
+// the redirect to HTTPS and all access checks. It does not need an endpoint.
 func TestRedirects(t *testing.T) {
 	in := start(t, class+service("none", "80")+
 		annotated("moved", "moved.example", "none", "permanent-redirect", "https://www.example.com/new?a=b", "force-ssl-redirect", "true",
@@ -33,8 +33,8 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestRewriteToURL: a rewrite-target that is a URL answers with the way there, with groups of the path and variables in it, before the
-// redirect to HTTPS. What clients send is escaped, and becomes no part of the host.
+// TestRewriteToURL checks that a rewrite-target that is a URL causes a redirect, with groups of the path and variables
+// expanded, before the redirect to HTTPS. Client input is escaped, and never becomes part of the host.
 func TestRewriteToURL(t *testing.T) {
 	ip, port := backend(t, "one")
 	rewriting := func(name, path, target string) string {

@@ -225,7 +225,8 @@ func (in *ingress) adapted(options string) []byte {
 	return config
 }
 
-// TestReloadsUnderLoad holds that no request fails, and no connection ends, while Caddy loads one configuration after the other.
+// TestReloadsUnderLoad checks that no request fails, and no connection ends, while Caddy loads several configurations
+// in a row.
 func TestReloadsUnderLoad(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	configs := [][]byte{in.adapted(""), in.adapted("disable_catch_all")}
@@ -262,7 +263,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 	l.ends()
 }
 
-// TestRefusedReloadsUnderLoad holds the same for configurations that Caddy refuses: those of before go on to answer.
+// TestRefusedReloadsUnderLoad checks the same for configurations that Caddy rejects: the previous configuration keeps
+// serving requests.
 func TestRefusedReloadsUnderLoad(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	l := in.newLoad()
@@ -286,7 +288,8 @@ func TestRefusedReloadsUnderLoad(t *testing.T) {
 	l.ends()
 }
 
-// TestReloadsDoNotWait: shutdown_delay is for addresses that go away, and for the end of the process.
+// TestReloadsDoNotWait checks that shutdown_delay applies only to addresses that are removed, and to the end of the
+// process.
 func TestReloadsDoNotWait(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	const delay = time.Minute
@@ -301,7 +304,8 @@ func TestReloadsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestAddressesComeAndGo: an address that goes away is closed when those who have connected are answered, and may come back.
+// TestAddressesComeAndGo checks that a removed address is closed after its connected clients got their responses, and
+// that it can be added again.
 func TestAddressesComeAndGo(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	here, there := in.http, fixture.Address(t)

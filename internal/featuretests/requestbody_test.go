@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestBodies compares bodies at both ends, with and without a length that is known before.
+// TestBodies compares the bodies at both ends, with and without a known length.
 func TestBodies(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -34,7 +34,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// TestSlowUpload: with buffering the endpoint gets a body when it is complete, and without it piece by piece.
+// TestSlowUpload checks that the endpoint gets a request body when it is complete, with buffering, and piece by piece
+// without.
 func TestSlowUpload(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		pieces := make(chan string, 10)
@@ -84,7 +85,7 @@ func (in *ingress) uploads(t *testing.T, buffered bool, pieces <-chan string) {
 	}
 }
 
-// TestBothWaysAtOnce: an answer may begin long before the request has ended.
+// TestBothWaysAtOnce checks that a response can start long before the request has ended.
 func TestBothWaysAtOnce(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -126,7 +127,8 @@ func TestBothWaysAtOnce(t *testing.T) {
 	})
 }
 
-// TestBodyTooLarge: a body that is too large is refused whether or not its length is known, and not read to its end.
+// TestBodyTooLarge checks that a request body that is too large is rejected, whether or not its length is known, and
+// is not read to its end.
 func TestBodyTooLarge(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +172,7 @@ func (in *ingress) limitsUnread(t *testing.T) {
 	}
 }
 
-// TestAStreamIsNotSentTwice: nobody else gets the rest of a body of which an endpoint has got the beginning.
+// TestAStreamIsNotSentTwice checks that no other endpoint gets the rest of a body after one endpoint got its start.
 func TestAStreamIsNotSentTwice(t *testing.T) {
 	asked := &log{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestRequestID: the id of a request is the same in every variable and header, whoever made it.
+// TestRequestID checks that a request has the same ID in every variable and header, whether the client or the
+// controller generated it.
 func TestRequestID(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s", r.Header.Get("X-Request-Id"), r.Host)
@@ -28,7 +29,7 @@ func TestRequestID(t *testing.T) {
 	})
 }
 
-// TestNoRequestID: generate-request-id can be switched off.
+// TestNoRequestID checks that generate-request-id can be disabled.
 func TestNoRequestID(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q %s", r.Header["X-Request-Id"], r.Host)

@@ -83,7 +83,8 @@ func TestNotReadyBeforeTheFirstApply(t *testing.T) {
 	})
 }
 
-// TestReloadOfTheCaddyfile is what `caddy reload` does: the routes stay, and a request under way ends as it began.
+// TestReloadOfTheCaddyfile checks `caddy reload`: the routes stay, and a request in progress ends under its old
+// configuration.
 func TestReloadOfTheCaddyfile(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("web", port, ip)+rule("web", "shop.example", "Prefix", "/", "web"))

@@ -31,7 +31,8 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	in.showsCertificate("a.example", "of a")
 }
 
-// TestTwoIngressesWithDifferentSecretsForOneHost: the older one wins, and the other is told.
+// TestTwoIngressesWithDifferentSecretsForOneHost checks that the older Ingress wins, and that the other gets a
+// warning.
 func TestTwoIngressesWithDifferentSecretsForOneHost(t *testing.T) {
 	ip, port := backend(t, "one")
 	manifests := class + service("web", port, ip)
@@ -46,7 +47,7 @@ func TestTwoIngressesWithDifferentSecretsForOneHost(t *testing.T) {
 	in.awaitReasons("Ingress/default/old")
 }
 
-// TestSecretDeletedAndMadeAgain: meanwhile the last good certificate is shown.
+// TestSecretDeletedAndMadeAgain checks that the last valid certificate is served while the Secret is missing.
 func TestSecretDeletedAndMadeAgain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "tls"))
@@ -65,7 +66,8 @@ func TestSecretDeletedAndMadeAgain(t *testing.T) {
 	}
 }
 
-// TestECDSAAndRSAForOneHost: two entries of one Ingress name two Secrets, and clients of both kinds come at the same moment.
+// TestECDSAAndRSAForOneHost checks two entries of one Ingress with two Secrets, and clients of both kinds at the same
+// time.
 func TestECDSAAndRSAForOneHost(t *testing.T) {
 	ip, port := backend(t, "one")
 	web := rule("web", "shop.example", "Prefix", "/", "web")
@@ -107,7 +109,7 @@ func shows(address string, config *tls.Config, want x509.PublicKeyAlgorithm) err
 	return nil
 }
 
-// TestRotationIsQuick: a new certificate counts without the holdoff, and without a reload.
+// TestRotationIsQuick checks that a new certificate is served without the holdoff, and without a reload.
 func TestRotationIsQuick(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "tls")+

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestServerAndVia: answers have neither field unless it is asked for, by each version of HTTP and without a reload of connections.
+// TestServerAndVia checks that responses have neither field unless it is enabled, in each version of HTTP, and that a
+// change also applies to open connections.
 func TestServerAndVia(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/named" {

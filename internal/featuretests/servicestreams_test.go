@@ -27,7 +27,8 @@ func exposed(name, port, ip string, annotations ...string) string {
 
 const servicePorts = "stream_bind 127.0.0.1\nservice_tcp_ports 1024-65535"
 
-// TestServiceOpensAPort holds that an annotation opens and closes a port without a reload, and touches no other.
+// TestServiceOpensAPort checks that an annotation opens and closes a port without a reload, and does not affect other
+// ports.
 func TestServiceOpensAPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	first, second := fixture.Port(t), fixture.Port(t)
@@ -81,8 +82,8 @@ func (h *held) ask(want string) {
 	}
 }
 
-// TestServicePortConflicts holds that a port goes to one Service, that the other is told, and that it gets the port when the
-// first one goes.
+// TestServicePortConflicts checks that a port belongs to one Service, that the other Service gets a warning, and that
+// it gets the port when the first is deleted.
 func TestServicePortConflicts(t *testing.T) {
 	ip, onePort := backend(t, "one")
 	_, twoPort := backend(t, "two")
@@ -110,7 +111,7 @@ func TestServicePortConflicts(t *testing.T) {
 	in.leadsTo(shared, "two /tcp")
 }
 
-// TestServicePortNotAllowed holds that nothing opens without the administrator.
+// TestServicePortNotAllowed checks that no port opens unless the administrator allows it.
 func TestServicePortNotAllowed(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port := fixture.Port(t)
@@ -137,7 +138,7 @@ func TestServicePortNotAllowed(t *testing.T) {
 	}
 }
 
-// TestServicePortThatIsTaken holds that a port of another process is said to the Service, and tried again.
+// TestServicePortThatIsTaken checks that a port of another process is reported to the Service, and retried.
 func TestServicePortThatIsTaken(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	holder, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,7 +176,8 @@ func TestServicePortThatIsTaken(t *testing.T) {
 	})
 }
 
-// TestPortOfAnExternalName holds that a stream goes to a name, and nowhere near. TestExternalName has it follow one.
+// TestPortOfAnExternalName checks that a stream may lead to a DNS name, but not to internal addresses.
+// TestExternalName checks that it follows the name's addresses.
 func TestPortOfAnExternalName(t *testing.T) {
 	backendPort, dnsServer := twins(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")
@@ -198,8 +200,8 @@ func TestPortOfAnExternalName(t *testing.T) {
 	}
 }
 
-// TestStreamKeysAreLive holds that a change of a key of the ConfigMap, or of an annotation, reloads nothing and ends no
-// connection, and is in effect.
+// TestStreamKeysAreLive checks that a change of a ConfigMap key or an annotation takes effect without a reload and
+// closes no connection.
 func TestStreamKeysAreLive(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port := fixture.Port(t)
@@ -234,7 +236,7 @@ func globals(entries ...string) string {
 	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: globals}\ndata:\n  " + strings.Join(entries, "\n  ") + "\n"
 }
 
-// TestServicePortStaysClosed holds that what keeps people out keeps out everybody while it cannot be read.
+// TestServicePortStaysClosed checks that a port rejects all clients while one of its guards is unreadable.
 func TestServicePortStaysClosed(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port, other := fixture.Port(t), fixture.Port(t)

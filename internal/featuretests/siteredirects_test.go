@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestIngressesBesideRedirectsOfSites: Caddy adds a redirect for each site with HTTPS to the server for port 80. It has precedence for the
-// host of the site, and Ingress hosts are answered as without it.
+// TestIngressesBesideRedirectsOfSites checks the redirect that Caddy adds to the server for port 80 for each site with
+// HTTPS. It takes precedence for the host of the site, and does not affect the hosts of Ingresses.
 func TestIngressesBesideRedirectsOfSites(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := newIngress(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSourceRanges: clients get in by their address, which a trusted proxy may name, whatever version of HTTP they speak. A list of the
-// Ingress takes the place of the ConfigMap's.
+// TestSourceRanges checks that clients are allowed by their address, which a trusted proxy may forward, in each
+// version of HTTP. A list of the Ingress replaces the ConfigMap's.
 func TestSourceRanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+

@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestStreamTries: with the default a connection goes on to the endpoint that is there, and with proxy-stream-next-upstream off, or one try,
-// some end at the one that is not.
+// TestStreamTries checks that by default a connection is retried at the working endpoint, and that with
+// proxy-stream-next-upstream off, or with one try, some connections fail.
 func TestStreamTries(t *testing.T) {
 	f := newFleet(t, 1, nil)
 	port := fixture.Port(t)
@@ -35,7 +35,8 @@ func TestStreamTries(t *testing.T) {
 	}
 }
 
-// TestStreamResponses: a session of UDP ends with its answer, so that the next question comes from another port, and goes on without the key.
+// TestStreamResponses checks that a UDP session ends after its response, so that the next query comes from another
+// port, and that it continues without the key.
 func TestStreamResponses(t *testing.T) {
 	ip, endpointPort := hostPort(t, udpEndpoint(t))
 	port := fixture.Port(t)
@@ -125,8 +126,8 @@ func questioned(t *testing.T, client net.Conn) string {
 	return string(answer[:n])
 }
 
-// TestProxyHeaderTimeout: a connection that came while the key said a second ends without its header, and one that came while it said ten
-// minutes waits for it still.
+// TestProxyHeaderTimeout checks that a connection without a PROXY header ends after the timeout that was in effect
+// when it was accepted: one second for one connection, ten minutes for the other.
 func TestProxyHeaderTimeout(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("a", "shop.example", "Prefix", "/", "one"), "configmap default/global")

@@ -26,8 +26,8 @@ func (in *ingress) inLog(path, want string) {
 	})
 }
 
-// TestStreamAccessLog: each connection of a TCP port, and each client of a UDP port, is one line when it ends, in ingress-nginx's format and in
-// one of the ConfigMap.
+// TestStreamAccessLog checks that each connection of a TCP port, and each client of a UDP port, is logged as one line
+// when it ends, in ingress-nginx's format and in a format of the ConfigMap.
 func TestStreamAccessLog(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	udpIP, udpBackend := hostPort(t, udpEndpoint(t))
@@ -76,7 +76,8 @@ func TestStreamAccessLog(t *testing.T) {
 	in.inLog(path, "TCP 502 "+nobody+` 127\.0\.0\.1 tcp-default-closed-80 - - -`)
 }
 
-// TestStreamAccessLogOff: disable-stream-access-log leaves out connections alone, and disable-access-log requests, too.
+// TestStreamAccessLogOff checks that disable-stream-access-log disables the log of connections only, and that
+// disable-access-log also disables the log of requests.
 func TestStreamAccessLogOff(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	path, tcp := filepath.Join(t.TempDir(), "all.log"), fixture.Port(t)

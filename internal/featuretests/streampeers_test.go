@@ -189,7 +189,7 @@ func throughTCPPorts(t *testing.T, backend string, check func(t *testing.T, addr
 	})
 }
 
-// TestServerThatSpeaksFirst has a client that says nothing before it has read a line, as with mail and MySQL.
+// TestServerThatSpeaksFirst checks a client that sends nothing before it has read a line, as with mail and MySQL.
 func TestServerThatSpeaksFirst(t *testing.T) {
 	server := listenFor(t, plainly, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "220 ready\r\n")
@@ -213,7 +213,7 @@ func TestServerThatSpeaksFirst(t *testing.T) {
 	})
 }
 
-// TestHealthCheckOfABalancer has a header that names nobody: LOCAL of version 2, UNKNOWN of version 1.
+// TestHealthCheckOfABalancer checks a PROXY header without an address: LOCAL of version 2, UNKNOWN of version 1.
 func TestHealthCheckOfABalancer(t *testing.T) {
 	server := listenFor(t, plainly, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 ready\r\n") })
 	address := behindTCPPort(t, server, ":PROXY")

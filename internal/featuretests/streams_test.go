@@ -130,8 +130,8 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	in.overTCP(held)
 }
 
-// TestReloadWithASiteOnATCPPort holds that a site that a new configuration brings has its port to itself, that the object
-// is told, and that the port is back when the site is gone.
+// TestReloadWithASiteOnATCPPort checks that a site in a new configuration takes its port from a TCP stream, that the
+// object gets a warning, and that the port returns when the site is removed.
 func TestReloadWithASiteOnATCPPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port := fixture.Port(t)

@@ -27,8 +27,8 @@ func (in *ingress) answersOver(way, host string, roots *x509.CertPool, connectio
 	return counts
 }
 
-// TestSharesOfConnections: the TLS connections of a host and those of a port are shared by weight. Where no backend has a
-// weight, connections are closed and lead nowhere else: TLS that is passed through does not end at the ingress.
+// TestSharesOfConnections checks that the TLS connections of a host and of a port are split by weight. If no backend
+// has a weight, connections are closed and not sent elsewhere: passed-through TLS never ends at the ingress.
 func TestSharesOfConnections(t *testing.T) {
 	one, two := newTLSEnd(t, "one", "shop.example"), newTLSEnd(t, "two", "shop.example")
 	in, port := newIngress(t), fixture.Port(t)

@@ -82,8 +82,8 @@ func (s *survivors) manifests() string {
 		annotated("turns", "turns.example", "turns", s.more...) + s.unrelated
 }
 
-// TestStateSurvives: whatever object changes, sessions stay, what was ejected stays out, turns go on, and no request fails.
-// Another Caddyfile changes nothing of that either.
+// TestStateSurvives checks that sessions, ejected endpoints and the turns of balancing survive the change of any
+// object, and that no request fails. Another Caddyfile does not reset them either.
 func TestStateSurvives(t *testing.T) {
 	s := &survivors{failing: newFleet(t, 4, nil), sticky: newFleet(t, 4, nil), turns: newFleet(t, 3, nil), endpoints: 3}
 	in := start(t, s.manifests())
@@ -177,7 +177,8 @@ metadata: {name: %s}
 data: {%s}
 `
 
-// TestConfigMapChanges: it is followed, with and without it, and nothing is loaded again. A class has its own.
+// TestConfigMapChanges checks that the ConfigMap is watched, and can be created and deleted, without a reload of
+// Caddy. Each class has its own.
 func TestConfigMapChanges(t *testing.T) {
 	f := newFleet(t, 1, nil)
 	const classes = class + `---
