@@ -1,5 +1,5 @@
-// Package connlimit limits the connections of clients: their number, and the share of it that one address has. A new
-// connection for which there is no room takes the place of one that waits for its client.
+// Package connlimit limits the connections of clients: their total number, and the share of each client address. When
+// the limit is reached, a new connection replaces one that is idle or stalled.
 package connlimit
 
 import (
@@ -12,57 +12,57 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// State is what a connection does.
+// State is the activity of a connection.
 type State int
 
-// The states, in the order in which connections are chosen to end.
+// The states, from the last to the first to be ended.
 const (
 	// Busy is a connection with a request under way.
 	Busy State = iota
-	// Stalled is a connection whose requests have been silent in both directions for StallTime.
+	// Stalled is a connection with requests that have neither received nor sent data for StallTime.
 	Stalled
-	// Idle is a connection that waits for the first byte of its client, or for the next request.
+	// Idle is a connection that waits for the client's first byte or for the next request.
 	Idle
 )
 
-// StallTime is the time without a byte of any request after which a connection counts as stalled.
+// StallTime is the time without data of any request after which a connection is stalled.
 const StallTime = 10 * time.Second
 
-// Occupant is a connection as its server sees it.
+// Occupant is a connection as implemented by the server that currently serves it.
 type Occupant interface {
-	// State returns what the connection does, and for how long it has been silent. It must not wait.
+	// State returns the state of the connection and the time since its last activity. It must not block.
 	State() (state State, silent time.Duration)
-	// End closes the connection. A connection that is busy goes on, and asks its client to leave. End is called on a
-	// goroutine of its own, and may be called again.
+	// End closes the connection. If the connection is busy, End only asks its client to close it, and its requests
+	// continue. End is called on its own goroutine, and may be called more than once.
 	End()
 }
 
-// Limiter counts the connections that have a place. Its methods may be called from any goroutine.
+// Limiter counts connections and limits their number. Its methods are safe for concurrent use.
 type Limiter struct {
 	budget func() *budget.Budget
 
 	accepted, refused, refusedByAddress, ended atomic.Int64
-	// waiting is the number of goroutines that wait for gone, which the next connection that ends closes.
+	// waiting is the number of goroutines that wait on gone. The next connection that ends closes gone.
 	waiting atomic.Int64
 
 	mu     sync.Mutex
 	gone   chan struct{}
 	places []*Place
-	// ending is the number of places whose connections are ending.
+	// ending is the number of places whose connections have been told to end.
 	ending int
 }
 
-// New returns a limiter for a budget, in which a connection is one unit. newBudget is called for the first connection:
-// until then the program may change the limits that the budget depends on.
+// New returns a limiter with a budget in which each connection takes one unit. newBudget is called when the budget is
+// first needed, so the limits that it depends on may change until then.
 func New(newBudget func() *budget.Budget) *Limiter {
 	return &Limiter{budget: sync.OnceValue(newBudget), gone: make(chan struct{})}
 }
 
-// Address is the key of a client in a budget. An IPv6 client is its network of 64 bits, in which it can choose any
-// address.
+// Address is the key of a client in the budget. For IPv6 it is the client's /64 network, since a client can choose any
+// address in it.
 type Address string
 
-// AddressOf returns the key of a client. It is empty if there is no IP address, as for a Unix socket.
+// AddressOf returns the key of a client. It is empty if ip is not valid, as for a Unix socket.
 func AddressOf(ip netip.Addr) Address {
 	switch ip = ip.Unmap(); {
 	case ip.Is4():
@@ -75,7 +75,8 @@ func AddressOf(ip netip.Addr) Address {
 	return ""
 }
 
-// IPOf returns the IP address of a client. It is not valid if there is none, as for a Unix socket.
+// IPOf returns the IP address of a client. The result is not valid if the client has no IP address, as on a Unix
+// socket.
 func IPOf(at net.Addr) netip.Addr {
 	switch at := at.(type) {
 	case *net.TCPAddr:
@@ -89,18 +90,19 @@ func IPOf(at net.Addr) netip.Addr {
 // Client is the other end of a connection.
 type Client struct {
 	Address Address
-	// Exempt is true for a proxy, which has the connections of many clients. It has no share, and its connections are
-	// the last to end.
+	// Exempt is true for a proxy, which holds connections of many clients. A proxy has no share, and its connections
+	// are ended last.
 	Exempt bool
 }
 
-// Place is the account of one connection, from accept to its end.
+// Place is the account of one connection, from accept until the connection has ended.
 type Place struct {
 	limiter *Limiter
 
-	// What follows is guarded by the lock of the limiter. index is the position in places. share is nil if the client
-	// is exempt. held is true while the place has its unit of the budget. occupant is nil while the connection cannot
-	// be ended. asked is true after End was called, and ending if the connection was not busy then.
+	// The fields below are guarded by the limiter's lock. index is the position in places. share is nil if the client
+	// is exempt or has no address. held is true while the place holds its unit of the budget. occupant is nil while the
+	// connection cannot be ended. asked is true after End was called. ending is true if the connection was not busy
+	// then.
 	index         int
 	client        Client
 	share         *budget.Share
@@ -109,11 +111,12 @@ type Place struct {
 	asked, ending bool
 }
 
-// nearly is the part of the limit that is free when connections begin to end for others: a sixteenth, as in nginx.
+// nearly is the divisor of the limit that gives the reserve: when less than a sixteenth of the limit is free, idle
+// connections are ended for new ones, as in nginx.
 const nearly = 16
 
-// Enter gives a new connection a place, until Leave. It returns nil, and the caller has to close the connection, if
-// there is no room. Enter may wait a short time until another connection has ended.
+// Enter gives a new connection a place, which it keeps until Leave. It returns nil if there is no room; the caller then
+// has to close the connection. Enter may wait for a short time until another connection has ended.
 func (l *Limiter) Enter(c Client, o Occupant) *Place {
 	l.accepted.Add(1)
 	p := &Place{limiter: l, client: c, occupant: o}
@@ -131,7 +134,7 @@ func (l *Limiter) Enter(c Client, o Occupant) *Place {
 	return p
 }
 
-// settle counts a place for a client. It returns false if there is no room.
+// settle charges a place to a client. It returns false if there is no room.
 func (l *Limiter) settle(p *Place, c Client) bool {
 	var share *budget.Share
 	if !c.Exempt && c.Address != "" {
@@ -148,7 +151,7 @@ func (l *Limiter) settle(p *Place, c Client) bool {
 	return held
 }
 
-// try takes one unit of a share, or of the budget if share is nil.
+// try takes one unit from share, or from the budget if share is nil, without waiting.
 func (l *Limiter) try(share *budget.Share) bool {
 	if share == nil {
 		return l.budget().Take(1)
@@ -156,11 +159,11 @@ func (l *Limiter) try(share *budget.Share) bool {
 	return share.Take(1)
 }
 
-// patience is the longest time for which a new connection waits until another one has ended.
+// patience is the maximum time that a new connection waits for another one to end.
 const patience = 250 * time.Millisecond
 
-// take takes one unit. Without room it ends a connection of the client itself, or of one that has at least as many, and
-// waits for its end.
+// take takes one unit. If there is no room, it ends a connection of the same client, or of a client with at least as
+// many connections, and waits until that connection has ended.
 func (l *Limiter) take(share *budget.Share) bool {
 	if l.try(share) {
 		return true
@@ -178,7 +181,7 @@ func (l *Limiter) take(share *budget.Share) bool {
 	return false
 }
 
-// isFull reports whether no client has room.
+// isFull reports whether there is no room for any client.
 func (l *Limiter) isFull() bool {
 	b := l.budget()
 	return b.Used() >= b.Limit()-1
@@ -190,10 +193,11 @@ func (l *Limiter) isEnding() bool {
 	return ending && l.isFull()
 }
 
-// againEnded is how many more connections end for a new one if others take the units of those that have ended.
+// againEnded is the number of additional connections that are ended for a new one, if others take the units that become
+// free.
 const againEnded = 3
 
-// await takes one unit as soon as connections have ended. It returns false when patience is over.
+// await takes one unit as soon as other connections have ended. It returns false if it gets no unit within patience.
 func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -213,30 +217,31 @@ func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	}
 }
 
-// nextEnd returns a channel that is closed when the next connection has ended, and whether one is ending.
+// nextEnd returns a channel that is closed when the next connection has ended. ending reports whether a connection is
+// being ended.
 func (l *Limiter) nextEnd() (gone <-chan struct{}, ending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gone, l.ending > 0
 }
 
-// Occupy replaces the connection as the limiter sees it, when another server takes it over. Nil means that it cannot be
-// ended.
+// Occupy replaces the connection's occupant when another server takes over the connection. Nil means that the
+// connection cannot be ended.
 func (p *Place) Occupy(o Occupant) {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	p.occupant = o
 }
 
-// Address returns the address that the connection counts for.
+// Address returns the client address to which the connection is charged.
 func (p *Place) Address() Address {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	return p.client.Address
 }
 
-// Move counts the connection for another client, such as the one in a PROXY header. It returns false if that client has
-// no room: the caller has to close the connection, and to call Leave as always.
+// Move charges the connection to another client, such as the one in a PROXY protocol header. It returns false if that
+// client has no room; the caller then has to close the connection, and still has to call Leave.
 func (p *Place) Move(to Client) bool {
 	l := p.limiter
 	l.mu.Lock()
@@ -249,7 +254,7 @@ func (p *Place) Move(to Client) bool {
 	return l.settle(p, to)
 }
 
-// giveBack gives the unit of the place back. The caller holds the lock of the limiter.
+// giveBack returns the place's unit to the budget. The caller holds the limiter's lock.
 func (p *Place) giveBack() {
 	if !p.held {
 		return
@@ -264,7 +269,7 @@ func (p *Place) giveBack() {
 	p.share = nil
 }
 
-// Leave is called once, when the connection has ended.
+// Leave removes the place. It is called once, when the connection has ended.
 func (p *Place) Leave() {
 	l := p.limiter
 	l.mu.Lock()
@@ -284,19 +289,19 @@ func (p *Place) Leave() {
 	}
 }
 
-// Figures are the numbers of a limiter.
+// Figures holds the counters of a limiter.
 type Figures struct {
 	// Usage counts connections. Refused is the number of connections that got no place.
 	budget.Usage
-	// Accepted is the number of connections so far, the refused ones included.
+	// Accepted is the number of connections accepted so far, including the refused ones.
 	Accepted int64
-	// RefusedByAddress is how many connections were refused although other addresses had room.
+	// RefusedByAddress is the number of connections refused although other addresses had room.
 	RefusedByAddress int64
 	// Ended is the number of connections that were ended to make room for others.
 	Ended int64
 }
 
-// Figures returns the numbers of this moment.
+// Figures returns the current counters.
 func (l *Limiter) Figures() Figures {
 	f := Figures{
 		Usage: l.budget().Usage(), Accepted: l.accepted.Load(), RefusedByAddress: l.refusedByAddress.Load(),

@@ -8,25 +8,25 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// rest is how long a connection has to be silent before it ends for others while there is room: a request may be on its
-// way.
+// rest is the minimum idle time before a connection is ended while there is still some room. A connection idle for a
+// shorter time may have a request in transit.
 const rest = 100 * time.Millisecond
 
-// compared is how many connections are compared to choose the one that ends. A new connection must not cost more
-// because there are many.
+// compared is the maximum number of connections compared to choose one to end. It keeps the cost of a new connection
+// independent of the number of connections.
 const compared = 128
 
-// candidate is a connection that may end.
+// candidate is a connection that may be ended.
 type candidate struct {
 	place  *Place
 	state  State
 	silent time.Duration
-	// count is the number of connections that its client has; 0 if the client is exempt.
+	// count is the number of connections of the same client, or 0 if the client is exempt.
 	count int64
 }
 
-// before reports whether a ends before b: a busy connection ends last, and otherwise the client with more connections
-// loses one.
+// before reports whether a should be ended before b. Busy connections are ended last. Among the others, clients with
+// more connections lose one first.
 func (a *candidate) before(b *candidate) bool {
 	switch {
 	case b.place == nil:
@@ -41,9 +41,9 @@ func (a *candidate) before(b *candidate) bool {
 	return a.silent > b.silent
 }
 
-// makeRoom ends a connection that is idle or stalled, and has been silent for some time. It is one of the client with
-// the share, or of a client with at least as many connections. If there is none, makeRoom asks the client of a busy
-// connection to leave, and returns false.
+// makeRoom ends one connection that is idle or stalled and has been silent for at least the given time. The connection
+// belongs to the client of share, or to a client with at least as many connections. If there is no such connection,
+// makeRoom asks the client of a busy connection to close it, and returns false.
 func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,8 @@ func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	return true
 }
 
-// choose returns the connection to end, of some that are spread evenly over all. The caller holds the lock.
+// choose returns the best connection to end among a sample, which is spread evenly over all connections. The caller
+// holds the lock.
 func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen candidate) {
 	all := len(l.places)
 	if all == 0 {
@@ -86,7 +87,7 @@ func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen cand
 	return chosen
 }
 
-// candidate returns the connection of a place, if it may end. The caller holds the lock of the limiter.
+// candidate returns the connection of a place, and whether it may be ended. The caller holds the limiter's lock.
 func (p *Place) candidate() (c candidate, ok bool) {
 	if p.occupant == nil || p.ending {
 		return c, false

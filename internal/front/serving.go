@@ -17,60 +17,67 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// ErrTaken is what Divert returns for a connection that is no business of the front any more.
+// ErrTaken is returned by Divert if other code has taken over the connection. The front then leaves the connection
+// alone.
 var ErrTaken = errors.New("the connection is served by somebody else")
 
-// Divert looks at a connection before its TLS handshake, which is to be complete at a time. It returns the connection
-// to go on with, ErrTaken, or another error, for which the connection is closed. A connection around the given one has
-// the method NetConn, which returns it.
+// Divert inspects a connection before its TLS handshake, which must be complete by until. It returns the connection to
+// use from then on, ErrTaken, or another error, for which the front closes the connection. If it returns a wrapper, its
+// NetConn method must return the given connection.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
-// Answer answers a request.
+// Answer handles a request.
 type Answer func(w message.Writer, r *message.Request)
 
-// Serving is a server of one configuration, and how connections become requests for it.
+// Serving is a server of one configuration, together with the settings that turn connections into requests for it.
 type Serving struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
-	// Admit makes a connection of one that was accepted. It must not wait.
+	// Admit wraps an accepted connection. It must not block.
 	Admit func(net.Conn) net.Conn
-	// Divert is for the connections with TLS that are accepted at an address. The port is that of one that Open has opened, or 0.
+	// Divert returns the Divert function for TLS connections that are accepted at an address. port is the port of an
+	// address that Open has opened, or 0.
 	Divert func(at net.Addr, port uint16) Divert
-	// Answer answers requests in place of Server, whatever version of HTTP they come by. It is nil for a server that
-	// does more than its routes are known to do here.
+	// Answer handles requests in place of Server, for all HTTP versions. It is nil if Server has settings or routes
+	// that only Caddy can handle.
 	Answer Answer
-	// Reason says in one word why Answer is nil.
+	// Reason is one word that says why Answer is nil.
 	Reason string
-	// AnswerBeside answers those that come by an address that Open has opened; Conn.Listener is its port. It is nil where Server does.
+	// AnswerBeside handles requests that arrive at an address that Open has opened. Conn.Listener is the port of the
+	// address. If it is nil, Server handles them.
 	AnswerBeside Answer
-	// Adjust returns the limits that hold now for connections with those of Server. It is asked for each connection and each request, and
-	// is nil where they stay.
+	// Adjust returns the current limits, given the limits of Server. It is called for each connection and each request.
+	// If it is nil, the limits of Server apply.
 	Adjust func(Limits) Limits
-	// Handshake returns what TLS agrees on with a client that asks for a server name, from what Server would: config itself, or a
-	// copy with changes. The port is that of an address that Open has opened, or 0. nil changes nothing.
+	// Handshake returns the TLS configuration for a client that sends a server name. config is the configuration that
+	// Server would use. Handshake returns config itself, or a changed copy. port is the port of an address that Open
+	// has opened, or 0. If Handshake is nil, config is used.
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
-	// Exempt reports whether an address is the address of a proxy, which may have any number of connections. Nil means
-	// that there is none.
+	// Exempt reports whether an address belongs to a proxy, which may have any number of connections. Nil means that
+	// there are no such proxies.
 	Exempt func(netip.Addr) bool
-	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
+	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
 	HandshakeTimeout time.Duration
-	// SharePorts allows another process to listen on the addresses of Server, too. Otherwise they are not opened then.
+	// SharePorts allows the addresses of Server to be opened even if another process listens on them. If it is false,
+	// opening such an address fails.
 	SharePorts bool
-	// H2C lets clients speak HTTP/2 without TLS, as "h2c" among the protocols of Server does.
+	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of Server.
 	H2C bool
 
 	front *Front
 	tls   *tls.Config
-	// group is nil until the server starts. It belongs to the lock of the front, as do open, how many listeners there are, and left.
+	// group is nil until the server starts. group, open and left are guarded by the front's lock. open is the number of
+	// open listeners.
 	group  *Group
 	cohort *cohort
 	open   int
 	left   bool
 }
 
-// Prepare has the front listen at the TCP addresses of a server in place of Caddy. It is called while the server is provisioned, and
-// Forget when that is cleaned up. The addresses get the name of our network here and not in the JSON: Caddy looks for a server with
-// the address ":80" where it adds redirects for sites, and would open that address once more if none has it.
+// Prepare makes the front listen on the server's TCP addresses in place of Caddy. It is called while the server is
+// provisioned; Forget is called when that is cleaned up. The addresses get our network's name here and not in the JSON:
+// when Caddy adds redirects for sites, it looks for a server with the address ":80", and would open that address again
+// if no server had it.
 func (f *Front) Prepare(s *Serving) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -86,7 +93,7 @@ func (f *Front) Prepare(s *Serving) {
 	f.servings[s.Server] = s
 }
 
-// Forget is the end of what Prepare began.
+// Forget undoes Prepare.
 func (s *Serving) Forget() {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
@@ -94,7 +101,8 @@ func (s *Serving) Forget() {
 	s.leave()
 }
 
-// Wrap takes the connections of a listener that Caddy has opened for the server, and returns one that never has any.
+// Wrap takes over the connections of a listener that Caddy has opened for the server. The listener that it returns
+// never accepts a connection.
 func (s *Serving) Wrap(next net.Listener) net.Listener {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
@@ -114,7 +122,7 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 
 var errNoTLS = errors.New("the server has no TLS any more")
 
-// configForClient is what its server would take for a handshake, with the changes of Handshake.
+// configForClient returns the TLS configuration that the server would use for a handshake, as changed by Handshake.
 func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	get := s.tls.GetConfigForClient
 	if get == nil {
@@ -127,7 +135,7 @@ func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	return s.Handshake(PortOf(hello.Context()), hello.ServerName, config), nil
 }
 
-// join adds the server to those that its group chooses from. It is called with the lock of the front, as are leave and closed.
+// join adds the server to its group. The callers of join, leave and closed hold the front's lock.
 func (s *Serving) join() {
 	if s.group != nil {
 		return
@@ -145,15 +153,15 @@ func (s *Serving) leave() {
 	s.group.leave(s)
 }
 
-// closed is called for each listener of the server that is closed.
+// closed is called each time a listener of the server is closed.
 func (s *Serving) closed() {
 	if s.open--; s.open == 0 {
 		s.leave()
 	}
 }
 
-// stop is called by Caddy when it stops the server, and before it cleans up the modules of the configuration: no request may come to
-// them after that. At the end of the process it waits for requests under way.
+// stop is called by Caddy when it stops the server, before it cleans up the modules of the configuration. No request
+// may reach these modules afterwards. When the process exits, stop waits for requests under way.
 func (s *Serving) stop(ctx context.Context) error {
 	s.front.mu.Lock()
 	all := s.front.besideOf(s.group)
@@ -175,32 +183,32 @@ func (s *Serving) stop(ctx context.Context) error {
 	return nil
 }
 
-// manner is how the connections of one listener are served.
+// manner holds the settings for the connections of one listener.
 type manner struct {
 	of *Serving
-	// limits are those of the server, which its Adjust may change.
+	// limits are the server's limits, before Adjust.
 	limits Limits
 	http1  bool
 	secure bool
 	admit  func(net.Conn) net.Conn
 	divert Divert
-	// handshake is how long that of TLS may take.
+	// handshake is the maximum duration of the TLS handshake.
 	handshake time.Duration
 	alive     net.KeepAliveConfig
 }
 
-// usual is for listeners of which the server says nothing in particular.
+// usual returns the settings for a listener that uses the server's own protocols.
 func (s *Serving) usual(at net.Addr) *manner {
 	return s.besideAt(at, 0)
 }
 
-// besideAt is for addresses that Open has opened.
+// besideAt returns the settings for an address that Open has opened.
 func (s *Serving) besideAt(at net.Addr, port uint16) *manner {
 	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
 }
 
-// answering returns what answers the requests that come by a port that Open has opened, or by those of the server, which is 0. It is nil
-// where Server does.
+// answering returns the function that handles requests at a port that Open has opened, or at the server's own addresses
+// if port is 0. It is nil if Server handles them.
 func (s *Serving) answering(port uint16) Answer {
 	if port == 0 {
 		return s.Answer
@@ -224,7 +232,7 @@ func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint
 	return m
 }
 
-// adjusted are limits as they are now.
+// adjusted returns the limits after Adjust.
 func (s *Serving) adjusted(of Limits) Limits {
 	if s.Adjust == nil {
 		return of
@@ -232,7 +240,7 @@ func (s *Serving) adjusted(of Limits) Limits {
 	return s.Adjust(of)
 }
 
-// keepAlive is what Caddy asks the kernel for.
+// keepAlive returns the TCP keep-alive settings that Caddy would use for the server.
 func keepAlive(s *caddyhttp.Server) net.KeepAliveConfig {
 	return net.KeepAliveConfig{
 		Enable: s.KeepAliveInterval >= 0, Interval: time.Duration(s.KeepAliveInterval), Idle: time.Duration(s.KeepAliveIdle),

@@ -16,25 +16,26 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// socket is what the kernel knows of an address: one that is there for as long as somebody has a claim to it.
+// socket is the listening socket of an address. It stays open while the address has at least one claim.
 type socket struct {
 	front *Front
 	key   string
 	net.Listener
 	raw syscall.RawConn
-	// alive is what the kernel does for each connection that is accepted.
+	// alive is the keep-alive configuration that the kernel applies to each accepted connection.
 	alive net.KeepAliveConfig
 
-	// claims are in the order in which they were made. ending says that there are none any more. Both belong to the lock of the front.
+	// claims are in the order in which they were added. ending is true once there are no claims left. Both are guarded
+	// by the front's lock.
 	claims []*claim
 	ending bool
 	ended  chan struct{}
-	// first is the claim that counts.
+	// first is the claim that serves new connections.
 	first atomic.Pointer[claim]
 }
 
-// openSocket opens the socket of a claim, as Caddy does: it may share the address for as long as a server of the configuration
-// before listens there.
+// openSocket opens the socket of a claim as Caddy does. It may share the address with a server of the previous
+// configuration until that server stops.
 func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig) (*socket, error) {
 	s := &socket{front: f, key: c.address.String(), alive: config.KeepAliveConfig, ended: make(chan struct{})}
 	control := config.Control
@@ -54,7 +55,7 @@ func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig
 	return s, nil
 }
 
-// add is called with the lock of the front, as are remove and choose.
+// add adds a claim. The callers of add, remove and choose hold the front's lock.
 func (s *socket) add(c *claim) {
 	c.socket = s
 	s.claims = append(s.claims, c)
@@ -71,8 +72,8 @@ func (s *socket) remove(c *claim) {
 	s.choose()
 }
 
-// choose has the oldest claim count. Caddy closes it when it has started all of the next configuration, and a configuration that
-// it refuses never counts.
+// choose lets the oldest claim serve new connections. Caddy closes that claim once the whole next configuration has
+// started. A claim of a configuration that Caddy rejects never serves connections.
 func (s *socket) choose() {
 	attached := slices.IndexFunc(s.claims, func(c *claim) bool { return c.group != nil })
 	if attached < 0 {
@@ -84,13 +85,14 @@ func (s *socket) choose() {
 }
 
 const (
-	// leastPause and longestPause are how long nothing is accepted after an error, such as too many open files.
+	// leastPause and longestPause limit the wait after a failed accept, for example because of too many open files. The
+	// wait doubles with each failure.
 	leastPause, longestPause = 5 * time.Millisecond, time.Second
-	// lookAgain is how often the queue of a socket that is to be closed is looked at, until it is empty, or for longestEnd.
+	// Before a socket is closed, its accept queue is checked every lookAgain until it is empty, for at most longestEnd.
 	lookAgain, longestEnd = time.Millisecond, time.Second
 )
 
-// acceptAll hands out connections until the listener is closed.
+// acceptAll passes each accepted connection to take, until the listener is closed.
 func acceptAll(l net.Listener, take func(net.Conn)) {
 	pause := leastPause
 	for {
@@ -109,7 +111,8 @@ func acceptAll(l net.Listener, take func(net.Conn)) {
 	}
 }
 
-// end closes the socket when its queue is empty: the kernel resets what is in it then.
+// end closes the socket once its accept queue is empty, since the kernel resets the connections in the queue of a
+// closed socket.
 func (s *socket) end() {
 	for begin := time.Now(); s.raw != nil && waiting(s.raw) && time.Since(begin) < longestEnd; {
 		<-time.After(lookAgain)

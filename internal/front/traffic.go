@@ -14,39 +14,40 @@ import (
 	"github.com/k8singress/k8singress/internal/connlimit"
 )
 
-// traffic is what happens on a connection that net/http or http3 serves.
+// traffic tracks the activity of a connection that net/http or http3 serves.
 type traffic struct {
 	front *Front
 	place *connlimit.Place
-	// requests is how many requests there have been.
+	// requests is the number of requests so far.
 	requests atomic.Int64
-	// last is when a byte of a request or of an answer came or went, or when the connection began to wait, in
-	// nanoseconds since 1970.
+	// last is the time of the last activity, in nanoseconds since 1970: data was read or written, or the connection
+	// became idle.
 	last atomic.Int64
-	// leaving says that the client is asked to leave with the next answer.
+	// leaving is true if the next response must ask the client to close the connection.
 	leaving atomic.Bool
 
-	// users are the connection and its requests: the last one leaves share, which is nil before the first request that
-	// counts.
+	// users is the number of requests under way, plus one for the connection itself. The last user releases share,
+	// which is nil until the first HTTP/2 or HTTP/3 request.
 	users    atomic.Int64
 	openOnce sync.Once
 	share    *budget.Share
 }
 
-// begin is called when the connection begins, and leave when it ends.
+// begin is called when the connection starts, and leave when it ends.
 func (t *traffic) begin(f *Front, place *connlimit.Place) {
 	t.front, t.place = f, place
 	t.users.Store(1)
 	t.touch()
 }
 
-// touch notes that something has happened.
+// touch records activity.
 func (t *traffic) touch() { t.last.Store(time.Now().UnixNano()) }
 
-// silent returns for how long nothing has happened.
+// silent returns the time since the last activity.
 func (t *traffic) silent() time.Duration { return time.Since(time.Unix(0, t.last.Load())) }
 
-// state returns what the connection does, and for how long it has been silent. waits says that it has no request.
+// state returns the state of the connection and the time since its last activity. waits is true if no request is under
+// way.
 func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 	silent := t.silent()
 	switch {
@@ -58,12 +59,13 @@ func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 	return connlimit.Busy, silent
 }
 
-// enter counts a request, until exit. Without room for it, it returns false.
+// enter takes the memory of a request from the budget, until exit is called with the cost. It returns false if there is
+// no room for the request.
 func (t *traffic) enter(r *http.Request) (cost int64, ok bool) {
 	t.touch()
 	if r.ProtoMajor < 2 || !t.use() {
-		// A connection of HTTP/1.1 has one request, which is counted with it. The requests of a connection that has
-		// ended are over soon.
+		// An HTTP/1.1 connection has one request at a time, whose memory is included in the connection's. If the
+		// connection has ended, its requests end soon.
 		return 0, true
 	}
 	t.openOnce.Do(func() { t.share = t.front.requests.open(t.place.Address()) })
@@ -75,7 +77,7 @@ func (t *traffic) enter(r *http.Request) (cost int64, ok bool) {
 	return 0, false
 }
 
-// exit is the end of a request.
+// exit is called when a request ends.
 func (t *traffic) exit(cost int64) {
 	t.touch()
 	if cost > 0 {
@@ -84,7 +86,7 @@ func (t *traffic) exit(cost int64) {
 	}
 }
 
-// use adds a user. It returns false if there is none any more.
+// use adds a user. It returns false if the last user has left already.
 func (t *traffic) use() bool {
 	for {
 		n := t.users.Load()
@@ -97,14 +99,14 @@ func (t *traffic) use() bool {
 	}
 }
 
-// leave is the end of a user.
+// leave removes a user.
 func (t *traffic) leave() {
 	if t.users.Add(-1) == 0 && t.share != nil {
 		t.share.Leave()
 	}
 }
 
-// answer answers a request by the server of the moment, if there is room for it.
+// answer passes a request to the current server, or refuses it if there is no room.
 func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Serving, limits *Limits, port uint16) {
 	cost, ok := t.enter(r)
 	if !ok {
@@ -124,7 +126,7 @@ func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Serving, lim
 	s.answer(w, r, limits, port)
 }
 
-// touchingWriter notes when a part of an answer goes out.
+// touchingWriter records activity for each part of a response that is written.
 type touchingWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	traffic *traffic
@@ -136,12 +138,12 @@ func (w *touchingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom notes each part.
+// ReadFrom copies in parts, so that each part is recorded as activity.
 func (w *touchingWriter) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, r)
 }
 
-// touchingBody notes when a part of a request's body comes in.
+// touchingBody records activity for each part of a request body that is read.
 type touchingBody struct {
 	io.ReadCloser
 	traffic *traffic
@@ -157,7 +159,7 @@ func (b *touchingBody) Read(p []byte) (int, error) {
 
 type trafficKey struct{}
 
-// trafficOf returns the traffic of the connection that a request came by.
+// trafficOf returns the traffic of the connection on which a request arrived.
 func trafficOf(ctx context.Context) *traffic {
 	return ctx.Value(trafficKey{}).(*traffic)
 }
