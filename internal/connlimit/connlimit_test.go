@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// kind is what a connection does, and for how long it has been silent.
+// kind is the state of a connection and the time since its last activity.
 type kind struct {
 	state  connlimit.State
 	silent time.Duration
@@ -23,7 +23,7 @@ var busy = kind{connlimit.Busy, 0}
 
 func idle(silent time.Duration) kind { return kind{connlimit.Idle, silent} }
 
-// connection is an occupant that leaves its place when it is ended, unless it stays.
+// connection is an occupant that leaves its place when it is ended, unless stays is set.
 type connection struct {
 	kind
 	stays bool
@@ -41,13 +41,13 @@ func (c *connection) End() {
 	c.once.Do(func() { close(c.ended) })
 }
 
-// ends waits until the connection is ended.
+// ends waits until End is called.
 func (c *connection) ends(t *testing.T) {
 	t.Helper()
 	fixture.Receive(t, "the end of a connection", c.ended)
 }
 
-// isEnded reports whether the connection has been ended.
+// isEnded reports whether End was called.
 func (c *connection) isEnded() bool {
 	select {
 	case <-c.ended:
@@ -57,7 +57,7 @@ func (c *connection) isEnded() bool {
 	}
 }
 
-// limiterOf returns a limiter of so many connections, which addresses share as those of HTTP clients.
+// limiterOf returns a limiter for the given number of connections, which addresses share like those of HTTP clients.
 func limiterOf(limit int64) *connlimit.Limiter {
 	return connlimit.New(func() *budget.Budget {
 		b := budget.ClientBudget()
@@ -70,7 +70,7 @@ func clientAt(address string) connlimit.Client {
 	return connlimit.Client{Address: connlimit.AddressOf(netip.MustParseAddr(address))}
 }
 
-// enter lets a connection in, if there is room.
+// enter adds a connection. It reports whether there was room.
 func enter(l *connlimit.Limiter, from connlimit.Client, k kind) (*connection, bool) {
 	c := &connection{kind: k, ended: make(chan struct{})}
 	place := l.Enter(from, c)
@@ -78,7 +78,7 @@ func enter(l *connlimit.Limiter, from connlimit.Client, k kind) (*connection, bo
 	return c, place != nil
 }
 
-// mustEnter lets connections in for which there has to be room.
+// mustEnter adds connections and fails the test if there is no room.
 func mustEnter(t *testing.T, l *connlimit.Limiter, count int, from connlimit.Client, k kind) (all []*connection) {
 	t.Helper()
 	for i := range count {
@@ -91,8 +91,8 @@ func mustEnter(t *testing.T, l *connlimit.Limiter, count int, from connlimit.Cli
 	return all
 }
 
-// TestClientsAreBounded checks that each new connection near the limit ends an idle one, that no connection comes in at
-// the limit while all others are busy, and that one comes in when another has ended.
+// TestClientsAreBounded checks that each new connection near the limit ends an idle one, that new connections are
+// refused at the limit while all others are busy, and that there is room again when one has ended.
 func TestClientsAreBounded(t *testing.T) {
 	l, proxy := limiterOf(32), connlimit.Client{Address: "proxy", Exempt: true}
 	all := mustEnter(t, l, 30, proxy, busy)
@@ -120,8 +120,8 @@ func TestClientsAreBounded(t *testing.T) {
 	mustEnter(t, l, 1, proxy, busy)
 }
 
-// TestShareOfAnAddress checks that the connections of one address, none of which can end, leave room to every other
-// address, and that the addresses of one IPv6 network of 64 bits, and of IPv4 in both of its forms, count as one.
+// TestShareOfAnAddress checks that the connections of one address leave room for every other address, even if none of
+// them can be ended. All addresses of an IPv6 /64 network share one account, and so do both forms of an IPv4 address.
 func TestShareOfAnAddress(t *testing.T) {
 	for name, spell := range map[string]func(i int) string{
 		"IPv4":           func(int) string { return "192.0.2.1" },
@@ -150,8 +150,8 @@ func TestShareOfAnAddress(t *testing.T) {
 	}
 }
 
-// TestOwnConnectionEndsFirst checks that an address that has its share gets one more connection for an idle one of its
-// own, while the idle connections of addresses with less stay.
+// TestOwnConnectionEndsFirst checks that a new connection from an address that has used up its share replaces an idle
+// connection of the same address. Idle connections of addresses with fewer connections stay.
 func TestOwnConnectionEndsFirst(t *testing.T) {
 	l := limiterOf(100)
 	other := mustEnter(t, l, 5, clientAt("198.51.100.1"), idle(time.Hour))
@@ -176,8 +176,8 @@ func TestOwnConnectionEndsFirst(t *testing.T) {
 	}
 }
 
-// TestExemptProxies checks that a proxy may have all connections, that idle connections of clients end before those of
-// the proxy, and that a connection counts for its client once the proxy has named it.
+// TestExemptProxies checks that a proxy may use all connections, that idle connections of clients are ended before
+// connections of the proxy, and that a connection is charged to its client once the proxy has named it.
 func TestExemptProxies(t *testing.T) {
 	l, proxy, client := limiterOf(64), connlimit.Client{Address: "proxy", Exempt: true}, clientAt("192.0.2.1")
 	first := mustEnter(t, l, 2, client, idle(time.Second))
@@ -211,7 +211,7 @@ func TestExemptProxies(t *testing.T) {
 	}
 }
 
-// TestWhoEnds checks which of several connections ends for a new one.
+// TestWhoEnds checks which connection is ended for a new one.
 func TestWhoEnds(t *testing.T) {
 	type one struct {
 		address string
@@ -252,8 +252,8 @@ func TestWhoEnds(t *testing.T) {
 	}
 }
 
-// TestPlacesAtOnce checks that no unit of the budget is lost or given twice while connections come, move and go on many
-// goroutines.
+// TestPlacesAtOnce checks that no unit of the budget is lost or taken twice while many goroutines add, move and remove
+// connections.
 func TestPlacesAtOnce(t *testing.T) {
 	l, done := limiterOf(40), make(chan struct{})
 	const goroutines = 16

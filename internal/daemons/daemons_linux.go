@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// patience is how long a server may take to end, and a client to do what it is asked.
+	// patience is the maximum time for a server to stop and for a client program to finish.
 	patience = 30 * time.Second
-	// everything is the value of K8SINGRESS_TESTS with which a program that is missing is a fault.
+	// everything is the value of K8SINGRESS_TESTS with which a missing binary fails the test.
 	everything = "all"
 )
 
-// Program returns the path of a program that a Debian package has: from one of the folders, which may be patterns, or where
-// the shell finds it. Where it is missing, the test is left out, or fails if the environment variable K8SINGRESS_TESTS is
-// "all", as in CI.
+// Program returns the path of a binary from a Debian package. It looks in folders, which may be glob patterns, and in
+// PATH. If the binary is missing, the test is skipped, or fails if the environment variable K8SINGRESS_TESTS is "all",
+// as in CI.
 func Program(t testing.TB, name, debianPackage string, folders ...string) string {
 	t.Helper()
 	for _, folder := range folders {
@@ -44,15 +44,16 @@ func Program(t testing.TB, name, debianPackage string, folders ...string) string
 	return ""
 }
 
-// daemon is a server under an account of its own.
+// daemon is a server that may run under a separate account.
 type daemon struct {
 	testing.TB
 	folder string
-	// account is nil for that of the test.
+	// account is the account of the server. Nil means the account that runs the test.
 	account *syscall.Credential
 }
 
-// newDaemon makes the folder, in one that everybody may go through: those of the testing package are closed.
+// newDaemon creates the server's folder in a parent that every account may enter. Temporary folders of the testing
+// package do not allow that.
 func newDaemon(t testing.TB) *daemon {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "k8singress-daemon")
@@ -72,7 +73,7 @@ func newDaemon(t testing.TB) *daemon {
 	return d
 }
 
-// powerless is an account for servers that refuse to be root, as PostgreSQL does.
+// powerless returns an unprivileged account, for servers such as PostgreSQL that refuse to run as root.
 func powerless(t testing.TB) *syscall.Credential {
 	t.Helper()
 	found, err := user.Lookup("postgres")
@@ -100,7 +101,7 @@ func (d *daemon) own(path string) {
 	}
 }
 
-// write makes a file that only the account can read.
+// write creates a file that only the server's account can read.
 func (d *daemon) write(name, content string) (path string) {
 	d.Helper()
 	path = filepath.Join(d.folder, name)
@@ -119,7 +120,7 @@ func (d *daemon) command(path string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// start runs the server until the end of the test. The signal ends it with all processes of its own.
+// start runs the server until the test ends. The signal end stops it and its child processes.
 func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 	d.Helper()
 	log, err := os.Create(filepath.Join(d.TempDir(), "log"))
@@ -134,7 +135,7 @@ func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = command.Wait() // It is stopped by a signal.
+		_ = command.Wait() // The error only reports the signal.
 		close(ended)
 	}()
 	d.Cleanup(func() {
@@ -148,7 +149,7 @@ func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 
 func (d *daemon) stop(command *exec.Cmd, end syscall.Signal, ended <-chan struct{}) {
 	d.Helper()
-	// An error says that it has ended, which the next lines wait for.
+	// It fails only if the server has ended. The next lines wait for that.
 	_ = command.Process.Signal(end)
 	select {
 	case <-ended:
@@ -159,7 +160,7 @@ func (d *daemon) stop(command *exec.Cmd, end syscall.Signal, ended <-chan struct
 	}
 }
 
-// run runs a client program with input, and returns what it prints.
+// run runs a client program with the given input and returns its output.
 func run(ctx context.Context, input string, environment []string, path string, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -173,7 +174,7 @@ func run(ctx context.Context, input string, environment []string, path string, a
 	return strings.TrimSpace(string(output)), err
 }
 
-// split is for addresses that this package made or was given by tests.
+// split splits an address that this package or a test has created, and fails the test if it is invalid.
 func split(t testing.TB, address string) (host, port string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)

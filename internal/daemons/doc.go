@@ -1,3 +1,3 @@
-// Package daemons runs servers that Debian has, and their clients, for tests. They listen on ports of loopback that nobody
-// else uses, keep their files in a folder of their own, and end with the test. It is for Linux.
+// Package daemons runs servers from Debian packages, and their clients, for tests on Linux. The servers listen on
+// unused loopback ports, keep their files in separate folders, and stop when the test ends.
 package daemons

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// haproxyConfig has the address that is listened on, the mode, and what stands in the backend.
+// haproxyConfig is a format with three arguments: the listen address, the mode, and the content of the backend.
 const haproxyConfig = `global
 	log stderr format raw local0 crit
 defaults
@@ -24,8 +24,8 @@ backend servers
 %[3]s
 `
 
-// StartHAProxy runs haproxy, which listens on an address in a mode, tcp or http, and passes on as the backend says that is given. The test
-// is left out where Debian's package haproxy is not installed.
+// StartHAProxy runs HAProxy with the given listen address, mode (tcp or http) and backend. The test is skipped if
+// Debian's package haproxy is not installed.
 func StartHAProxy(t testing.TB, address, mode, backend string) {
 	t.Helper()
 	path := Program(t, "haproxy", "haproxy", "/usr/sbin")
@@ -35,7 +35,7 @@ func StartHAProxy(t testing.TB, address, mode, backend string) {
 	listens(t, "haproxy", address)
 }
 
-// listens waits until a server takes connections.
+// listens waits until a server accepts connections.
 func listens(t testing.TB, name, address string) {
 	t.Helper()
 	fixture.Eventually(t, name, func() error {

@@ -9,17 +9,17 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// PostgreSQL is a server with a certificate and an empty database, and its client.
+// PostgreSQL is a running server with a certificate and an empty database, together with its client.
 type PostgreSQL struct {
-	// Address is where it listens.
+	// Address is the address on which the server listens.
 	Address string
 
 	psql string
-	// authority is a file with who signed the certificate.
+	// authority is the path of the certificate authority's certificate.
 	authority string
 }
 
-// Modes of TLS that psql knows: none, or with a certificate that the right authority has signed.
+// The TLS modes of psql: without TLS, or with a server certificate that must be signed by the right authority.
 const (
 	WithoutTLS = "disable"
 	WithTLS    = "verify-ca"
@@ -28,11 +28,11 @@ const (
 const (
 	debianFolders = "/usr/lib/postgresql/*/bin"
 	postgresql    = "postgresql"
-	// password is asked for on every connection.
+	// password is required on every connection.
 	password = "correct horse"
 )
 
-// StartPostgreSQL runs a server. The test is left out where Debian's package postgresql is not installed.
+// StartPostgreSQL runs a server. The test is skipped if Debian's package postgresql is not installed.
 func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	t.Helper()
 	initdb, server := Program(t, "initdb", postgresql, debianFolders), Program(t, "postgres", postgresql, debianFolders)
@@ -47,7 +47,7 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	identity := fixture.Identify(t, nil, &x509.Certificate{})
 	db.authority = d.write("certificate.pem", string(identity.PEM()))
 	_, port := split(t, db.Address)
-	// With SIGQUIT it ends at once, and so do its children.
+	// SIGQUIT stops the server and its child processes immediately.
 	d.start(syscall.SIGQUIT, server, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-F",
 		"-c", "ssl=on", "-c", "ssl_cert_file="+db.authority, "-c", "ssl_key_file="+d.write("key.pem", string(identity.KeyPEM())))
 	fixture.Eventually(t, "PostgreSQL", func() error {
@@ -57,7 +57,7 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	return db
 }
 
-// Run hands a script to psql, which reaches the server at an address, and returns the rows, without a heading. The mode is
+// Run runs a script with psql, which connects to the given address, and returns the rows without a heading. mode is
 // WithTLS or WithoutTLS.
 func (db *PostgreSQL) Run(t testing.TB, address, mode, script string) string {
 	t.Helper()

@@ -7,15 +7,15 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// Redis is a server without data, and its client.
+// Redis is a running server without data, together with its client.
 type Redis struct {
-	// Address is where it listens.
+	// Address is the address on which the server listens.
 	Address string
 
 	cli string
 }
 
-// StartRedis runs a server. The test is left out where Debian's packages redis-server and redis-tools are not installed.
+// StartRedis runs a server. The test is skipped if Debian's packages redis-server and redis-tools are not installed.
 func StartRedis(t testing.TB) *Redis {
 	t.Helper()
 	server := Program(t, "redis-server", "redis-server")
@@ -30,7 +30,7 @@ func StartRedis(t testing.TB) *Redis {
 	return r
 }
 
-// Run runs redis-cli, which reaches the server at an address, and returns what it prints.
+// Run runs redis-cli, which connects to the given address, and returns its output.
 func (r *Redis) Run(t testing.TB, address, input string, arguments ...string) string {
 	t.Helper()
 	host, port := split(t, address)

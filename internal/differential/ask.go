@@ -14,37 +14,37 @@ import (
 	"time"
 )
 
-// Answer is one answer of a server.
+// Answer is one HTTP response of a server.
 type Answer struct {
-	// Status is 0 where the connection ended without an answer.
+	// Status is the status code, or 0 if the connection ended without a response.
 	Status int
-	// Text is what is compared.
+	// Text is the part of the response that is compared.
 	Text string
-	// Reason is why our server has refused a request: the word behind the status in the body of the answer.
+	// Reason says why our server has rejected a request. It is the word after the status in the response body.
 	Reason string
 }
 
 func (a *Answer) String() string { return fmt.Sprintf("{%d %.1000s %s}", a.Status, a.Text, a.Reason) }
 
-// patience is how long a server may be silent. No case asks for that.
+// patience is the maximum time that a server may stay silent. No case should take that long.
 const patience = 30 * time.Second
 
 // asker is a client of one server.
 type asker struct {
 	address string
 	tell    func(*http.Response, []byte, error) string
-	// half has it say that nothing more comes behind the last byte.
+	// half makes the client close its sending direction after the last byte.
 	half bool
 }
 
-// ask sends a case, and returns the answers until the end of the connection, without interim ones.
+// ask sends a case, and returns the responses until the connection ends, except interim (1xx) responses.
 func (a *asker) ask(c *Case) ([]Answer, error) {
 	conn, err := dial(a.address)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		// A reset leaves no port behind that is taken for a minute.
+		// Closing the connection with a reset avoids a port in TIME_WAIT for a minute.
 		_ = conn.SetLinger(0)
 		conn.Close()
 	}()
@@ -64,7 +64,7 @@ func (a *asker) ask(c *Case) ([]Answer, error) {
 	return answers, err
 }
 
-// dial connects from some address of loopback: from one alone, a million connections would wait for ports.
+// dial connects from a random loopback address. With a single address, a million connections would use up its ports.
 func dial(address string) (*net.TCPConn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+rand.IntN(250)))}
 	conn, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", address)
@@ -74,7 +74,8 @@ func dial(address string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// send writes the pieces of a case. A server that has answered early may take no more.
+// send writes the pieces of a case. Write errors are ignored, since a server that has responded early may not read the
+// rest.
 func send(conn net.Conn, c *Case) {
 	text, at := c.Text(), 0
 	for _, cut := range append(slices.Sorted(slices.Values(c.cuts)), len(text)) {
@@ -93,9 +94,10 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return answers, fmt.Errorf("the server is silent after %d answers", len(answers))
 		case err != nil:
-			return answers, nil //nolint:nilerr // It is the end of the connection, however it comes.
+			return answers, nil //nolint:nilerr // Any error ends the connection.
 		case answer.Text == old && last >= 0 && c.method(last) == http.MethodHead:
-			// The server has not seen a HEAD: it has refused the head before, or a body has swallowed the beginning.
+			// The server has not seen the HEAD request: it has rejected an earlier request, or the start of this one
+			// became part of a body.
 			answers[last].Reason = answer.Reason
 			return answers, nil
 		case answer.Status >= http.StatusOK:
@@ -104,7 +106,7 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 	}
 }
 
-// old is the answer of HTTP/0.9, which has no head.
+// old stands for an HTTP/0.9 response, which has no header.
 const old = "no HTTP"
 
 func (a *asker) readOne(r *bufio.Reader, method string) (Answer, error) {
@@ -128,13 +130,13 @@ func (a *asker) readOne(r *bufio.Reader, method string) (Answer, error) {
 	return answer, nil
 }
 
-// reason returns the word at the end of what our server says.
+// reason returns the reason in our server's error body: the text after the first colon.
 func reason(body string) string {
 	_, word, _ := strings.Cut(body, ": ")
 	return strings.TrimSpace(word)
 }
 
-// method returns that of a request, so that answers to HEAD are read as such.
+// method returns the method of request i, so that responses to HEAD are read without a body.
 func (c *Case) method(i int) string {
 	if i >= len(c.Requests) {
 		return http.MethodGet

@@ -11,52 +11,55 @@ import (
 	"testing"
 )
 
-// requests is how many requests are sent, if not as many as a test says. Their seed is then another one each time.
+// requests is the number of requests to send, or 0 for the number set by the test. If it is set, each run uses a new
+// seed.
 var requests = flag.Int("requests", 0, "how many random requests a differential test sends")
 
-// seed repeats a run with -requests.
+// seed repeats the requests of an earlier run with -requests.
 var seed = flag.Uint64("seed", 0, "the seed of random requests")
 
-// Difference is the first place where two servers have not said the same.
+// Difference is the first place at which the responses of two servers differ.
 type Difference struct {
-	// Text is what was sent up to there and behind it, without what ends each case.
+	// Text contains all requests of the case, without the tail.
 	Text string
-	// Got is what our server answered, and Want what the other one did. One of them may be missing.
+	// Got is our server's response, and Want is the other server's. One of them may be missing.
 	Got, Want Answer
-	// Before is what our server answered just before.
+	// Before is our server's previous response on the connection.
 	Before Answer
 }
 
-// Refused says that our server has refused a request, for one of these reasons.
+// Refused reports whether our server has rejected the request for one of the given reasons.
 func (d *Difference) Refused(reasons ...string) bool { return slices.Contains(reasons, d.Got.Reason) }
 
-// Row explains a kind of differences.
+// Row explains one kind of difference.
 type Row struct {
-	// Reason is why they are meant to be there.
+	// Reason says why the difference is intended.
 	Reason string
-	// Is says whether a difference is of that kind. The first row of a table that says so has explained it.
+	// Is reports whether a difference is of this kind. The first matching row of a table explains a difference.
 	Is func(*Difference) bool
-	// Example is a request of that kind, where random ones are seldom.
+	// Example is a request that shows the difference, for kinds that random requests rarely produce.
 	Example string
 }
 
-// Comparison is two servers, and what is known about their differences.
+// Comparison compares two servers, given a table of the known differences.
 type Comparison struct {
-	// Ours and Theirs are addresses.
+	// Ours and Theirs are the addresses of the servers.
 	Ours, Theirs string
-	// Tell returns what of an answer ought to be the same.
+	// Tell returns the part of a response that should be equal for both servers.
 	Tell func(response *http.Response, body []byte, err error) string
-	// HalfClose has clients end their direction behind a case: a server without a limit would wait for the rest of a body.
+	// HalfClose makes clients close their sending direction after a case, because a server without a time limit would
+	// wait for the rest of a body.
 	HalfClose bool
 	Rows      []Row
-	// Requests is how many are sent by an ordinary run of the tests, always the same ones. They need each row of the table.
+	// Requests is the number of requests in a normal test run. They are always the same, and must use every row of the
+	// table.
 	Requests int
 }
 
-// workers is how many cases are asked at once.
+// workers is the number of cases that run concurrently.
 const workers = 8
 
-// Run fails the test for each difference without a row, and for each row without a difference.
+// Run fails the test for each difference that no row explains, and for each row that explains no difference.
 func (c *Comparison) Run(t *testing.T) {
 	t.Helper()
 	number, from := c.Requests, uint64(1)
@@ -99,7 +102,7 @@ func (c *Comparison) Run(t *testing.T) {
 	}
 }
 
-// compare asks both servers.
+// compare sends a case to both servers and checks the first difference.
 func (c *Comparison) compare(t *testing.T, one *Case, used []atomic.Int64) {
 	t.Helper()
 	ours, theirs := asker{c.Ours, c.Tell, c.HalfClose}, asker{c.Theirs, c.Tell, c.HalfClose}
@@ -124,7 +127,7 @@ func (c *Comparison) compare(t *testing.T, one *Case, used []atomic.Int64) {
 	t.Errorf("%.2000q\nours: %v\nthe other: %v", d.Text, &d.Got, &d.Want)
 }
 
-// firstDifference returns nil if there is none.
+// firstDifference returns the first difference, or nil if the responses are equal.
 func (c *Case) firstDifference(got, want []Answer) *Difference {
 	for i := range max(len(got), len(want)) {
 		d := &Difference{Text: strings.Join(c.Requests, "")}

@@ -1,4 +1,5 @@
-// Package differential sends the same HTTP/1.1 requests to two servers, and holds that each difference between their answers is one
-// that a table explains. The requests are random: ordinary ones, ones that a table of strange pieces spoils, and ones of which a byte
-// has been changed; alone and pipelined, in one piece and in several. It is for tests.
+// Package differential sends the same HTTP/1.1 requests to two servers, and checks that a table explains each
+// difference between their responses. The requests are random: ordinary ones, ones with unusual parts from a table, and
+// ones with a changed byte. They are sent alone and pipelined, in one piece and in several. Only tests use this
+// package.
 package differential

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// Case is what one connection sends.
+// Case holds the requests that are sent on one connection.
 type Case struct {
-	// Requests are one or several, each as its author means it: a server may see other ones in them.
+	// Requests are one or more requests as the generator means them. A server may parse them differently.
 	Requests []string
-	// cuts are where the bytes are cut into pieces, each of which is written alone.
+	// cuts are the byte offsets at which the text is split into pieces that are written separately.
 	cuts []int
 }
 
-// Text is all that is sent.
+// Text returns everything that is sent, including the tail.
 func (c *Case) Text() string { return strings.Join(c.Requests, "") + tail }
 
-// tail ends a case. It is longer than the lengths that are wrong in a case, and what is cut off in the middle of it is no request, so
-// that each connection ends. The last request asks for the end.
+// tail ends a case. It is longer than any wrong length in a case, and no part of its padding is a valid request, so
+// that each connection ends. The last request asks the server to close the connection.
 var tail = "GET /behind HTTP/1.1\r\nHost: a\r\nX-Pad: " + strings.Repeat("-", 4000) + "\r\n\r\n" +
 	"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
-// generator makes the same cases from the same seed.
+// generator generates the same cases for the same seed.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, seed))} }
 
-// next makes a case. Most have one request, and only the last one is strange in more than a few ways: what comes behind a difference
-// is not compared.
+// next generates a case. Most cases have one request. In the others, only the last request has many unusual parts,
+// since responses after the first difference are not compared.
 func (g generator) next() *Case {
 	c := new(Case)
 	for g.IntN(3) == 0 && len(c.Requests) < 4 {
@@ -44,7 +44,8 @@ func (g generator) next() *Case {
 	return c
 }
 
-// request makes one, of which a piece is one of the whole list with a probability of one in calm, and an ordinary one otherwise.
+// request generates a request. Most parts are chosen from their whole list with a probability of 1/(calm+1), and from
+// the ordinary ones otherwise. A larger calm thus makes the request more ordinary.
 func (g generator) request(calm int) string {
 	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" + g.pick(hosts, 2*calm)
 	for range g.IntN(3) {
@@ -60,7 +61,8 @@ func (g generator) request(calm int) string {
 	return text
 }
 
-// huge are numbers that are larger than any limit. With a byte changed they may be lengths that a server waits for.
+// huge matches numbers above any limit. With one byte changed, such a number may become a length for which a server
+// waits.
 var huge = regexp.MustCompile("[0-9a-f]{12}")
 
 const ordinary = 3
@@ -72,7 +74,7 @@ func (g generator) pick(from []string, calm int) string {
 	return from[g.IntN(len(from))]
 }
 
-// mutate changes one byte, takes it out, or puts another one in front of it.
+// mutate changes or deletes one byte, or inserts one.
 func (g generator) mutate(text string) string {
 	at, with := g.IntN(len(text)), noise[g.IntN(len(noise))]
 	switch g.IntN(3) {

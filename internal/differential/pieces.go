@@ -61,10 +61,10 @@ var (
 	}
 )
 
-// hello is the end of a head with a body of one chunk behind it.
+// hello is the end of a request header, followed by a body with one chunk.
 const hello = "\r\n5\r\nhello\r\n0\r\n\r\n"
 
-// chunked are codings, all in front of the same body.
+// codings are values of Transfer-Encoding, each sent with the same body.
 var codings = []string{
 	"Transfer-Encoding: Chunked\r\n", "Transfer-Encoding:chunked\t\r\n", "Transfer-Encoding:\tchunked \r\n", "Transfer-Encoding: gzip, chunked\r\n",
 	"Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding: xchunked\r\n",
@@ -79,7 +79,7 @@ var codings = []string{
 	"X: y\rTransfer-Encoding: chunked\r\n", "Transfer-Encoding\r\n: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: x\r\n",
 }
 
-// lengths are values of Content-Length, in front of five bytes.
+// lengths are values of Content-Length, each sent with a body of five bytes.
 var lengths = []string{
 	"05", "00000000000000000000005", "4", "6", "35", "+5", "-5", "-0", "5.0", "5e0", "0x5", "5 ", "\t5\t", "", "x", "5x", "5,", ",5", "5, 5", "5,5",
 	"5, 6", "5 5",
@@ -90,7 +90,7 @@ var lengths = []string{
 	"5\r\nContent-Length:", "5\r\nContent_Length: 6", "5\r\nContent-Length : 6", "5\r\n 6", "5\nContent-Length: 6", "5\r\nExpect: 100-continue",
 }
 
-// chunks are bodies behind "Transfer-Encoding: chunked".
+// chunks are request bodies for "Transfer-Encoding: chunked".
 var chunks = []string{
 	"2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nX-T: u\r\n\r\n", "2;a=\"b;\\\"c\"\r\nhe\r\n0\r\n\r\n", "2 ;a\r\nhe\r\n0\r\n\r\n", "2\t\r\nhe\r\n0\r\n\r\n",
 	"2 \r\nhe\r\n0\r\n\r\n",
@@ -113,7 +113,7 @@ var chunks = []string{
 	"1\r\nx\r\n0\r\n" + strings.Repeat("X-T: u\r\n", 300) + "\r\n",
 }
 
-// ends are what stands behind the fields: the framing, the empty line, and the body.
+// ends are the parts after the header fields: the fields for the body length, the empty line, and the body.
 var ends = func() []string {
 	all := []string{
 		"\r\n", "Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n" + hello, "Content-Length: 0\r\n\r\n",
@@ -132,8 +132,8 @@ var ends = func() []string {
 	return all
 }()
 
-// before are bytes in front of a request.
+// before are bytes sent before a request.
 var before = []string{"\r\n", "\r\n\r\n", "\r\n\r\n\r\n\r\n\r\n\r\n", "\n", " ", "\r", "\x00", "\t", "\x16\x03\x01"}
 
-// noise is what a byte is changed into, or what comes between two.
+// noise holds the bytes that mutate inserts or uses as replacements.
 const noise = "\r\n\x00\t :;,/%-0ag\x7f\x80\""

@@ -36,7 +36,7 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 	request.Conn.Listener = port
 	s.answering(port)(writer, &request)
 	if writer.Aborted() {
-		_ = ctrl.Flush() // What is there may as well arrive.
+		_ = ctrl.Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
 }

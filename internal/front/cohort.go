@@ -146,7 +146,7 @@ func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 // context returns the context of TLS handshakes, which carries the port for PortOf. It is never canceled, because the
 // connection's deadline limits a handshake.
 func (k *cohort) context() context.Context {
-	ctx := context.Background() //nolint:forbidigo // A connection belongs to no configuration.
+	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
 	if k.port == 0 {
 		return ctx
 	}
@@ -230,7 +230,7 @@ func (k *cohort) retire(s *servers) {
 		return
 	}
 	delete(k.servers, s.settings)
-	ctx := context.Background() //nolint:forbidigo // No connection is left that a deadline could cut off.
+	ctx := context.Background() //nolint:forbidigo // The servers have no connections to wait for.
 	s.one.shutdown(ctx)
 	s.two.shutdown(ctx)
 }

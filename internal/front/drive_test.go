@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 )
 
-// prefixed is a connection of which a driver has read something.
+// prefixed is a connection from which a driver has already read some bytes.
 type prefixed struct {
 	net.Conn
 	io.Reader
@@ -22,7 +22,8 @@ type prefixed struct {
 
 func (p prefixed) Read(b []byte) (int, error) { return p.Reader.Read(b) }
 
-// A driver gets the connections of HTTP/1.1, gives back those that it does not want, and learns of the end.
+// TestDrive checks that the driver gets HTTP/1.1 connections, can hand them over to net/http, and is called when they
+// have to end.
 func TestDrive(t *testing.T) {
 	left := make(chan bool, 10)
 	front.Process().Drive = func(conn net.Conn, info *front.Info) {
@@ -68,7 +69,7 @@ func TestDrive(t *testing.T) {
 			t.Errorf("the driver says %q, %v, want %q", got, err, want)
 		}
 	}
-	// One of HTTP/2 does not come to the driver: its server speaks first.
+	// HTTP/2 connections do not reach the driver. With HTTP/2, the server sends first.
 	c := over("h2", "http/1.1")
 	if _, err := c.ReadByte(); err != nil || c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
 		t.Error("there is no HTTP/2", err)

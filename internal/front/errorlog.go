@@ -1,7 +1,7 @@
 package front
 
 import (
-	"log" //nolint:depguard // net/http wants this type.
+	"log" //nolint:depguard // net/http requires this type.
 	"strings"
 )
 

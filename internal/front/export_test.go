@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// LimitRequests gives the process another budget of requests until the test ends, and returns it.
+// LimitRequests replaces the memory budget of requests until the test ends, and returns the new budget.
 func LimitRequests(t *testing.T, bytes int64) *budget.Budget {
 	before, b := process.requests, budget.New(bytes)
 	process.requests = &requests{budget: func() *budget.Budget { return b }}

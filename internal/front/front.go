@@ -94,7 +94,7 @@ func (f *Front) handedOver(reason string) {
 // listen is a caddy.ListenerFunc. It returns a claim to the address for one configuration. Its Accept never returns a
 // connection.
 //
-//nolint:revive // Caddy says how many arguments it has.
+//nolint:revive // Caddy defines the parameters.
 func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
 	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(network, host, ports))
 	if err != nil {

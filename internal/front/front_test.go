@@ -24,7 +24,7 @@ import (
 
 func init() { caddy.RegisterModule(new(wrapper)) }
 
-// wrapper is the listener wrapper of a server whose connections are served by the front.
+// wrapper is the listener wrapper of a server whose connections the front serves.
 type wrapper struct{ serving *front.Serving }
 
 func (*wrapper) CaddyModule() caddy.ModuleInfo {
@@ -46,7 +46,7 @@ func (w *wrapper) Cleanup() error {
 
 func (w *wrapper) WrapListener(l net.Listener) net.Listener { return w.serving.Wrap(l) }
 
-// server is one of a configuration, which answers with a word.
+// server is one server of a configuration. It responds with a fixed word.
 type server struct {
 	listen, word string
 	more         map[string]any
@@ -56,7 +56,7 @@ func fronted(listen, word string) server {
 	return server{listen, word, map[string]any{"listener_wrappers": []any{map[string]any{"wrapper": "fronted"}}}}
 }
 
-// frontedWithTLS returns a server with TLS.
+// frontedWithTLS returns a server with TLS that responds with word.
 func frontedWithTLS(listen, word string) server {
 	s := fronted(listen, word)
 	s.more["tls_connection_policies"] = []any{map[string]any{}}
@@ -64,14 +64,14 @@ func frontedWithTLS(listen, word string) server {
 	return s
 }
 
-// keysFor returns the app tls with a certificate for a name.
+// keysFor returns the configuration of the app tls with a certificate for a name.
 func keysFor(t *testing.T, name string) string {
 	t.Helper()
 	own := fixture.Certificate(t, name)
 	return fmt.Sprintf(`{"certificates":{"load_pem":[{"certificate":%q,"key":%q}]}}`, own.PEM(), own.KeyPEM())
 }
 
-// load loads a configuration with servers by name, and the app tls.
+// load loads a configuration with the given servers, by name, and the app tls.
 func load(servers map[string]server, tls string) error {
 	all := map[string]any{}
 	for name, s := range servers {
@@ -102,7 +102,7 @@ func start(t *testing.T, servers map[string]server) {
 	}
 }
 
-// client is a connection of HTTP/1.1.
+// client is an HTTP/1.1 connection.
 type client struct {
 	net.Conn
 	*bufio.Reader
@@ -126,7 +126,7 @@ func talk(t *testing.T, conn net.Conn) *client {
 	return &client{conn, bufio.NewReader(conn)}
 }
 
-// says asks, and compares the answer. It returns whether that ends the connection.
+// says sends a request and checks the response. It reports whether the response ends the connection.
 func (c *client) says(t *testing.T, want string) (last bool) {
 	t.Helper()
 	if _, err := io.WriteString(c.Conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
@@ -143,7 +143,7 @@ func (c *client) says(t *testing.T, want string) (last bool) {
 	return response.Close
 }
 
-// ends waits for the end of the connection.
+// ends waits until the server has closed the connection.
 func (c *client) ends(t *testing.T) {
 	t.Helper()
 	if rest, err := io.ReadAll(c.Reader); err != nil || len(rest) > 0 {
@@ -151,8 +151,9 @@ func (c *client) ends(t *testing.T) {
 	}
 }
 
-// A connection stays over configurations, whatever the network, and so does one of a range of ports. Each test has an address of its own:
-// at one that a configuration is still leaving, a connection may be among its last.
+// TestConnectionsOutliveConfigurations checks that connections stay open across reloads, on each network and on a port
+// range. Each test uses its own address: at an address that a configuration is still leaving, a new connection may be
+// one of its last.
 func TestConnectionsOutliveConfigurations(t *testing.T) {
 	for name, listen := range map[string]func(address, port string) string{
 		"address": func(address, _ string) string { return address },
@@ -171,7 +172,7 @@ func TestConnectionsOutliveConfigurations(t *testing.T) {
 	})
 }
 
-// outlives loads configurations, and has a connection stay meanwhile.
+// outlives loads several configurations and checks that a connection stays open.
 func outlives(t *testing.T, listen, network, address string) {
 	start(t, map[string]server{"one": fronted(listen, "0")})
 	kept := dial(t, network, address)
@@ -188,7 +189,7 @@ func outlives(t *testing.T, listen, network, address string) {
 	}
 }
 
-// Connections of a server that has gone are answered once more.
+// TestServersThatGo checks that connections of a removed server get one more response.
 func TestServersThatGo(t *testing.T) {
 	first, second := fixture.Address(t), fixture.Address(t)
 	start(t, map[string]server{"one": fronted(first, "one"), "two": fronted(second, "two")})
@@ -215,7 +216,7 @@ func TestServersThatGo(t *testing.T) {
 	dial(t, "tcp", second).says(t, "again")
 }
 
-// What the front cannot serve is refused, and changes nothing.
+// TestRefused checks that a configuration that the front cannot serve is rejected and changes nothing.
 func TestRefused(t *testing.T) {
 	address, other := fixture.Address(t), fixture.Address(t)
 	start(t, map[string]server{"one": fronted(address, "one")})
@@ -232,7 +233,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// An address may be opened beside those of a server, and ends with it.
+// TestOpenAndClose checks that an address can be opened in addition to the server's own, and is closed with the server.
 func TestOpenAndClose(t *testing.T) {
 	address := fixture.Address(t)
 	_, port, _ := net.SplitHostPort(fixture.Address(t))
@@ -286,7 +287,7 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
-// An address that somebody else has is not shared.
+// TestOpenWhatIsHeld checks that Open does not share an address that another listener uses.
 func TestOpenWhatIsHeld(t *testing.T) {
 	held, err := net.Listen("tcp", fixture.Address(t))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestServersForOldLimitsEnd: each change of the limits starts servers of net/http for the connections that come after
-// it. They end with their last connection, and no open connection ends with them.
+// TestServersForOldLimitsEnd checks that servers with old limits end with their last connection, and that no open
+// connection is closed early. Each change of the limits starts new http.Servers for later connections.
 func TestServersForOldLimitsEnd(t *testing.T) {
 	address := fixture.Address(t)
 	limited := func(seconds int) map[string]server {
@@ -32,7 +32,7 @@ func TestServersForOldLimitsEnd(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	// Each set of limits has one server for HTTP/1.1, and one for HTTP/2.
+	// For each set of limits there are two servers: one for HTTP/1.1 and one for HTTP/2.
 	serversAre(t, 4)
 	if last := kept.says(t, fmt.Sprint(100+changes)); last {
 		t.Error("the server asks for another connection")
@@ -42,7 +42,7 @@ func TestServersForOldLimitsEnd(t *testing.T) {
 	dial(t, "tcp", address).says(t, fmt.Sprint(100+changes))
 }
 
-// serversAre waits until as many servers of net/http wait for connections.
+// serversAre waits until the number of http.Servers that wait for connections is want.
 func serversAre(t *testing.T, want int) {
 	t.Helper()
 	fixture.Eventually(t, "servers of net/http", func() error {

@@ -34,7 +34,7 @@ type quicSocket struct {
 	transport *quic.Transport
 	listener  *quic.EarlyListener
 	// over is canceled when all connections must end. closed is closed once the socket is closed.
-	over   context.Context //nolint:containedctx // It is what the end of the socket hands on to all its connections.
+	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
 	cutOff context.CancelFunc
 	closed chan struct{}
 	// serving holds the goroutines of the accept loop and of all connections.
@@ -49,7 +49,7 @@ type quicSocket struct {
 // listenQUIC is a caddy.ListenerFunc for the HTTP/3 network. Caddy calls it if no earlier configuration has the address
 // open.
 //
-//nolint:revive // Caddy says how many arguments it has.
+//nolint:revive // Caddy defines the parameters.
 func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
 	suffix := network[len(netaddr.FrontQUIC):]
 	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(netaddr.Front+suffix, host, ports))
@@ -72,7 +72,7 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 		return opened, err
 	}
 	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
-	q.over, q.cutOff = context.WithCancel(context.Background()) //nolint:forbidigo // It outlives configurations.
+	q.over, q.cutOff = context.WithCancel(context.Background()) //nolint:forbidigo // The socket outlives configurations.
 	f.mu.Lock()
 	of.join()
 	q.group, q.cohort = of.group, of.cohort
@@ -139,7 +139,7 @@ const tooMany = "there are too many connections"
 // accept serves all connections until the listener is closed.
 func (q *quicSocket) accept() {
 	for {
-		conn, err := q.listener.Accept(context.Background()) //nolint:forbidigo // It ends with the listener.
+		conn, err := q.listener.Accept(context.Background()) //nolint:forbidigo // Accept returns once the listener is closed.
 		if err != nil {
 			return
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// TestFewerStreamsAsTheBudgetFills checks how many requests new connections of HTTP/2, with TLS and without, and of
-// HTTP/3 may have at a time: fewer as more of the budget of requests is used, and more again when less is used.
+// TestFewerStreamsAsTheBudgetFills checks that new HTTP/2 connections, with and without TLS, and HTTP/3 connections
+// allow fewer concurrent requests as the memory budget of requests fills up, and more again when it empties.
 func TestFewerStreamsAsTheBudgetFills(t *testing.T) {
 	const limit = 8000
 	requests := front.LimitRequests(t, limit)
@@ -56,7 +56,7 @@ func TestFewerStreamsAsTheBudgetFills(t *testing.T) {
 	}
 }
 
-// streamsOf returns how many requests a server of HTTP/2 says that a connection may have at a time.
+// streamsOf returns the maximum number of concurrent streams that an HTTP/2 server announces.
 func streamsOf(t *testing.T, conn net.Conn) int64 {
 	t.Helper()
 	defer conn.Close()
@@ -82,7 +82,7 @@ func streamsOf(t *testing.T, conn net.Conn) int64 {
 	return int64(value)
 }
 
-// streamsOfQUIC returns how many requests a connection of HTTP/3 may have at a time.
+// streamsOfQUIC returns the maximum number of concurrent requests on an HTTP/3 connection.
 func streamsOfQUIC(t *testing.T, address string) (streams int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
@@ -101,8 +101,8 @@ func streamsOfQUIC(t *testing.T, address string) (streams int64) {
 	}
 }
 
-// TestBudgetOfRequestsThatCaddyAnswers checks that requests that a server of Caddy answers on the front get 503 without
-// room, too, and that each is reported.
+// TestBudgetOfRequestsThatCaddyAnswers checks that requests handled by a server of Caddy also get a 503 response if
+// there is no room, and that each one is reported.
 func TestBudgetOfRequestsThatCaddyAnswers(t *testing.T) {
 	requests := front.LimitRequests(t, 64<<10)
 	refused := make(chan string, 1)

@@ -60,11 +60,11 @@ func (k *cohort) start(all *servers, second bool) *server {
 	if second {
 		s.Protocols.SetUnencryptedHTTP2(true)
 		// ConfigureServer only fails for invalid cipher suites, and none are set here.
-		_ = http2.ConfigureServer(s.Server, new(http2.Server)) //nolint:staticcheck // It is what Caddy does.
+		_ = http2.ConfigureServer(s.Server, new(http2.Server)) //nolint:staticcheck // Caddy calls it, too.
 	} else {
 		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	}
-	panics.Go("front/server", func() { _ = s.Serve(s) }) // Its error is that it was shut down.
+	panics.Go("front/server", func() { _ = s.Serve(s) }) // Serve only returns http.ErrServerClosed.
 	return s
 }
 
