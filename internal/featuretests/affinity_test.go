@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// visitor is a client with a session cookie.
+// visitor is a client that may have a session cookie.
 type visitor struct {
 	cookie, home string
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// named is an endpoint's.
+// named returns a certificate with these names, signed by issuer.
 func named(t testing.TB, issuer *fixture.Identity, names ...string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{
@@ -31,13 +31,14 @@ func named(t testing.TB, issuer *fixture.Identity, names ...string) *fixture.Ide
 	})
 }
 
-// commonly is a certificate with nothing but a common name.
+// commonly returns a certificate that has only a common name.
 func commonly(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{Subject: pkix.Name{CommonName: name}})
 }
 
-// over starts an endpoint that speaks TLS in some way, and answers with the common name of its client and the server name.
+// over starts an endpoint with this TLS configuration. Its response is the common name of the client certificate and
+// the server name.
 func over(t testing.TB, config *tls.Config) (ip, port string) {
 	t.Helper()
 	return serving(t, config, func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +61,7 @@ func serving(t testing.TB, config *tls.Config, handler http.HandlerFunc) (ip, po
 	return hostPort(t, server.Listener.Addr())
 }
 
-// secured is an Ingress "default/NAME" for NAME.example, with a Service of its own and the Secret of its name.
+// secured returns an Ingress "default/NAME" for NAME.example, with its own Service and the Secret of the same name.
 func secured(name, ip, port string, secret map[string][]byte, annotations ...string) string {
 	all := append([]string{"backend-protocol", "HTTPS", "proxy-ssl-secret", "default/" + name}, annotations...)
 	return service(name, port, ip) + opaque(name, secret) + annotated(name, name+".example", name, all...)
@@ -256,7 +257,7 @@ func TestSecretOfEndpointsThatChanges(t *testing.T) {
 	in.becomes("web.example", "/", 200, `back ""`)
 }
 
-// post sends a request that nobody may repeat. It may be used by any goroutine.
+// post sends a request that must not be retried. It is safe for concurrent use.
 func (in *ingress) post(host string) error {
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodPost, "http://"+in.http, strings.NewReader("x"))
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// fake is the common name of the certificate for names that no other one is for.
+// fake is the common name of the default certificate, which is served for names without their own certificate.
 const fake = "Kubernetes Ingress Controller Fake Certificate"
 
-// tlsSecret is a Secret in default with these contents; nil is a key that it does not have.
+// tlsSecret returns a Secret in the namespace default with these contents. A nil argument omits its key.
 func tlsSecret(name string, certificate, key []byte) string {
 	text := fmt.Sprintf("---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: %s}\ndata:\n", name)
 	for field, value := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
@@ -39,7 +39,8 @@ func testFile(t testing.TB, name string) []byte {
 	return data
 }
 
-// spoiled are the ways in which a Secret is no good, by the name of its host. Each has words that its owner is told.
+// spoiled returns the ways in which a Secret can be invalid, by host name. Each has words from the warning that its
+// owner gets.
 func spoiled(t testing.TB) map[string]struct {
 	certificate, key []byte
 	words            string

@@ -17,7 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// fleet is the endpoints of one Service: servers on one port of several loopback addresses. Each answers with its address.
+// fleet holds the endpoints of one Service: servers on one port of several loopback addresses. Each responds with its
+// address.
 type fleet struct {
 	testing.TB
 	port    string
@@ -27,7 +28,7 @@ type fleet struct {
 	asked map[string]*atomic.Int32
 }
 
-// newFleet starts n servers. Where a handler is given, it runs before they answer.
+// newFleet starts n servers. If handler is not nil, it runs before the response is written.
 func newFleet(t testing.TB, n int, handler func(ip string, w http.ResponseWriter, r *http.Request)) *fleet {
 	t.Helper()
 	f := &fleet{TB: t, handler: handler, servers: map[string]*httptest.Server{}, asked: map[string]*atomic.Int32{}}
@@ -63,7 +64,7 @@ func (f *fleet) listen(ip string) net.Listener {
 	return l
 }
 
-// up lets an endpoint answer.
+// up makes an endpoint respond to requests.
 func (f *fleet) up(ip string) {
 	f.Helper()
 	f.down(ip)
@@ -80,7 +81,7 @@ func (f *fleet) up(ip string) {
 	f.servers[ip] = server
 }
 
-// down lets an endpoint refuse connections.
+// down makes an endpoint refuse connections.
 func (f *fleet) down(ip string) {
 	if server := f.servers[ip]; server != nil {
 		server.CloseClientConnections()
@@ -89,7 +90,7 @@ func (f *fleet) down(ip string) {
 	}
 }
 
-// resetting is a listener that closes each connection at once, and counts them.
+// resetting is a listener that closes each connection at once, and counts the connections.
 type resetting struct {
 	net.Listener
 	count *atomic.Int32
@@ -106,7 +107,7 @@ func (l resetting) Accept() (net.Conn, error) {
 	}
 }
 
-// broken lets an endpoint close every connection, so that attempts can be counted.
+// broken makes an endpoint close every connection, so that attempts can be counted.
 func (f *fleet) broken(ip string) {
 	f.Helper()
 	f.down(ip)
@@ -118,12 +119,13 @@ func (f *fleet) broken(ip string) {
 	f.servers[ip] = server
 }
 
-// annotated is an Ingress "default/NAME" for all paths of a host, with annotations.
+// annotated returns an Ingress "default/NAME" for all paths of a host, with annotations.
 func annotated(name, host, service string, annotations ...string) string {
 	return annotate(rule(name, host, "Prefix", "/", service), annotations...)
 }
 
-// annotate gives an Ingress annotations, which are key and value in turn. A key without a prefix has that of ingress-nginx.
+// annotate adds annotations to an Ingress; keys and values alternate. A key without a prefix gets the prefix of
+// ingress-nginx.
 func annotate(rule string, annotations ...string) string {
 	var lines strings.Builder
 	for i := 0; i < len(annotations); i += 2 {
@@ -136,14 +138,15 @@ func annotate(rule string, annotations ...string) string {
 	return strings.Replace(rule, "}\nspec:", ", annotations: {"+strings.TrimSuffix(lines.String(), ", ")+"}}\nspec:", 1)
 }
 
-// fleetOf is a fleet of one Service "web", and an ingress whose host "shop.example" leads there.
+// fleetOf starts a fleet for one Service "web", and an ingress that routes the host "shop.example" to it.
 func fleetOf(t testing.TB, n int, handler func(string, http.ResponseWriter, *http.Request), annotations ...string) (*ingress, *fleet) {
 	t.Helper()
 	f := newFleet(t, n, handler)
 	return start(t, class+service("web", f.port, f.ips(0, n)...)+annotated("web", "shop.example", "web", annotations...)), f
 }
 
-// ask asks shop.example for a path, as key and value of headers in turn say, and returns the endpoint that answers.
+// ask sends a request to shop.example, with alternating names and values of headers, and returns the endpoint that
+// responds.
 func (in *ingress) ask(path string, headers ...string) string {
 	in.Helper()
 	return in.askWith(in.client, path, headers...).body
@@ -154,7 +157,7 @@ func (in *ingress) askWith(client *http.Client, path string, headers ...string) 
 	return in.askAs(client, "shop.example", path, headers...)
 }
 
-// askAs asks for a host with header fields that name and value in turn say.
+// askAs sends a request to a host, with alternating names and values of headers.
 func (in *ingress) askAs(client *http.Client, host, path string, headers ...string) answer {
 	in.Helper()
 	var lines []string
@@ -168,7 +171,7 @@ func (in *ingress) askAs(client *http.Client, host, path string, headers ...stri
 	return got
 }
 
-// count asks n times, and returns how often each endpoint answered.
+// count sends n requests, and returns the number of responses of each endpoint.
 func (in *ingress) count(n int) map[string]int {
 	in.Helper()
 	counts := map[string]int{}
@@ -178,7 +181,7 @@ func (in *ingress) count(n int) map[string]int {
 	return counts
 }
 
-// from returns a client that connects from a loopback address of its own.
+// from returns a client that connects from its own loopback address.
 func from(in *ingress, i int) *http.Client {
 	in.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 4, byte(i+1))}}
@@ -278,7 +281,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// keyed are the variables of upstream-hash-by, and a request with a key.
+// keyed maps variables of upstream-hash-by to functions that send a request with a key.
 var keyed = map[string]func(in *ingress, key int) string{
 	"$request_uri": func(in *ingress, key int) string { return in.ask(fmt.Sprintf("/%d?q=1", key)) },
 	"$http_x_user": func(in *ingress, key int) string { return in.ask("/", "X-User", fmt.Sprint("user ", key)) },
@@ -329,7 +332,7 @@ func keyOf(homes map[int]string, ip string) int {
 	return 0
 }
 
-// gone waits until an endpoint that has left gets no requests any more.
+// gone waits until a removed endpoint gets no more requests.
 func (in *ingress) gone(ip string, ask func() string) {
 	in.Helper()
 	in.eventually(ip+" has left", func() error {

@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// alicesLine is one of htpasswd. The password is "one".
+// alicesLine is a line of an htpasswd file. The password is "one".
 const alicesLine = "alice:{SHA}/gW83NxJKAEngaXxoqd8u1OY4QY=\n"
 
-// basic is a header with a name and a password.
+// basic returns an Authorization header with a name and a password.
 func basic(name, password string) string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
-// htpasswd is a Secret in default with a file of users.
+// htpasswd returns a Secret in the namespace default with a file of users.
 func htpasswd(name string, lines ...string) string {
 	return opaque(name, map[string][]byte{"auth": []byte(strings.Join(lines, ""))})
 }
 
-// seenBy starts an endpoint that counts requests, and answers with the Authorization that it gets.
+// seenBy starts an endpoint that counts requests, and responds with the Authorization header that it gets.
 func seenBy(t testing.TB) (ip, port string, seen *atomic.Int32) {
 	t.Helper()
 	seen = new(atomic.Int32)
@@ -91,12 +91,12 @@ func TestBasicAuth(t *testing.T) {
 	}
 }
 
-// headers leaves out empty ones.
+// headers returns lines without the empty ones.
 func headers(lines ...string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// adminText returns what the admin API answers.
+// adminText returns the response body of the admin API.
 func (in *ingress) adminText(path string) string {
 	in.Helper()
 	response, err := in.admins.Get("http://" + in.admin + path)

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// inFrontOfUs is a proxy that stands between clients and the controller.
+// inFrontOfUs is a proxy between the clients and the controller.
 type inFrontOfUs struct {
 	start func(t *testing.T, in *ingress, at string)
 	// keeps says that it asks again on a connection.
@@ -96,7 +96,7 @@ func TestBehindProxyProtocol(t *testing.T) {
 	}
 }
 
-// saysWhatItGot is an endpoint that has another body for some paths.
+// saysWhatItGot handles requests by describing them in the response. Some paths get another body.
 func saysWhatItGot(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -119,11 +119,11 @@ func saysWhatItGot(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestsThrough is how many requests askThrough sends.
+// requestsThrough is the number of requests that askThrough sends.
 const requestsThrough = 3 * 8
 
-// askThrough asks for all kinds of bodies, in both directions, on one connection to the proxy. The endpoint is told that a client at an
-// address asks: the one that the request comes from.
+// askThrough sends requests with all kinds of bodies, in both directions, on one connection to the proxy. It checks
+// that the endpoint gets the client's address, from which the request comes.
 func askThrough(t *testing.T, proxy, client string) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// canaryOf is shop.example with a main Ingress, whose Service is "web", and a canary with these annotations, whose Service is
-// "next". Their endpoints answer with the names of their Services.
+// canaryOf starts an ingress for shop.example with a main Ingress, whose Service is "web", and a canary with these
+// annotations, whose Service is "next". Their endpoints respond with the names of their Services.
 func canaryOf(t *testing.T, main, canary []string) (in *ingress, manifests func(canary ...string) string) {
 	t.Helper()
 	_, web := backend(t, "web")
@@ -29,7 +29,7 @@ func canaryOf(t *testing.T, main, canary []string) (in *ingress, manifests func(
 	return start(t, manifests(canary...)), manifests
 }
 
-// to returns the Service that a request goes to.
+// to returns the Service that responds to a request.
 func (in *ingress) to(headers ...string) string {
 	in.Helper()
 	name, _, _ := strings.Cut(in.askWith(in.client, "/", headers...).body, " ")

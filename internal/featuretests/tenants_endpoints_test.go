@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestTenant18Endpoints: EndpointSlices of a few KB stand for any number of endpoints, by their ports. Those of one namespace are bounded,
-// whose Ingresses are told, and when some go there is room for others.
+// TestTenant18Endpoints checks that EndpointSlices of a few KB, which can describe any number of endpoints by their
+// ports, are limited for each namespace. Ingresses beyond the limit get a warning, and use the capacity that becomes
+// free.
 func TestTenant18Endpoints(t *testing.T) {
 	const ports, endpoints = 100, 600
 	var open, targets, addresses, paths strings.Builder

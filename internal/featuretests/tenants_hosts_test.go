@@ -52,7 +52,7 @@ func (in *ingress) toldOwner(object, other string) {
 	in.awaitVerdict(object, "HostConflict", other)
 }
 
-// TestTenant02DefaultBackend: the default backend of a namespace answers for nobody else's host.
+// TestTenant02DefaultBackend checks that a namespace's default backend serves no other namespace's host.
 func TestTenant02DefaultBackend(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10,
 		rule("main", "plain.example", "Prefix", "/app", "one"), rule("wild", "*.wild.example", "Prefix", "/app", "one")))
@@ -70,7 +70,8 @@ func TestTenant02DefaultBackend(t *testing.T) {
 	in.expect("b-none.example", "/", http.StatusOK, "B /")
 }
 
-// TestTenant03Paths: a younger Ingress of another namespace takes no path that the owner has, and both are told.
+// TestTenant03Paths checks that a younger Ingress of another namespace cannot take a path of the owner, and that both
+// get a warning.
 func TestTenant03Paths(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10,
 		rule("main", "s.example", "Prefix", "/", "one"), rule("public", "s.example", "Exact", "/public", "one"),
@@ -106,8 +107,8 @@ func TestTenant03Paths(t *testing.T) {
 	}
 }
 
-// TestTenant03Ownership: with host_ownership namespace nothing of another namespace is served on a host, and host_owner says who may
-// have one.
+// TestTenant03Ownership checks that with host_ownership namespace a host serves nothing from other namespaces, and
+// that host_owner sets which namespace may own a host.
 func TestTenant03Ownership(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10,
 		rule("main", "s.example", "Prefix", "/app", "one"), rule("wild", "*.w.example", "Prefix", "/", "one"),
@@ -139,8 +140,8 @@ func TestTenant03Ownership(t *testing.T) {
 	in.becomes("x.w.example", "/", http.StatusOK, "B /")
 }
 
-// TestTenant20OlderIngress: age is that of an Ingress, and not of its rules, so an older one takes a host by a rule that is added to it. Its
-// owner is told, and host_owner keeps hosts from it.
+// TestTenant20OlderIngress checks that the age of an Ingress decides, not the age of its rules: an older Ingress takes
+// over a host when a rule for it is added. The previous owner gets a warning, and host_owner prevents the takeover.
 func TestTenant20OlderIngress(t *testing.T) {
 	for name, c := range map[string]struct{ option, want string }{
 		"by age": {"", "B /app"}, "reserved": {"host_owner *.example a", "A /app"}, "by name": {"host_owner www.s.example a", "A /app"},
@@ -162,7 +163,8 @@ func TestTenant20OlderIngress(t *testing.T) {
 	}
 }
 
-// TestTenant04Issuers: what another namespace lists for TLS, garbage among it, keeps no issuer from being asked.
+// TestTenant04Issuers checks that tls entries of another namespace, including invalid ones, do not prevent a
+// certificate request to an issuer.
 func TestTenant04Issuers(t *testing.T) {
 	in := newIngress(t)
 	in.write("manifests.yaml", rivals(t)+tenant("a", 10,
@@ -204,7 +206,7 @@ func TestTenant04Issuers(t *testing.T) {
 	has("www.acme.org")
 }
 
-// TestTenant04Secrets: no namespace brings a certificate for the host of another one.
+// TestTenant04Secrets checks that a namespace cannot set the certificate of another namespace's host.
 func TestTenant04Secrets(t *testing.T) {
 	good, evil := newCertificate(t, "GOOD", "a.example"), newCertificate(t, "EVIL", "plain.example", "a.example", "*.example", "*.w.example")
 	const fake = "Kubernetes Ingress Controller Fake Certificate"
@@ -245,7 +247,7 @@ func TestTenant04Secrets(t *testing.T) {
 	}
 }
 
-// TestTenant09HostWide: what holds for a whole host is the word of the namespace that has it.
+// TestTenant09HostWide checks that settings for a whole host come from the namespace that owns it.
 func TestTenant09HostWide(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	own := newCertificate(t, "OWN", "a.example")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTenant21Expressions: the names of one namespace that are regular expressions neither use up the time that there is for those of
-// others, nor take a name that an older one of another namespace stands for.
+// TestTenant21Expressions checks that one namespace's host names with regular expressions neither use up the time
+// limit of other namespaces, nor take a name that an older expression of another namespace matches.
 func TestTenant21Expressions(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10,
 		annotate(rule("main", "a.example", "Prefix", "/", "one"), "server-alias", `~^shop-[0-9]+\.example$`)))
@@ -32,7 +32,8 @@ func TestTenant21Expressions(t *testing.T) {
 	in.expect("free-12.example", "/", http.StatusOK, "B /")
 }
 
-// TestTenant24BelowAWildcard: where hosts are shared, a younger namespace may have a name below the wildcard of another one, and both are told.
+// TestTenant24BelowAWildcard checks that, if hosts are shared, a younger namespace may own a name below another
+// namespace's wildcard, and that both get a warning.
 func TestTenant24BelowAWildcard(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10, rule("wild", "*.wild.example", "Prefix", "/", "one")))
 	in.expect("x.wild.example", "/", http.StatusOK, "A /")

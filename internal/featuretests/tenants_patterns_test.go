@@ -31,7 +31,8 @@ func TestTenant01Patterns(t *testing.T) {
 	in.expect("a-regex.example", "/api/"+strings.Repeat("a", 16<<10), http.StatusOK, "one /"+strings.Repeat("a", 16<<10))
 }
 
-// TestTenant26Expansion: no text of an author makes much of little that a client sends: neither paths, nor headers, nor cookies.
+// TestTenant26Expansion checks that no text in an Ingress can turn a small request into a large amount of data by
+// paths, headers or cookies.
 func TestTenant26Expansion(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Set-Cookie", "a=b"+strings.Repeat("; path=/", 20_000))

@@ -133,8 +133,9 @@ func (in *ingress) leave(tcp, udp string) (statuses map[string]int) {
 	return statuses
 }
 
-// TestTenant14Spellings: no spelling of an address leads inside, by none of the ways out. A document takes them to the dialers as they
-// are: of a manifest, most would be no addresses.
+// TestTenant14Spellings checks that no spelling of an internal address is reached by any outgoing connection. The test
+// uses a document, which passes the spellings to the dialers unchanged, since most are not valid addresses in a
+// manifest.
 func TestTenant14Spellings(t *testing.T) {
 	server := serveInside(t)
 	in, document, tcp, udp := leadsInside(t, server.port)
@@ -179,8 +180,8 @@ func (in *ingress) leadTo(document []byte, port, address string) {
 	}
 }
 
-// TestTenant14: an EndpointSlice that leads to the admin API, or to another address that the controller listens on, leads nowhere, also
-// where loopback is open. Whoever wrote it is told.
+// TestTenant14 checks that an EndpointSlice with the address of the admin API, or another address of the controller's
+// listeners, is not used, even if loopback is allowed. Its author gets a warning.
 func TestTenant14(t *testing.T) {
 	health, tcp := fixture.Address(t), fixture.Port(t)
 	in := newIngress(t)
@@ -226,8 +227,8 @@ func TestTenant14(t *testing.T) {
 	in.becomes("any.example", "/", http.StatusServiceUnavailable, "")
 }
 
-// TestTenant17OwnService: an EndpointSlice that leads to the controller's own Service, to an address of its load balancer, or to one of its
-// pods, leads nowhere: requests would go round, and come back with the address of a pod.
+// TestTenant17OwnService checks that an EndpointSlice with the address of the controller's own Service, its load
+// balancer, or its pods is not used. Otherwise requests would loop, and arrive with the address of a pod.
 func TestTenant17OwnService(t *testing.T) {
 	// What stands in for kube-proxy and another replica answers by itself.
 	ip, port := backend(t, "inside")

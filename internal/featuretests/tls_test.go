@@ -62,7 +62,8 @@ func (in *ingress) showsCertificate(host, commonName string) {
 	})
 }
 
-// TestAutoHTTPS: the annotation, and the key for Ingresses without it, say which hosts get a certificate from an issuer.
+// TestAutoHTTPS checks that the annotation, and the key for Ingresses without it, set which hosts get a certificate
+// from an issuer.
 func TestAutoHTTPS(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := newIngress(t)

@@ -141,8 +141,8 @@ const (
 	parent = "b7ad6b7169203331"
 )
 
-// TestTracing: each request is a span at the collector, with what the request was, in each version of HTTP. It is a part of the trace of the
-// client, unless that is not trusted, and its endpoint is told of it.
+// TestTracing checks that the collector gets a span with the attributes of each request, in each version of HTTP. The
+// span belongs to the client's trace, unless that is not trusted, and the trace is propagated to the endpoint.
 func TestTracing(t *testing.T) {
 	collector := newSpans(t)
 	in := start(t, traced(t, nil)+collector.keys(`enable-opentelemetry: "true"`, "otel-service-name: edge"), "configmap default/global")
@@ -204,7 +204,7 @@ func (s *spans) ask(in *ingress, host, path string, headers ...string) (told, st
 	return s.of(in, target), got.body
 }
 
-// TestTracingOfRefusals: what is answered without an endpoint has a span, too.
+// TestTracingOfRefusals checks that a response without an endpoint has a span, too.
 func TestTracingOfRefusals(t *testing.T) {
 	collector := newSpans(t)
 	in := start(t, traced(t, nil)+annotated("closed", "closed.example", "one", "allowlist-source-range", "192.0.2.1")+
@@ -218,8 +218,8 @@ func TestTracingOfRefusals(t *testing.T) {
 	}
 }
 
-// TestTracingChanges: the keys take effect without a reload, an Ingress may ask for spans by itself, and no request waits for a collector that
-// is not there, or takes nothing.
+// TestTracingChanges checks that the keys take effect without a reload, that a single Ingress may enable spans, and
+// that no request waits for a collector that is down or does not read.
 func TestTracingChanges(t *testing.T) {
 	first, second := newSpans(t), newSpans(t)
 	waits := make(chan struct{})

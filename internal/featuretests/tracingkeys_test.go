@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestTracingKeys holds what the ConfigMap says of all traces: whose trace a request is part of, what its span is called, and which
-// requests have one.
+// TestTracingKeys checks the ConfigMap's settings for all traces: the parent of a request's span, the name of the
+// span, and the sampling.
 func TestTracingKeys(t *testing.T) {
 	collector, objects := newSpans(t), traced(t, nil)
 	in := start(t, objects, "configmap default/global")
@@ -45,8 +45,8 @@ func TestTracingKeys(t *testing.T) {
 	tells("none of them", hasNone, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "0"`, `otel-sampler-parent-based: "false"`)
 }
 
-// TestTracingBatches: spans wait for each other for as long as the ConfigMap says, and when the collector takes nothing, as many wait as
-// it says.
+// TestTracingBatches checks that spans are batched for the time in the ConfigMap, and that the configured number of
+// spans is queued while the collector does not read.
 func TestTracingBatches(t *testing.T) {
 	collector, objects := newSpans(t), traced(t, nil)
 	in := start(t, objects, "configmap default/global")

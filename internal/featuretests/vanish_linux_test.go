@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestClientsThatVanish: of a POST whose client goes away in front of any of its bytes, the endpoint gets nothing that it could take for
-// all of it, and nothing is left: no goroutine, no descriptor, no connection and no part of a body.
+// TestClientsThatVanish checks a POST whose client disconnects before any of its bytes. The endpoint never gets a
+// request that looks complete, and no goroutine, file descriptor, connection or part of a body is left.
 func TestClientsThatVanish(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		t.Run("buffering "+buffering, func(t *testing.T) {
