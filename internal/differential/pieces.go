@@ -2,8 +2,8 @@ package differential
 
 import "strings"
 
-// pieces are what requests are made of. The first three of each list are ordinary, and come most often. Lengths that are wrong are
-// shorter than what follows each case, or larger than any limit: no server has to wait for bytes that never come.
+// The parts of requests. The first three entries of each list are ordinary, and are used most often. Wrong lengths are
+// either shorter than the tail of a case or larger than any limit, so that no server waits for bytes that never arrive.
 var (
 	methods = []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "FROB", "get", "G,T", "G:T", "CONNECT", "TRACE", "PRI", ""}
 
@@ -64,7 +64,7 @@ var (
 // hello is the end of a request header, followed by a body with one chunk.
 const hello = "\r\n5\r\nhello\r\n0\r\n\r\n"
 
-// codings are values of Transfer-Encoding, each sent with the same body.
+// codings are Transfer-Encoding header lines, each sent with the same body.
 var codings = []string{
 	"Transfer-Encoding: Chunked\r\n", "Transfer-Encoding:chunked\t\r\n", "Transfer-Encoding:\tchunked \r\n", "Transfer-Encoding: gzip, chunked\r\n",
 	"Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding: xchunked\r\n",

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// claim is the right of one configuration, or of Open, to an address. Caddy sees it as a listener that never accepts a
-// connection: the socket passes its connections to the group of the oldest claim.
+// claim is a right to an address, which one configuration or Open holds. For Caddy it is a listener that never accepts
+// a connection: the socket passes all connections to the group of its oldest claim.
 type claim struct {
 	front *Front
 	// of is the server for which Caddy opens the address. live is true if Open opened it.

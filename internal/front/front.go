@@ -53,9 +53,9 @@ type Front struct {
 	// Drive serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
 	// configuration is loaded.
 	Drive Drive
-	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of Drive, and for each HTTP/2 or
-	// HTTP/3 request that a server handles in place of Serving.Answer. reason is one word. HandedOver may be nil; it
-	// must be set before the first configuration is loaded.
+	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of Drive, and for each request
+	// from net/http or http3 that goes to Server because Serving has no Answer function for it. reason is one word.
+	// HandedOver may be nil; it must be set before the first configuration is loaded.
 	HandedOver func(reason string)
 	// HandshakeFailed is called with the reason for each failed TLS handshake over TCP. It may be nil; it must be set
 	// before the first configuration is loaded.

@@ -109,9 +109,10 @@ func (f *Front) starts(name string) bool {
 	return false
 }
 
-// Open listens on an additional TCP address with a single port, for a server. Requests that arrive there are handled by
-// AnswerBeside of the current server, with its limits, and with TLS if the server has TLS. PortOf returns the port from
-// the context of a handshake. The error is netaddr.ErrHeld if another listener uses the address.
+// Open listens on an additional TCP address, with a single port, for a running server. AnswerBeside of the current
+// server handles the requests that arrive there, with the limits of that server, and with TLS if it has TLS. PortOf
+// returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener uses the
+// address.
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {
