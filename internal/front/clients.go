@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/connlimit"
 )
 
-// Clients returns connection counts of HTTP clients, over all listeners and HTTP versions.
+// Clients returns the connection counts of HTTP clients, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
 // client returns the client to which a connection is charged. A client without an IP address, such as on a Unix socket,
@@ -32,8 +32,8 @@ type newcomer struct {
 	served *served
 }
 
-// enter takes a place for a new connection in the connection limit. If there is no room, it closes the connection and
-// returns nil.
+// enter takes a place for a new connection from the connection limiter. If there is no room, it closes the connection
+// and returns nil.
 func (k *cohort) enter(conn net.Conn, m *manner) *newcomer {
 	n := &newcomer{Conn: m.admit(conn), since: time.Now()}
 	n.proxied = n.Conn != conn

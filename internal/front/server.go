@@ -159,9 +159,9 @@ func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
 // Limits are the limits of a connection. A duration of 0 means no limit.
 type Limits struct {
-	// Read limits the time to read a whole request, and Head the time to read its header. Body limits the time without
-	// any data of the request body. Write limits the time to write a whole response, and Send the time without
-	// progress. Idle limits the time between two requests.
+	// Read limits the time to read a whole request, and Head the time to read its header. Body is the maximum time
+	// between two parts of a request body. Write limits the time to write a whole response, and Send is the maximum
+	// time between two parts of it that the client accepts. Idle limits the wait for the next request.
 	Read, Head, Body, Write, Send, Idle time.Duration
 	// HeadBytes is the maximum size of a request header, in bytes.
 	HeadBytes int
