@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestOtherSystems type-checks our packages of the program for macOS and Windows, which serve all but UDP ports. It says in seconds what a build says
-// in minutes, for that compiles Caddy and client-go for each of them. The race detector has nothing to find here, and takes long.
+// TestOtherSystems type-checks our packages of the binary for macOS and Windows, on which all features except UDP
+// ports work. It takes seconds, whereas a build takes minutes because it compiles Caddy and client-go for each system.
+// It is skipped under the race detector, which would find nothing and take long.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows"} {
 		t.Run(system, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestOtherSystemsFinds(t *testing.T) {
 	}
 }
 
-// checker has the packages that it has checked, which come behind those that they import.
+// checker holds the packages that it has checked. Each package is checked after the packages that it imports.
 type checker struct {
 	files    *token.FileSet
 	packages map[string]*types.Package

@@ -13,13 +13,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// staff is a chain that lets alice in. The passwords are "one" and "two".
+// staff is a chain that allows the user alice. The passwords are "one" and "two".
 const (
 	staffOne = "chain staff {\nbasic_auth {\nalice $2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}\n}\n"
 	staffTwo = "chain staff {\nbasic_auth {\nalice $2a$04$3QfBDxUgPnGN6btFyB6HZe9AeER4IT/mqdwegjUFOwB40zkBh7Dqm\n}\n}\n"
 )
 
-// startChains serves manifests as a document in which the hosts go through chains.
+// startChains serves manifests as a document in which requests for the given hosts run through chains.
 func startChains(t *testing.T, manifests, chains string, through map[string][]string) *ingress {
 	t.Helper()
 	in := start(t, manifests)
@@ -31,7 +31,7 @@ func startChains(t *testing.T, manifests, chains string, through map[string][]st
 	return in
 }
 
-// behind puts chains in front of what hosts do with a request.
+// behind inserts chains in front of the handlers of the given hosts.
 func behind(t *testing.T, document []byte, through map[string][]string) []byte {
 	t.Helper()
 	var whole map[string]any
@@ -56,7 +56,7 @@ func behind(t *testing.T, document []byte, through map[string][]string) []byte {
 	return changed
 }
 
-// as asks with a password of alice, if it is not empty, and with a body.
+// as sends a request with a body and with alice's password, if it is not empty.
 func (in *ingress) as(password, method, host, path, body string) answer {
 	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), method, in.origin(host)+path, strings.NewReader(body))
@@ -73,7 +73,7 @@ func (in *ingress) as(password, method, host, path, body string) answer {
 	return read(in, response)
 }
 
-// admits returns an error unless exactly this password leads to the backend.
+// admits returns an error unless this password, and no other, reaches the backend.
 func (in *ingress) admits(password string) error {
 	in.Helper()
 	for _, try := range []string{"", "one", "two"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// handshakes begins a connection for a host again and again, with a request on it each, until the test calls what it returns,
-// which fails the test if one of them failed.
+// handshakes repeatedly opens a connection for a host and sends one request on it, until the test calls stop. stop
+// fails the test if any of them failed.
 func (in *ingress) handshakes(host string, who *fixture.Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(in.Context())
 	clients := in.showing(who, host)
@@ -68,7 +68,7 @@ func (in *ingress) onNewConnection(client *http.Client, url string) error {
 	return nil
 }
 
-// answers waits until a client gets an answer on a new connection.
+// answers waits until a client gets a response with this status on a new connection.
 func (in *ingress) answers(client *http.Client, host string, status int) {
 	in.Helper()
 	in.eventually(fmt.Sprintf("%s answers %d", host, status), func() error {

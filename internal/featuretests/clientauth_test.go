@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// person makes a client.
+// person returns the certificate of a client.
 func person(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{
@@ -24,13 +24,13 @@ func person(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identi
 	})
 }
 
-// outdated makes a client whose certificate ended a while ago.
+// outdated returns an expired certificate of a client.
 func outdated(t testing.TB, issuer *fixture.Identity) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
 }
 
-// opaque is a Secret in default. nil is none.
+// opaque returns a Secret in the namespace default. Nil data returns no Secret.
 func opaque(name string, data map[string][]byte) string {
 	if data == nil {
 		return ""
@@ -47,13 +47,13 @@ func caSecret(name string, ca *fixture.Identity) string {
 	return opaque(name, map[string][]byte{"ca.crt": ca.PEM()})
 }
 
-// asking is an Ingress "default/NAME" for NAME.example that asks clients for certificates, with more annotations, key and
-// value in turn.
+// asking returns an Ingress "default/NAME" for NAME.example that requests client certificates, with more annotations
+// as alternating keys and values.
 func asking(name, secret string, annotations ...string) string {
 	return annotated(name, name+".example", "one", append([]string{"auth-tls-secret", "default/" + secret}, annotations...)...)
 }
 
-// showing returns clients of each protocol who begin connections for a server name with an identity, which may be nil.
+// showing returns a client of each protocol that connects with a server name and an identity, which may be nil.
 func (in *ingress) showing(who *fixture.Identity, server string) map[string]*http.Client {
 	in.Helper()
 	all := map[string]*http.Client{}
@@ -78,7 +78,8 @@ func (in *ingress) fetch(client *http.Client, url string, headers ...string) ans
 	return in.sendBy(client, url, http.MethodGet, nil, headers...)
 }
 
-// toldClient starts an endpoint that answers with what it is told of the client, as "verify|subject|issuer|certificate".
+// toldClient starts an endpoint that responds with the headers about the client certificate, as
+// "verify|subject|issuer|certificate".
 func toldClient(t testing.TB) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

@@ -79,7 +79,7 @@ func TestCompression(t *testing.T) {
 	})
 }
 
-// accepting asks for a path, and accepts a coding.
+// accepting sends a request for a path that accepts a coding.
 func (in *ingress) accepting(path, coding string) (*http.Response, error) {
 	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, in.origin("a.example")+path, nil)
@@ -90,7 +90,8 @@ func (in *ingress) accepting(path, coding string) (*http.Response, error) {
 	return in.client.Do(request)
 }
 
-// readAll returns how much of an answer arrives. One that breaks off may do so before its head has been read.
+// readAll returns the number of bytes of a response that arrive. A response that breaks off may do so before its
+// header has been read.
 func (in *ingress) readAll(path string) (int64, error) {
 	in.Helper()
 	response, err := in.accepting(path, "gzip")
@@ -101,7 +102,7 @@ func (in *ingress) readAll(path string) (int64, error) {
 	return io.Copy(io.Discard, response.Body)
 }
 
-// compressed asks for a body that has to come compressed, and returns the fields behind it.
+// compressed sends a request whose response must be compressed, and returns the response header.
 func (in *ingress) compressed(path, coding, want string) http.Header {
 	in.Helper()
 	response, err := in.accepting(path, coding)

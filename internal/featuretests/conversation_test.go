@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// final is the first line of an answer that is not an interim one. Without a word, whether a closed connection is noticed
-// before the next request would be a matter of luck.
+// final matches the status line of a final response. If the endpoint did not announce that it closes the connection,
+// it would be random whether the client notices before its next request.
 var final = regexp.MustCompile(`HTTP/1\.1 [2-9]\d\d [^\r]*\r\n`)
 
-// answers are what an endpoint says, byte by byte; it closes the connection behind each, and says so. Those that are passed
-// on piece by piece have a type.
+// answers maps names to the raw responses of an endpoint. The endpoint announces that it closes the connection, and
+// closes it after each response. Responses that are streamed have a content type.
 var answers = map[string]string{
 	"plain":        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok",
 	"no-type":      "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<html>ok</html>",
@@ -55,7 +55,8 @@ var answers = map[string]string{
 	"nothing":       "",
 }
 
-// asked are questions whose paths lack the name of the answer in front. Those with a line of their own can be put by HTTP/1 alone.
+// asked are requests whose paths lack the name of the response as a prefix. Requests with their own request line can
+// be sent over HTTP/1 only.
 var asked = map[string]question{
 	"GET":              {},
 	"HEAD":             {method: "HEAD"},
@@ -79,7 +80,7 @@ var asked = map[string]question{
 	}},
 }
 
-// conversation is what both sides see.
+// conversation holds the bytes that both sides see.
 type conversation struct{ Endpoint, Client string }
 
 // TestConversations sends each kind of request for each kind of response over each version of HTTP. It checks that the
@@ -110,7 +111,7 @@ func TestConversations(t *testing.T) {
 	in.soundAnswers(t, wanted)
 }
 
-// soundAnswers looks at what clients are answered by endpoints that would put something into their mouths.
+// soundAnswers checks the responses to clients whose endpoints try to smuggle a forged response.
 func (in *ingress) soundAnswers(t *testing.T, all map[string]conversation) {
 	t.Helper()
 	for answer, want := range map[string]string{
@@ -124,10 +125,10 @@ func (in *ingress) soundAnswers(t *testing.T, all map[string]conversation) {
 	}
 }
 
-// versioned are the lines by which an endpoint is told how a client has asked.
+// versioned matches the header lines that tell an endpoint how the client's request arrived.
 var versioned = regexp.MustCompile(`(?m)^(X-Forwarded-(Port|Proto|Scheme)|X-Scheme): .*\n?|\d\.\d k8singress$`)
 
-// recorder is an endpoint that writes down what it gets, and answers as the first element of the path says.
+// recorder starts an endpoint that records its requests, and responds according to the first element of the path.
 func recorder(t *testing.T, got chan<- string) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +151,7 @@ func recorder(t *testing.T, got chan<- string) (ip, port string) {
 	})
 }
 
-// aboutVersion are the fields of an answer that not all versions have.
+// aboutVersion lists the response headers that not all versions of HTTP have.
 var aboutVersion = []string{"Alt-Svc", "Connection", "Content-Length", "Date", "Strict-Transport-Security", "Trailer"}
 
 func (in *ingress) conversation(q question, answer string, got <-chan string) (c conversation) {

@@ -47,7 +47,7 @@ func TestCookieRewrite(t *testing.T) {
 	}
 }
 
-// setsCookies says whether an answer has these cookies, and one more that begins with own, unless that is empty.
+// setsCookies reports whether a response has these cookies, and one more with the prefix own, unless own is empty.
 func setsCookies(got answer, want []string, own string) bool {
 	var others []string
 	for _, cookie := range got.header["Set-Cookie"] {

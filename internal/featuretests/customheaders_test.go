@@ -13,7 +13,8 @@ const (
 	allowedHeaders = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {global-allowed-response-headers: %q}\n"
 )
 
-// ofHeaders serves a.example with custom-headers. The endpoint sends two fields of its own, and answers with what it got of them.
+// ofHeaders serves a.example with custom-headers. The endpoint sends two headers of its own, and responds with their
+// values in the request.
 func ofHeaders(t *testing.T, configMap string) *ingress {
 	t.Helper()
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +25,7 @@ func ofHeaders(t *testing.T, configMap string) *ingress {
 	return start(t, class+service("one", port, ip)+oneWith("custom-headers: "+configMap), "configmap default/global")
 }
 
-// setsHeaders waits for an answer with these values of X-Own and of X-New.
+// setsHeaders waits for a response with these values of X-Own and X-New.
 func (in *ingress) setsHeaders(own, fresh string) {
 	in.Helper()
 	in.eventually("headers", func() error {

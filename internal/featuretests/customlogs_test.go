@@ -14,7 +14,7 @@ import (
 // entry is one message of a log.
 type entry struct{ Logger, Msg, Ingress string }
 
-// entries returns what is in a log file of Caddy.
+// entries returns the messages in a log file of Caddy.
 func entries(t *testing.T, path string) (found []entry) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -35,7 +35,7 @@ func TestCVEOfOthers(t *testing.T) {
 	}
 }
 
-// secretEndpoint answers with the path that it was asked for.
+// secretEndpoint starts an endpoint that responds with the path of the request.
 func secretEndpoint(t *testing.T) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "endpoint ", r.RequestURI) })
@@ -50,8 +50,8 @@ func rewriting(t *testing.T, pattern, target string) *ingress {
 		annotate(rule("admin", "a.example", "Prefix", "/admin", "one"), "whitelist-source-range", "192.0.2.0/24"))
 }
 
-// noTraversal sends paths that lead up from a prefix. No endpoint may get a path that it could read as one below
-// /admin. behind is the answer to dots right behind the prefix.
+// noTraversal sends paths that lead up from a prefix. No endpoint may get a path that it could read as a path below
+// /admin. behind is the expected response to dots right after the prefix.
 func (in *ingress) noTraversal(t *testing.T, prefix, behind string) {
 	t.Helper()
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -97,7 +97,7 @@ func readsAsAdmin(target string) bool {
 	return false
 }
 
-// traversalBehindRewrite has a group that takes what comes right behind the prefix.
+// traversalBehindRewrite checks a rewrite-target with a group that matches the text right after the prefix.
 func traversalBehindRewrite(t *testing.T) {
 	rewriting(t, "/api/?(.*)", "/$1").noTraversal(t, "/api", "400")
 }
@@ -125,8 +125,8 @@ func verifyOnVerifies(t *testing.T) {
 	})
 }
 
-// sharedClientCertificates has two Ingresses for each host, of which the second counts as the older one. If they ask
-// for client certificates in different ways, the host still asks for them.
+// sharedClientCertificates checks two Ingresses for each host, of which the second is the older one. If they request
+// client certificates in different ways, the host still requests them.
 func sharedClientCertificates(t *testing.T) {
 	ip, port := secretEndpoint(t)
 	ca, other := fixture.Authority(t, nil, "ca"), fixture.Authority(t, nil, "other")
@@ -169,8 +169,8 @@ func sharedClientCertificates(t *testing.T) {
 	}
 }
 
-// domainFronting asks for a host that wants client certificates on a connection for another host. One certificate is
-// for both, so that a browser would use its connection for both (coalescing).
+// domainFronting sends requests for a host that requires client certificates on a connection for another host. One
+// certificate covers both hosts, so a browser would use one connection for both (coalescing).
 func domainFronting(t *testing.T) {
 	ip, port := secretEndpoint(t)
 	ca := fixture.Authority(t, nil, "ca")
@@ -224,7 +224,7 @@ func ask(t *testing.T, connection http.RoundTripper, host string) int {
 	return read(t, response).status
 }
 
-// coalescing2 returns one connection of HTTP/2, which every request goes by.
+// coalescing2 returns an HTTP/2 transport that sends every request on one connection.
 func (in *ingress) coalescing2(t *testing.T, config *tls.Config) http.RoundTripper {
 	t.Helper()
 	transport := in.clientOf(t, secure2, config).Transport.(*http.Transport)
@@ -236,7 +236,7 @@ func (in *ingress) coalescing2(t *testing.T, config *tls.Config) http.RoundTripp
 	return conn
 }
 
-// coalescing3 returns one connection of HTTP/3.
+// coalescing3 returns an HTTP/3 transport with one connection.
 func (in *ingress) coalescing3(t *testing.T, config *tls.Config) http.RoundTripper {
 	t.Helper()
 	config.NextProtos = []string{http3.NextProtoH3}
@@ -248,7 +248,8 @@ func (in *ingress) coalescing3(t *testing.T, config *tls.Config) http.RoundTripp
 	return new(http3.Transport).NewClientConn(conn)
 }
 
-// placeholdersReadOnce has handlers of chains put what a client sends into other texts. A placeholder in it stays text.
+// placeholdersReadOnce checks chains whose handlers insert client input into other texts. A placeholder in the input
+// stays text.
 func placeholdersReadOnce(t *testing.T) {
 	t.Setenv("CANARY", fromEnvironment)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -287,8 +288,8 @@ func placeholdersReadOnce(t *testing.T) {
 	})
 }
 
-// otherOrigins has a browser send what a page of another origin asks for to the admin API. Neither Caddy's
-// configuration nor the document changes.
+// otherOrigins sends requests to the admin API like a browser that shows a page of another origin. Neither Caddy's
+// configuration nor the document may change.
 func otherOrigins(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))

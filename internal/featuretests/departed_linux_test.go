@@ -38,7 +38,7 @@ func TestConnectTimeoutOfFastCGI(t *testing.T) {
 	}
 }
 
-// hasEndpoints returns an error unless the Service of a.example has any.
+// hasEndpoints returns an error if the Service of a.example has no endpoints.
 func (in *ingress) hasEndpoints() error {
 	in.Helper()
 	if found := in.reasons("Ingress/default/a"); slices.Contains(found, "NoEndpoints") {

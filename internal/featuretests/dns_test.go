@@ -19,7 +19,8 @@ const (
 	larger = "larger.example."
 )
 
-// nameServer answers over UDP and TCP on one port number. Its answers have one address, or as much text as the name says.
+// nameServer starts a name server on UDP and TCP with one port number. Its responses have one address, or as much text
+// as the name says.
 func nameServer(t *testing.T) (ip, port string) {
 	t.Helper()
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
@@ -83,7 +84,7 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	return nil, nil
 }
 
-// nameService has port 53 twice, as that of a cluster has.
+// nameService defines port 53 twice, for UDP and TCP, like the name Service of a cluster.
 const nameService = `---
 apiVersion: v1
 kind: Service
@@ -111,7 +112,7 @@ metadata: {name: udp-services}
 data: {"%[3]s": "default/kube-dns:53"}
 `
 
-// behindNamePort runs an ingress in front of a name server, and returns its port.
+// behindNamePort runs an ingress in front of a name server, and returns the address of its port.
 func behindNamePort(t *testing.T) (address string) {
 	t.Helper()
 	ip, port := nameServer(t)
@@ -131,7 +132,7 @@ func behindNamePort(t *testing.T) (address string) {
 	return address
 }
 
-// resolve asks one question, from a port of its own.
+// resolve sends one query from its own port, and returns the response.
 func resolve(address, network, name string, kind uint16) (*dns.Msg, error) {
 	return resolveWithin(deadline, address, network, name, kind)
 }

@@ -12,7 +12,7 @@ import (
 
 func init() { caddy.RegisterModule(new(dnsProvider)) }
 
-// dnsProvider writes to the zone of the test authority, as the modules of DNS providers write to theirs.
+// dnsProvider writes to the zone of the test authority, as DNS provider modules write to their zones.
 type dnsProvider struct {
 	Control string `json:"control"`
 }

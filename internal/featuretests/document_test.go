@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// document takes the document of the running process.
+// document returns the document of the running process.
 func (in *ingress) document() []byte {
 	in.Helper()
 	response, err := in.admins.Get("http://" + in.admin + "/k8singress/config")
@@ -29,7 +29,7 @@ func (in *ingress) document() []byte {
 	return data
 }
 
-// stop ends Caddy's configuration, and with it the controller.
+// stop stops Caddy's configuration, and with it the controller.
 func (in *ingress) stop() {
 	in.Helper()
 	if err := caddy.Stop(); err != nil {
@@ -38,7 +38,7 @@ func (in *ingress) stop() {
 	in.admins.CloseIdleConnections()
 }
 
-// put gives a document to the running process, and returns the status and the text of the answer.
+// put sends a document to the running process, and returns the status and the body of the response.
 func (in *ingress) put(document []byte) (int, string) {
 	in.Helper()
 	var response *http.Response
@@ -60,7 +60,7 @@ func (in *ingress) put(document []byte) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// conversations are requests whose answers tell one configuration from another.
+// conversations are requests whose responses differ between configurations.
 var conversations = []struct{ host, path string }{
 	{"shop.example", "/"}, {"shop.example", "/api/x?y=z"}, {"shop.example", "/apix"}, {"rewrite.example", "/v1/users"},
 	{"rewrite.example", "/other"}, {"empty.example", "/"}, {"gone.example", "/"}, {"x.wild.example", "/"},
@@ -76,7 +76,7 @@ func (in *ingress) converse() string {
 	return all.String()
 }
 
-// whole is a folder in which every kind of entry of a document occurs. port is that of the TCP port.
+// whole returns a folder that covers every kind of entry of a document. port is the TCP port.
 func whole(t *testing.T, port string) string {
 	t.Helper()
 	ip, one := backend(t, "one")

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// sessions says when it has got one.
+// sessions is a session cache that signals when it has stored a session.
 type sessions struct {
 	tls.ClientSessionCache
 	got chan struct{}

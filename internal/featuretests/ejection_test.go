@@ -35,7 +35,7 @@ func TestEjection(t *testing.T) {
 	}
 }
 
-// trials is how often an endpoint may have been tried again since it failed: after 1, 2, 4 seconds and so on.
+// trials returns how often an endpoint may have been retried since it failed: after 1, 2, 4 seconds and so on.
 func trials(since time.Time) int {
 	n := 0
 	for spell, elapsed := time.Second, time.Since(since); elapsed >= spell; spell *= 2 {
@@ -146,7 +146,7 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
-// metrics is what GET /metrics of the admin API says.
+// metrics returns the response to GET /metrics of the admin API.
 func (in *ingress) metrics() string {
 	in.Helper()
 	response, err := in.admins.Get("http://" + in.admin + "/metrics")

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// erring starts an endpoint that answers a path such as /404 with that status, and others with 200.
+// erring starts an endpoint that responds to a path such as /404 with that status, and to other paths with 200.
 func erring(t *testing.T) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,8 @@ func erring(t *testing.T) (ip, port string) {
 	})
 }
 
-// errorPages starts an endpoint that answers with what it is told of an error, and with a status that it takes from there.
+// errorPages starts an endpoint that responds with the headers that describe an error. status computes its response
+// status from the error's.
 func errorPages(t *testing.T, status func(code int) int) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +53,7 @@ func errorPages(t *testing.T, status func(code int) int) (ip, port string) {
 func sameStatus(code int) int { return code }
 func fine(int) int            { return http.StatusOK }
 
-// withErrorPages serves hosts whose errors have pages of several kinds.
+// withErrorPages serves hosts with several kinds of error pages.
 func withErrorPages(t *testing.T, more string, options ...string) *ingress {
 	t.Helper()
 	ip, port := erring(t)

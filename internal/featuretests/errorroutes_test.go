@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// refusals are chains that refuse a request, each by its status.
+// refusals maps each status to a chain that rejects requests with it.
 var refusals = map[int]string{
 	http.StatusUnauthorized:          "basic_auth {\nalice $2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}",
 	http.StatusForbidden:             "error 403",
@@ -22,7 +22,7 @@ var refusals = map[int]string{
 	http.StatusServiceUnavailable:    "error 503",
 }
 
-// refusing returns manifests with a host for each refusal, such as 401.example, and the chains that they name.
+// refusing returns manifests with a host for each rejection, such as 401.example, and the chains that they name.
 func refusing(t *testing.T) (manifests, chains string) {
 	t.Helper()
 	ip, port := backend(t, "one")
@@ -36,7 +36,7 @@ func refusing(t *testing.T) (manifests, chains string) {
 	return manifests, chains
 }
 
-// keepsRefusals checks that each refusal arrives with its status and with the body of the error routes.
+// keepsRefusals checks that each rejection arrives with its status and with the body of the error routes.
 func (in *ingress) keepsRefusals(t *testing.T) {
 	t.Helper()
 	for status := range refusals {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// authService is an external service that keeps what it was asked, and a backend that keeps what it got.
+// authService is an external authentication service that stores its requests, with a backend that stores its own.
 type authService struct {
 	mu          sync.Mutex
 	asked, seen []*http.Request
@@ -19,8 +19,8 @@ type authService struct {
 	service     string
 }
 
-// externalAuth serves hosts with annotations behind an external service; each is a name with lines of annotations, in which AUTH stands for
-// the service.
+// externalAuth serves hosts with annotations behind an external authentication service. The keys of hosts are names;
+// the values are lines of annotations, in which AUTH is replaced with the service.
 func externalAuth(t *testing.T, global string, hosts map[string][]string) (*ingress, *authService) {
 	t.Helper()
 	a := &authService{answer: letIn}
@@ -59,14 +59,14 @@ func letIn(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Add("Set-Cookie", "b=2")
 }
 
-// answers has the service answer in another way, and forgets what was asked.
+// answers replaces the handler of the service, and clears the stored requests.
 func (a *authService) answers(answer http.HandlerFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answer, a.asked, a.seen = answer, nil, nil
 }
 
-// taken returns what the service was asked, and what the backend got.
+// taken returns the requests that the service and the backend received.
 func (a *authService) taken() (asked, seen []*http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +101,7 @@ func TestExternalAuthLetsIn(t *testing.T) {
 	})
 }
 
-// checkQuestion holds what the service is asked of a request, of which the backend got b.
+// checkQuestion checks the service's request q against b, the request that the backend got.
 func (in *ingress) checkQuestion(q, b *http.Request) {
 	in.Helper()
 	for name, want := range map[string]string{
@@ -221,7 +221,7 @@ func TestExternalAuthOfAlias(t *testing.T) {
 	}
 }
 
-// answered is how many requests have been answered.
+// answered returns the number of requests that got a response.
 func (in *ingress) answered() (n float64) {
 	in.Helper()
 	for line := range strings.Lines(in.metrics()) {

@@ -32,7 +32,7 @@ func TestExternalAuthAsked(t *testing.T) {
 	})
 }
 
-// questions are what a service was asked, in the words that annotations choose.
+// questions describes the requests that a service received, in the format that the annotations use.
 func questions(asked []*http.Request) (all []string) {
 	for _, q := range asked {
 		all = append(all, strings.Join([]string{

@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected files")
 
-// outcome is what a folder of manifests becomes, as the expected files have it.
+// outcome is the result of translating a folder of manifests, in the format of the expected files.
 type outcome struct{ config, report []byte }
 
 // translate runs the whole pipeline on manifests.
@@ -68,8 +68,8 @@ func translate(t *testing.T, manifests []byte, o settings.Config) outcome {
 	return outcome{config.Bytes(), verdictsYAML}
 }
 
-// remember copies all objects. What it returns fails the test if one of them is another one then: they belong to the cache
-// of the cluster, and to the next translation.
+// remember copies all objects. The returned function fails the test if an object has changed since: objects belong to
+// the cache of the cluster, and the next translation uses them.
 func remember(s *snapshot.Snapshot) (unchanged func(testing.TB)) {
 	before := map[kinds.Object]any{}
 	for _, kind := range kinds.All {
@@ -143,7 +143,7 @@ func compare(t *testing.T, file string, got []byte) {
 	}
 }
 
-// checkIDs: Caddy finds parts of a configuration by "@id", in a path.
+// checkIDs checks the values of "@id", by which Caddy finds parts of a configuration in a path.
 func checkIDs(t *testing.T, config []byte) {
 	t.Helper()
 	var tree any
@@ -173,7 +173,7 @@ func checkIDs(t *testing.T, config []byte) {
 	walk(tree)
 }
 
-// provision lets Caddy make the modules of the whole document, without listening.
+// provision makes Caddy provision the modules of the whole document, without listening.
 func provision(t *testing.T, config []byte) {
 	t.Helper()
 	var c caddy.Config
