@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// external is a Service "default/NAME" that stands for a DNS name.
+// external returns a Service "default/NAME" of type ExternalName for a DNS name.
 func external(name, host string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -79,7 +79,8 @@ func (n *names) set(name string, addresses ...string) {
 	n.addresses[name+"."] = addresses
 }
 
-// ServeDNS answers questions for IPv4 addresses, to be asked again as soon as may be.
+// ServeDNS responds to queries for IPv4 addresses, with a time to live that makes clients query again as soon as
+// possible.
 func (n *names) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,7 +99,7 @@ func (n *names) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	_ = w.WriteMsg(m)
 }
 
-// twins are two servers with one port, which answer with their addresses: 127.0.0.1 and 127.0.0.2.
+// twins starts two servers on one port, which respond with their addresses: 127.0.0.1 and 127.0.0.2.
 func twins(t *testing.T) (port string) {
 	t.Helper()
 	ip, port := backend(t, "127.0.0.1")
@@ -147,7 +148,7 @@ func TestExternalName(t *testing.T) {
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.1 /x")
 }
 
-// expectBackend compares what /k8singress/config tells of a backend.
+// expectBackend checks the endpoints of a backend in the response of /k8singress/config.
 func (in *ingress) expectBackend(id, name string, endpoints ...string) {
 	in.Helper()
 	var config struct {

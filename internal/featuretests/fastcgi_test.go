@@ -67,7 +67,7 @@ func TestFastCGIThatStopsInItsAnswer(t *testing.T) {
 	await(t, "the end of the connection", ends)
 }
 
-// request is a GET of a.example.
+// request returns a GET request for a.example.
 func (in *ingress) request(path string) *http.Request {
 	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, in.origin("a.example")+path, nil)
@@ -77,7 +77,7 @@ func (in *ingress) request(path string) *http.Request {
 	return request
 }
 
-// application does as it likes with each connection.
+// application starts a FastCGI application that handles each connection with serve.
 func application(t *testing.T, serve func(net.Conn)) (ip, port string) {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -183,7 +183,7 @@ func TestFastCGIAnswers(t *testing.T) {
 	}
 }
 
-// environment is an application that answers with its parameters.
+// environment starts an application that responds with its parameters.
 func environment(t *testing.T) (ip, port string) {
 	t.Helper()
 	return application(t, func(conn net.Conn) {

@@ -16,7 +16,7 @@ var toldHeaders = []string{
 	"X-Original-Forwarded-For", "X-Original-Forwarded-Host", "X-Forwarded-Prefix", "Proxy",
 }
 
-// tell answers with the Host header and those.
+// tell responds with the Host header and toldHeaders.
 func tell(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, r.Host)
 	for _, name := range toldHeaders {

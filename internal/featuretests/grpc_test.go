@@ -74,7 +74,7 @@ func sayBack(_ any, ctx context.Context, decode func(any) error, _ grpc.UnarySer
 	return wrapperspb.String(fmt.Sprint(in.Value, header[":authority"], header["x-forwarded-for"])), nil
 }
 
-// serveGRPC starts an endpoint.
+// serveGRPC starts a gRPC endpoint.
 func serveGRPC(t *testing.T, options ...grpc.ServerOption) (e *echo, ip, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +90,7 @@ func serveGRPC(t *testing.T, options ...grpc.ServerOption) (e *echo, ip, port st
 	return e, ip, port
 }
 
-// caller is a gRPC client of a.example.
+// caller returns a gRPC client of a.example.
 func caller(t *testing.T, address string, secure credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secure), grpc.WithAuthority("a.example"))
@@ -179,7 +179,7 @@ func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn) grpc.ClientS
 	return stream
 }
 
-// say says something, and waits for the echo.
+// say sends a message, and waits for the echo.
 func say(t *testing.T, stream grpc.ClientStream, text string) {
 	t.Helper()
 	var out wrapperspb.StringValue

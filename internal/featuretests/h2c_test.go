@@ -50,7 +50,7 @@ func TestHTTP2InTheClear(t *testing.T) {
 // badRequests is a counter of the whole process.
 var badRequests = regexp.MustCompile(`(?m)^k8singress_http_requests_total\{code="400"\} (\d+)$`)
 
-// refusesHTTP2 holds that the beginning of HTTP/2 is answered as a bad request of HTTP/1.1, and counted as one.
+// refusesHTTP2 checks that the HTTP/2 preface is rejected as a bad request of HTTP/1.1, and counted as such.
 func (in *ingress) refusesHTTP2(t *testing.T) {
 	t.Helper()
 	count := func() int {

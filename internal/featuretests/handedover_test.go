@@ -11,7 +11,7 @@ import (
 
 var handedOverLine = regexp.MustCompile(`(?m)^k8singress_handed_over_total\{reason="([a-z0-9_]+)"\} (\d+)$`)
 
-// handedOver returns the counters by reason. They are of the whole process, so that tests look at differences.
+// handedOver returns the counters by reason. They cover the whole process, so tests compare differences.
 func (in *ingress) handedOver() map[string]int {
 	in.Helper()
 	counts := map[string]int{}

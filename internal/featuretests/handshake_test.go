@@ -27,7 +27,8 @@ func startSecure(t *testing.T) *ingress {
 		"configmap default/global")
 }
 
-// secureHost is an Ingress for NAME.example with an entry of tls, and maybe an annotation "name: value".
+// secureHost returns an Ingress for NAME.example with a tls entry, and with an annotation "name: value" unless it is
+// empty.
 func secureHost(name, annotation string) string {
 	host := name + ".example"
 	text := withTLS(rule(name, host, "Prefix", "/", "web"), host, "nowhere")
@@ -38,7 +39,7 @@ func secureHost(name, annotation string) string {
 	return text
 }
 
-// handshake returns what a TLS client agrees on with a host.
+// handshake returns the result of a client's TLS handshake with a host.
 func (in *ingress) handshake(host string, config *tls.Config) (tls.ConnectionState, error) {
 	in.Helper()
 	config = config.Clone()
@@ -51,7 +52,7 @@ func (in *ingress) handshake(host string, config *tls.Config) (tls.ConnectionSta
 	return conn.ConnectionState(), nil
 }
 
-// agrees waits until a host takes a client, or refuses it.
+// agrees waits until the handshake of a client with a host succeeds (want is true) or fails.
 func (in *ingress) agrees(host string, config *tls.Config, want bool) {
 	in.Helper()
 	in.eventually("the handshake", func() error {
@@ -201,7 +202,7 @@ func TestWithoutHTTP2(t *testing.T) {
 	in.neverReloads()
 }
 
-// secureClient asks for hosts over HTTPS.
+// secureClient returns a client that sends requests over HTTPS.
 func (in *ingress) secureClient() *http.Client {
 	client := &http.Client{Timeout: deadline, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{ServerName: "shop.example", InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
@@ -246,7 +247,7 @@ func TestHSTS(t *testing.T) {
 	}
 }
 
-// strictBackend is an endpoint with another idea of HSTS.
+// strictBackend starts an endpoint with its own HSTS header.
 func strictBackend(t *testing.T) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -345,7 +346,8 @@ func TestSessionTickets(t *testing.T) {
 	}
 }
 
-// resumes makes a connection for one request, and says whether its session was resumed. Tickets come with the answer.
+// resumes sends one request on a new connection, and reports whether its TLS session was resumed. Tickets arrive with
+// the response.
 func (in *ingress) resumes(config *tls.Config) bool {
 	in.Helper()
 	config = config.Clone()
@@ -431,7 +433,7 @@ func TestHandshakeFailures(t *testing.T) {
 	}
 }
 
-// metric returns the value of a metric, which is named with its labels.
+// metric returns the value of a metric, given by its name with labels.
 func (in *ingress) metric(name string) float64 {
 	in.Helper()
 	for line := range strings.Lines(in.metrics()) {

@@ -1,5 +1,5 @@
-// Package featuretests runs the whole of it, real Caddy included, on folders of manifests, and asserts what a client of
-// the ingress sees. One file is one feature.
+// Package featuretests runs the whole controller, in a real Caddy, on folders of manifests, and checks the responses
+// that clients of the ingress get. Each file tests one feature.
 package featuretests
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/k8singress/k8singress/k8singress"
 )
 
-// deadline is how long a test waits for what it expects.
+// deadline is the maximum time that a test waits for an expected result.
 const deadline = fixture.Patience
 
-// ingress is a running controller, Caddy's process being this one.
+// ingress is a controller that runs in a Caddy in this process.
 type ingress struct {
 	testing.TB
 	folder string
@@ -45,11 +45,12 @@ type ingress struct {
 	client, admins *http.Client
 }
 
-// accessLogOn is an option of start for tests that look at the access log, which would fill the output of the others.
+// accessLogOn is an option of start for tests that read the access log. It is off in other tests, because it would
+// fill their output.
 const accessLogOn = "# access_log on"
 
-// start runs Caddy with a folder of manifests: the files of a txtar-like text, "-- name --" before each. More options of
-// the k8singress block may be given, one on each line.
+// start runs Caddy with a folder of manifests. The files are given in a txtar-like text, with a line "-- name --"
+// before each. Each of options is one more line of the k8singress block.
 func start(t testing.TB, manifests string, options ...string) *ingress {
 	t.Helper()
 	in := newIngress(t)
@@ -59,8 +60,8 @@ func start(t testing.TB, manifests string, options ...string) *ingress {
 	return in
 }
 
-// onThisMachine lets endpoints be on this machine, as those of most tests are, and turns the access log off, unless a Caddyfile says
-// itself what may be reached, and what is noted.
+// onThisMachine allows endpoints on this machine, which most tests have, and disables the access log, unless the
+// Caddyfile sets these options itself.
 func onThisMachine(caddyfile string) string {
 	for option, value := range map[string]string{"reach_allow": "127.0.0.0/8 ::1/128", "access_log": "off"} {
 		if !strings.Contains(caddyfile, option) {
@@ -81,7 +82,8 @@ func newIngress(t testing.TB) *ingress {
 	return in
 }
 
-// end ends Caddy, and waits for what has been started: it may still write into folders of the test.
+// end stops Caddy, and waits for the goroutines that were started, since they may still write into folders of the
+// test.
 func (in *ingress) end() {
 	in.admins.CloseIdleConnections()
 	app, _ := caddy.ActiveContext().AppIfConfigured("k8singress")
@@ -97,7 +99,7 @@ func (in *ingress) end() {
 	}
 }
 
-// load adapts a Caddyfile, as `caddy run` does, and runs it. Clients may speak every version of HTTP.
+// load adapts a Caddyfile, like `caddy run`, and runs it. Every version of HTTP is enabled.
 func (in *ingress) load(block string) {
 	in.Helper()
 	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nh2c\n%s\n}\n}\n", in.admin, in.http, in.https, block))
@@ -157,7 +159,7 @@ func listening(t testing.TB, address string) int {
 	return count
 }
 
-// write replaces a file of the folder at once, as an editor does.
+// write replaces a file of the folder atomically, like an editor.
 func (in *ingress) write(name, content string) {
 	in.Helper()
 	draft := filepath.Join(in.TempDir(), name)
@@ -176,7 +178,7 @@ func (in *ingress) remove(name string) {
 	}
 }
 
-// status is what of GET /k8singress/status the tests look at.
+// status holds the fields of GET /k8singress/status that the tests check.
 type status struct {
 	Ready      bool           `json:"ready"`
 	Generation int            `json:"generation"`
@@ -221,7 +223,7 @@ func (in *ingress) eventually(what string, condition func() error) {
 	fixture.Eventually(in, what, condition)
 }
 
-// connect makes a connection that ends with the test, and on which nothing waits for longer than deadline.
+// connect opens a connection that is closed at the end of the test. Reads and writes fail once deadline has passed since
 func connect(t testing.TB, address string) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, deadline)
@@ -235,20 +237,20 @@ func connect(t testing.TB, address string) net.Conn {
 	return conn
 }
 
-// answer is what a client sees.
+// answer is a response as the client sees it.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// get asks for a path of a host through the ingress.
+// get sends a request for a path of a host through the ingress.
 func (in *ingress) get(host, path string) answer {
 	in.Helper()
 	return in.sendBy(in.client, in.origin(host)+path, http.MethodGet, nil)
 }
 
-// read reads an answer to its end.
+// read reads a response to its end.
 func read(t testing.TB, response *http.Response) answer {
 	t.Helper()
 	defer response.Body.Close()
@@ -259,7 +261,7 @@ func read(t testing.TB, response *http.Response) answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// expect fails unless host and path answer with a status and, if it is not empty, a body.
+// expect fails the test unless host and path respond with a status and, if it is not empty, a body.
 func (in *ingress) expect(host, path string, status int, body string) {
 	in.Helper()
 	if err := in.check(host, path, status, body); err != nil {
@@ -267,7 +269,7 @@ func (in *ingress) expect(host, path string, status int, body string) {
 	}
 }
 
-// becomes waits for an answer.
+// becomes waits for a response with this status and body.
 func (in *ingress) becomes(host, path string, status int, body string) {
 	in.Helper()
 	in.eventually("answer", func() error { return in.check(host, path, status, body) })
@@ -282,7 +284,7 @@ func (in *ingress) check(host, path string, status int, body string) error {
 	return nil
 }
 
-// certificate returns the names of the certificate that a TLS client of a host is shown.
+// certificate returns the names in the certificate that a TLS client of a host gets.
 func (in *ingress) certificate(host string) []string {
 	in.Helper()
 	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true})
@@ -302,10 +304,10 @@ type verdict struct {
 	Problems []problem
 }
 
-// problem is one of the things that are said of an object.
+// problem is one problem of an object.
 type problem struct{ Severity, Reason, Field, Message string }
 
-// problems returns what is said of an object, such as "Ingress/shop/web".
+// problems returns the problems of an object, such as "Ingress/shop/web".
 func (in *ingress) problems(object string) (found []problem) {
 	in.Helper()
 	var all []verdict
@@ -327,7 +329,7 @@ func (in *ingress) reasons(object string) (found []string) {
 	return found
 }
 
-// messages returns those of the problems of an object that have a reason.
+// messages returns the messages of an object's problems that have this reason.
 func (in *ingress) messages(object, reason string) (found []string) {
 	in.Helper()
 	for _, p := range in.problems(object) {
@@ -338,7 +340,7 @@ func (in *ingress) messages(object, reason string) (found []string) {
 	return found
 }
 
-// awaitVerdict waits until a verdict with a reason has a text in it: what is said of objects follows a moment after what is served.
+// awaitVerdict waits until a verdict with a reason contains a text: verdicts are updated a moment after the routes.
 func (in *ingress) awaitVerdict(object, reason, text string) {
 	in.Helper()
 	in.eventually("a verdict on "+object, func() error {
@@ -349,7 +351,7 @@ func (in *ingress) awaitVerdict(object, reason, text string) {
 	})
 }
 
-// message returns the first one of them, or nothing.
+// message returns the first message of an object's problems that have this reason, or an empty string.
 func (in *ingress) message(object, reason string) string {
 	in.Helper()
 	if all := in.messages(object, reason); len(all) > 0 {
@@ -358,7 +360,7 @@ func (in *ingress) message(object, reason string) string {
 	return ""
 }
 
-// backend starts a server that answers with its name and the path, and returns its host and port.
+// backend starts a server that responds with its name and the path, and returns its IP address and port.
 func backend(t testing.TB, name string) (ip string, port string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -372,7 +374,7 @@ func backend(t testing.TB, name string) (ip string, port string) {
 	return ip, port
 }
 
-// service is a Service "default/NAME" with port 80 and one slice that leads to addresses.
+// service returns a Service "default/NAME" with port 80 and one EndpointSlice with these addresses.
 func service(name, port string, ips ...string) string {
 	var endpoints strings.Builder
 	for _, ip := range ips {
@@ -393,7 +395,7 @@ endpoints:%[3]s
 `, name, port, endpoints.String())
 }
 
-// rule is an Ingress "default/NAME" with one host and one path.
+// rule returns an Ingress "default/NAME" with one host and one path.
 func rule(name, host, kind, path, service string) string {
 	return fmt.Sprintf(`---
 apiVersion: networking.k8s.io/v1

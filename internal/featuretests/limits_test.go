@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// global is the ConfigMap default/global.
+// global returns the ConfigMap default/global.
 func global(data ...string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:\n  " + strings.Join(data, "\n  ") + "\n"
 }
@@ -164,7 +164,7 @@ func (in *ingress) movesOn() {
 	})
 }
 
-// connectionOf sends a request, and returns the address of the connection.
+// connectionOf sends a request, and returns the address of its connection.
 func (in *ingress) connectionOf(client *http.Client) (address string) {
 	in.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { address = c.Conn.LocalAddr().String() }}

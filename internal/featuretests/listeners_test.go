@@ -233,7 +233,7 @@ func TestListenerThatCloses(t *testing.T) {
 	}
 }
 
-// answerOn reads an answer, and says whether it is the last one of its connection.
+// answerOn reads a response, and returns it as text with whether it is the last one on its connection.
 func answerOn(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
 	response, err := http.ReadResponse(r, nil)

@@ -66,7 +66,7 @@ func TestMetricsPage(t *testing.T) {
 	fixture.Generated(t, "../../docs/metrics.md", string(head)+metricsTable(found), *update)
 }
 
-// metricsOfTheCode returns the names of all metrics that the source has.
+// metricsOfTheCode returns the names of all metrics in the source code.
 func metricsOfTheCode(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -95,7 +95,7 @@ func metricsOfTheCode(t *testing.T) []string {
 	return names
 }
 
-// readMetrics reads the text format of Prometheus, as far as it is about the controller.
+// readMetrics parses the controller's metrics in the text format of Prometheus.
 func readMetrics(text string) []*metric {
 	all := map[string]*metric{}
 	for line := range strings.Lines(text) {
@@ -130,7 +130,7 @@ func readMetrics(text string) []*metric {
 	return slices.SortedFunc(maps.Values(all), func(a, b *metric) int { return strings.Compare(a.name, b.name) })
 }
 
-// metricsTable prints one row for each metric.
+// metricsTable returns a table with one row for each metric.
 func metricsTable(all []*metric) string {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | what it counts |\n| --- | --- | --- | --- |\n")

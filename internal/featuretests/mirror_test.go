@@ -115,7 +115,7 @@ func (in *ingress) longMirrored(t *testing.T, backends, mirrors chan withBody) {
 	in.counts(`k8singress_mirrored_requests_dropped_total{reason="body"} 2`)
 }
 
-// counts awaits a line of the metrics.
+// counts waits until the metrics contain a line.
 func (in *ingress) counts(line string) {
 	in.Helper()
 	in.eventually(line, func() error {

@@ -95,7 +95,7 @@ func (c *secureLines) hears(line string) {
 	}
 }
 
-// goesOn fails if the connection does not.
+// goesOn fails the test unless the connection still works.
 func (c *secureLines) goesOn() {
 	c.Helper()
 	if _, err := io.WriteString(c.Conn, "still there\n"); err != nil {
@@ -104,7 +104,7 @@ func (c *secureLines) goesOn() {
 	c.hears("still there")
 }
 
-// ends waits until the connection does, within a time.
+// ends waits until the connection ends, at most for the given time.
 func (c *secureLines) ends(within time.Duration) {
 	c.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -119,7 +119,7 @@ func passed(name, host, service string) string {
 	return annotated(name, host, service, "ssl-passthrough", "true")
 }
 
-// endsHere waits until TLS of a host ends at the ingress, which shows its own certificate.
+// endsHere waits until the ingress terminates the TLS of a host, with its own certificate.
 func (in *ingress) endsHere(host string) {
 	in.Helper()
 	in.eventually("TLS of "+host+" that ends here", func() error {
