@@ -223,7 +223,8 @@ func (in *ingress) eventually(what string, condition func() error) {
 	fixture.Eventually(in, what, condition)
 }
 
-// connect opens a connection that is closed at the end of the test. Reads and writes fail once deadline has passed since
+// connect opens a connection that is closed at the end of the test. Reads and writes fail when deadline has passed
+// since the call.
 func connect(t testing.TB, address string) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, deadline)

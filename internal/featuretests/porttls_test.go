@@ -11,12 +11,13 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// pairSecret is a Secret "default/db" with the pair of an identity.
+// pairSecret returns a Secret "default/db" with the certificate and key of an identity.
 func pairSecret(who *fixture.Identity) string {
 	return tlsSecret("db", who.Secret()["tls.crt"], who.Secret()["tls.key"])
 }
 
-// overTLS asks an HTTP backend over a port that ends TLS, as a client that believes an authority.
+// overTLS sends a request to an HTTP backend over a port that terminates TLS, as a client that trusts the given
+// certificate authority.
 func overTLS(port, host string, authority *fixture.Identity) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Leaf)

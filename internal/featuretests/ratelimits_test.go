@@ -19,7 +19,7 @@ func (in *ingress) addressOf(n int) string {
 	return fmt.Sprintf("192.0.%d.%d", slices.Index(versions, in.version), n)
 }
 
-// statuses are those of some requests of a client.
+// statuses returns the statuses of n requests of one client.
 func (in *ingress) statuses(n int, host, path, client string) []int {
 	in.Helper()
 	var got []int

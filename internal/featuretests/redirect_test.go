@@ -69,7 +69,7 @@ func (in *ingress) globalKeys(keys ...string) {
 	in.awaitVerdict("ConfigMap/default/global", "UnknownKey", marker)
 }
 
-// redirected asks for a host and a path with headers, and returns the status and the Location.
+// redirected sends a request for a host and a path with headers, and returns the status and the Location.
 func (in *ingress) redirected(question []string) string {
 	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http, nil)

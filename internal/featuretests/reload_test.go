@@ -28,7 +28,7 @@ func (*failing) CaddyModule() caddy.ModuleInfo {
 func (*failing) Start() error { return errors.New("it never does") }
 func (*failing) Stop() error  { return nil }
 
-// refused loads a Caddyfile that Caddy refuses, because one of its apps does not start.
+// refused loads a Caddyfile that Caddy rejects, because one of its apps does not start.
 func (in *ingress) refused(text string) {
 	in.Helper()
 	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
@@ -49,7 +49,7 @@ func (in *ingress) refused(text string) {
 	in.admins.CloseIdleConnections()
 }
 
-// reloads returns how often the controller made Caddy load its configuration again.
+// reloads returns how often the controller made Caddy reload its configuration.
 func (in *ingress) reloads() string {
 	in.Helper()
 	var text []byte
@@ -71,7 +71,7 @@ func (in *ingress) reloads() string {
 	return value
 }
 
-// neverReloads fails if the controller has made Caddy load its configuration again.
+// neverReloads fails the test if the controller has made Caddy reload its configuration.
 func (in *ingress) neverReloads() {
 	in.Helper()
 	if n := in.reloads(); n != "0" {

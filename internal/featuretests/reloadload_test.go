@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// load are clients that ask until they are stopped.
+// load holds clients that send requests until they are stopped.
 type load struct {
 	*ingress
 	running sync.WaitGroup
@@ -40,7 +40,7 @@ func (in *ingress) newLoad() *load {
 	return l
 }
 
-// asks has a client of a kind ask again and again.
+// asks starts a client of a kind that sends requests repeatedly.
 func (l *load) asks(kind string, ask func() error) {
 	if l.counts[kind] == nil {
 		l.counts[kind] = new(atomic.Int64)
@@ -58,7 +58,7 @@ func (l *load) asks(kind string, ask func() error) {
 	})
 }
 
-// eachAsks waits until a client of each kind has been answered, or not.
+// eachAsks waits until a client of each kind has sent a request, successful or not.
 func (l *load) eachAsks() {
 	l.Helper()
 	before := map[string]int64{}
@@ -75,7 +75,7 @@ func (l *load) eachAsks() {
 	})
 }
 
-// ends stops all clients, and fails the test if one request failed, or a kind of clients has not asked.
+// ends stops all clients, and fails the test if a request failed, or if a kind of clients sent none.
 func (l *load) ends() {
 	l.Helper()
 	l.stop()
@@ -93,7 +93,7 @@ func (l *load) ends() {
 	}
 }
 
-// line is a connection of HTTP/1.1 whose client, other than Go's, asks nothing again.
+// line is a connection of HTTP/1.1 whose client, unlike Go's, retries no request.
 type line struct {
 	net.Conn
 	*bufio.Reader
@@ -111,7 +111,7 @@ func (in *ingress) line(secure bool) (*line, error) {
 	return &line{conn, bufio.NewReader(conn)}, nil
 }
 
-// ask returns an error unless the connection can be used again.
+// ask sends a request, and returns an error unless the connection can be used again.
 func (l *line) ask() error {
 	if err := l.SetDeadline(time.Now().Add(deadline)); err != nil {
 		return err
@@ -135,7 +135,7 @@ func isFine(response *http.Response) error {
 	return nil
 }
 
-// keeps has connections ask that are never closed.
+// keeps starts clients whose connections are kept open.
 func (l *load) keeps(kind string, secure bool, n int) {
 	for range n {
 		kept, err := l.line(secure)
@@ -147,7 +147,7 @@ func (l *load) keeps(kind string, secure bool, n int) {
 	}
 }
 
-// renews has a client ask that makes a connection for each request.
+// renews starts a client that opens a new connection for each request.
 func (l *load) renews(kind string, secure bool) {
 	l.asks(kind, func() error {
 		fresh, err := l.line(secure)
@@ -158,7 +158,7 @@ func (l *load) renews(kind string, secure bool) {
 	})
 }
 
-// askBy asks with a client of Go.
+// askBy sends a request with a Go client.
 func (l *load) askBy(client *http.Client) error {
 	// The request under way is answered before the load ends.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(l.ctx), http.MethodGet, "https://a.example/", nil)
@@ -174,7 +174,7 @@ func (l *load) askBy(client *http.Client) error {
 	return errors.Join(err, isFine(response))
 }
 
-// twos has connections of HTTP/2 ask, each of which may be dialled once.
+// twos starts clients with HTTP/2 connections. Each connection may be dialed only once.
 func (l *load) twos(kind string, n int) {
 	for range n {
 		client := l.clientOf(l, secure2, anybody())
@@ -190,7 +190,7 @@ func (l *load) twos(kind string, n int) {
 	}
 }
 
-// threes has connections of HTTP/3 ask, each of which may be dialled once.
+// threes starts clients with HTTP/3 connections. Each connection may be dialed only once.
 func (l *load) threes(kind string, n int) {
 	for range n {
 		client := l.clientOf(l, secure3, anybody())
@@ -206,7 +206,7 @@ func (l *load) threes(kind string, n int) {
 	}
 }
 
-// reloads is how often Caddy loads a configuration while clients ask.
+// reloads returns how often Caddy loads a configuration while clients send requests.
 func reloads() int {
 	if testing.Short() {
 		return 50
@@ -214,7 +214,7 @@ func reloads() int {
 	return 200
 }
 
-// adapted is the Caddyfile of an ingress with more options.
+// adapted returns the adapted Caddyfile of an ingress with more options.
 func (in *ingress) adapted(options string) []byte {
 	in.Helper()
 	text := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n%s\n}\n}\n", in.admin, in.http, in.https, in.folder, options)

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// exposed is the Service "default/NAME" of service with annotations, each "name: value" without its prefix.
+// exposed returns the Service "default/NAME" of service with annotations, each "name: value" without its prefix.
 func exposed(name, port, ip string, annotations ...string) string {
 	all := make([]string, 0, len(annotations))
 	for _, a := range annotations {
@@ -67,7 +67,7 @@ func (in *ingress) hold(port string) *held {
 	return h
 }
 
-// ask sends a request over the connection, and fails unless the answer is want, if that is not empty.
+// ask sends a request over the connection, and fails the test unless the response is want, if that is not empty.
 func (h *held) ask(want string) {
 	h.Helper()
 	if _, err := io.WriteString(h.Conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {

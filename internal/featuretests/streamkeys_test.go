@@ -67,7 +67,7 @@ func TestStreamResponses(t *testing.T) {
 	})
 }
 
-// udpEndpoint answers each datagram with the address that it came from.
+// udpEndpoint starts an endpoint that responds to each datagram with the address of its sender.
 func udpEndpoint(t *testing.T) net.Addr {
 	t.Helper()
 	endpoint, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -112,7 +112,7 @@ func askUDP(t *testing.T, port string) (net.Conn, error) {
 	return conn, err
 }
 
-// questioned sends a question, and returns from where the endpoint has got it.
+// questioned sends a query, and returns the address from which the endpoint received it.
 func questioned(t *testing.T, client net.Conn) string {
 	t.Helper()
 	if _, err := client.Write([]byte("?")); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// inLog waits until the access log has a line that a regular expression matches.
+// inLog waits until the access log has a line that matches a regular expression.
 func (in *ingress) inLog(path, want string) {
 	in.Helper()
 	line := regexp.MustCompile("(?m)^" + want + "$")

@@ -146,7 +146,7 @@ func (r *receiver) note(client string) {
 	r.clients = append(r.clients, client)
 }
 
-// seen is who the clients are that the headers name.
+// seen returns the client addresses in the headers.
 func (r *receiver) seen() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

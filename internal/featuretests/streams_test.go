@@ -26,7 +26,7 @@ func (in *ingress) overTCP(port string) (body string) {
 	return body
 }
 
-// leadsTo waits until the backend behind a TCP port gives an answer.
+// leadsTo waits until the backend behind a TCP port sends a response.
 func (in *ingress) leadsTo(port, want string) {
 	in.Helper()
 	in.eventually("TCP port "+port, func() error {
@@ -38,7 +38,7 @@ func (in *ingress) leadsTo(port, want string) {
 	})
 }
 
-// closes waits until a TCP port answers no more.
+// closes waits until a TCP port no longer responds.
 func (in *ingress) closes(port string) {
 	in.Helper()
 	in.eventually("the end of TCP port "+port, func() error {

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// answersOver counts what TLS connections to a host hear first.
+// answersOver counts the first lines that TLS connections to a host receive.
 func (in *ingress) answersOver(way, host string, roots *x509.CertPool, connections int) map[string]int {
 	in.Helper()
 	counts := map[string]int{}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// underLoad asks hosts again and again until the test calls what it returns, which fails the test if one request failed.
+// underLoad sends requests to hosts repeatedly, until the test calls stop, which fails the test if a request failed.
 func (in *ingress) underLoad(hosts ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(in.Context())
 	var running sync.WaitGroup
@@ -45,7 +45,7 @@ func (in *ingress) underLoad(hosts ...string) (stop func()) {
 	}
 }
 
-// once returns why a request failed. It may be called on any goroutine.
+// once sends a request, and returns why it failed. It is safe for concurrent use.
 func (in *ingress) once(client *http.Client, host string) error {
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+"/", nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestStateSurvives(t *testing.T) {
 	}
 }
 
-// changes writes manifests, and waits until they are served.
+// changes writes manifests, and waits until they are in effect.
 func (in *ingress) changes(manifests string) {
 	in.Helper()
 	generation := in.status().Generation

@@ -14,13 +14,13 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// tenant puts objects into a namespace, and gives them an age: the second of a minute in which they were made.
+// tenant puts objects into a namespace, and sets their creation time to a second of a minute.
 func tenant(namespace string, second int, manifests ...string) string {
 	return strings.ReplaceAll(strings.Join(manifests, ""), "metadata: {",
 		fmt.Sprintf(`metadata: {namespace: %s, creationTimestamp: "2020-01-01T00:00:%02dZ", `, namespace, second))
 }
 
-// only is an Ingress with a default backend, and no rules.
+// only returns an Ingress with a default backend and no rules.
 func only(name, service string) string {
 	return fmt.Sprintf(`---
 apiVersion: networking.k8s.io/v1
@@ -46,7 +46,7 @@ func (in *ingress) attacks(second int, manifests ...string) {
 	in.becomes(probe, "/", http.StatusOK, "B /")
 }
 
-// toldOwner fails unless HostConflict is said of an object, with the name of another one.
+// toldOwner fails the test unless an object has a HostConflict problem that names another object.
 func (in *ingress) toldOwner(object, other string) {
 	in.Helper()
 	in.awaitVerdict(object, "HostConflict", other)
