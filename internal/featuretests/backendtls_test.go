@@ -408,8 +408,8 @@ func TestCiphersOfEndpoints(t *testing.T) {
 	in.expect("other.example", "/", http.StatusBadGateway, "")
 }
 
-// TestBackendTLSOfTheOldest: an Ingress beside one with proxy-ssl-secret is told that this is not for its own endpoints, unless the
-// administrator says by proxy-ssl-location-only that it is known.
+// TestBackendTLSOfTheOldest checks that an Ingress beside one with proxy-ssl-secret gets a warning that this Secret is
+// not used for its own endpoints, unless the administrator disables the warning with proxy-ssl-location-only.
 func TestBackendTLSOfTheOldest(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ip, port := over(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}})

@@ -247,8 +247,9 @@ func TestWebSocketsEndWithTheirUser(t *testing.T) {
 	admits("carol", "three", http.StatusOK)
 }
 
-// TestPasswordBesideExternalAuth: with satisfy any the service is asked about who has no password, and the backend takes nobody's word but
-// the service's. With both, the service sees the password, and may put another Authorization in its place.
+// TestPasswordBesideExternalAuth checks both kinds of authentication on one host. With satisfy any, the service is
+// queried for requests without a valid password, and the backend accepts only the service's user headers. With both
+// required, the service sees the password, and may replace the Authorization header.
 func TestPasswordBesideExternalAuth(t *testing.T) {
 	both := []string{"auth-type", "basic", "auth-secret", "users", "auth-url", "AUTH/", "auth-response-headers", "X-User"}
 	in, a := externalAuth(t, "", map[string][]string{

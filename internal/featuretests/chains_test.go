@@ -180,7 +180,8 @@ func TestChainAsksAnotherServer(t *testing.T) {
 	})
 }
 
-// TestChainKeepsItsFields checks that a client cannot remove, by naming it in Connection, a request header that a chain has set.
+// TestChainKeepsItsFields checks that a client cannot remove a request header that a chain has set by naming the
+// header in Connection.
 func TestChainKeepsItsFields(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "user %s, of the client %q", r.Header.Get("X-User"), r.Header.Get("X-Own"))

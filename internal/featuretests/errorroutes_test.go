@@ -50,8 +50,8 @@ func (in *ingress) keepsRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfChainsInASite checks that a request that a chain refuses keeps its status under handle_errors of a site, and that the
-// error routes see it. An unknown host reaches them as well.
+// TestRefusalsOfChainsInASite checks that a request that a chain rejects keeps its status under handle_errors of a
+// site, and that the error routes handle it. Requests for unknown hosts reach them, too.
 func TestRefusalsOfChainsInASite(t *testing.T) {
 	manifests, chains := refusing(t)
 	in := newIngress(t)
@@ -64,8 +64,8 @@ func TestRefusalsOfChainsInASite(t *testing.T) {
 	in.keepsRefusals(t)
 }
 
-// TestRefusalsOfChainsUnderErrorsOfAServer checks the same for the controller's own server with `errors` in its JSON, over each version of
-// HTTP.
+// TestRefusalsOfChainsUnderErrorsOfAServer checks the same for the controller's own server with `errors` in its JSON,
+// over each version of HTTP.
 func TestRefusalsOfChainsUnderErrorsOfAServer(t *testing.T) {
 	manifests, chains := refusing(t)
 	in := start(t, manifests, chains)

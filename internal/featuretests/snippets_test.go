@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSnippets checks that an Ingress with a snippet that may refuse requests gets 503 on all its paths and an error, and that a harmless
-// snippet has no effect but a warning.
+// TestSnippets checks that an Ingress with a snippet that may reject requests gets 503 on all its paths and an error,
+// and that a harmless snippet has no effect except a warning.
 func TestSnippets(t *testing.T) {
 	ip, port := backend(t, "one")
 	manifests := class + service("one", port, ip)
@@ -54,7 +54,8 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// TestSnippetsOfTheConfigMap checks the same for the keys of the ConfigMap, and for the Ingresses that each is for.
+// TestSnippetsOfTheConfigMap checks the same for the snippet keys of the ConfigMap, and for the Ingresses to which
+// each key applies.
 func TestSnippetsOfTheConfigMap(t *testing.T) {
 	const on = "modsecurity-snippet: SecRuleEngine On"
 	ip, port := backend(t, "one")

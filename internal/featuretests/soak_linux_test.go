@@ -20,7 +20,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// soakVariable is how long TestSoak goes on, such as "10m"; `make soak` sets it. Without it takes a few seconds, with fewer clients.
+// soakVariable is the duration of TestSoak, such as "10m"; `make soak` sets it. Without it the test takes a few
+// seconds, with fewer clients.
 const soakVariable = "K8SINGRESS_SOAK"
 
 // soak is a controller, its endpoints, and all who trouble both.
@@ -36,8 +37,8 @@ type soak struct {
 	draft    string
 }
 
-// TestSoak holds that honest clients notice nothing of slow, broken and hostile ones, nor of such endpoints, while objects and
-// configurations change all the time, and that nothing is left of it at the end: no goroutine, no descriptor and no memory.
+// TestSoak checks that honest clients are not affected by slow, broken and hostile clients and endpoints while objects
+// and configurations change all the time. At the end no goroutine, file descriptor or memory may be left.
 func TestSoak(t *testing.T) {
 	long, length := false, 4*time.Second
 	if text := os.Getenv(soakVariable); text != "" {
