@@ -46,7 +46,8 @@ func TestExternalAuthFails(t *testing.T) {
 	}
 }
 
-// speaks is a service that answers each connection with the same bytes; "wait" is with none, for as long as the client likes.
+// speaks is a service that answers each connection with the same bytes; "wait" is with none, for as long as the client
+// likes.
 func speaks(t *testing.T, answer string) string {
 	t.Helper()
 	listener := fixture.Listen(t)

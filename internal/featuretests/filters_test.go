@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/render"
 )
 
-// serveModel serves a configuration of the model, whose one backend has an endpoint, by way of the document that it becomes.
+// serveModel serves a configuration of the model, whose one backend has an endpoint, by way of the document that it
+// becomes.
 func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 	in.Helper()
 	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return []string{endpoint} }}

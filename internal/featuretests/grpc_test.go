@@ -22,8 +22,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// echo is a gRPC service that says what it hears: Say once, Tell three times, Talk for each message. A message "fail" is
-// answered with an error, and Talk tells its last word when the client has said all.
+// echo is a gRPC service that says what it hears: Say once, Tell three times, Talk for each message. A message "fail"
+// is answered with an error, and Talk tells its last word when the client has said all.
 type echo struct{ ended chan error }
 
 var echoService = grpc.ServiceDesc{
@@ -219,8 +219,8 @@ func TestGRPCOfASilentClient(t *testing.T) {
 	say(t, stream, "two")
 }
 
-// TestGRPCSilence checks that a client of a gRPC route may be silent for longer than the body of an ordinary request may pause, and that
-// silence of both sides ends the stream after the read timeout of the endpoint.
+// TestGRPCSilence checks that a client of a gRPC route may be silent for longer than the body of an ordinary request
+// may pause, and that silence of both sides ends the stream after the read timeout of the endpoint.
 func TestGRPCSilence(t *testing.T) {
 	_, ip, port := serveGRPC(t)
 	in := start(t, class+service("one", port, ip)+annotated("patient", "patient.example", "one", "backend-protocol", "GRPC")+

@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// guardCase is one guard of the annotations' table. Its Ingress NAME.example stands in front of the Service of the kind of its endpoints.
+// guardCase is one guard of the annotations' table. Its Ingress NAME.example stands in front of the Service of the
+// kind of its endpoints.
 type guardCase struct {
 	// beside are the other annotations of its Ingress. AUTH stands for an external service.
 	beside []string
@@ -230,7 +231,8 @@ var guardStages = []guardStage{
 	{"restored", good, true, letsIn},
 }
 
-// endpoints are the Services of the guards, which count what they get, and the service that external authentication asks.
+// endpoints are the Services of the guards, which count what they get, and the service that external authentication
+// asks.
 func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 	t.Helper()
 	web, webPort := endpointOf(t, g.ServeHTTP)

@@ -115,8 +115,8 @@ func (in *ingress) loadCaddyfile(text string) {
 }
 
 // reload replaces the configuration that Caddy runs, and waits until the servers of the one before have closed their
-// listeners, which Caddy goes on with after it says that it has loaded the next one. A server of a site resets connections
-// that have sent no request by then; those of the controller have one socket for all configurations.
+// listeners, which Caddy goes on with after it says that it has loaded the next one. A server of a site resets
+// connections that have sent no request by then; those of the controller have one socket for all configurations.
 func (in *ingress) reload(config []byte) {
 	in.Helper()
 	if err := caddy.Load(config, true); err != nil {
@@ -134,8 +134,8 @@ func (in *ingress) reload(config []byte) {
 	in.admins.CloseIdleConnections()
 }
 
-// listening returns how many sockets listen on an address, as Linux counts them: one whose listener is closed goes when the
-// last call of Accept has returned. Elsewhere it is 0.
+// listening returns how many sockets listen on an address, as Linux counts them: one whose listener is closed goes
+// when the last call of Accept has returned. Elsewhere it is 0.
 func listening(t testing.TB, address string) int {
 	t.Helper()
 	const state = "0A"

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// tuned is an engine whose ConfigMap changes, with hosts on which keys that stand for annotations show: a.example answers in several ways by
-// path, shop.example has six endpoints, and pair.example two, of which the first one that is asked fails.
+// tuned is an engine whose ConfigMap changes, with hosts on which keys that stand for annotations show: a.example
+// answers in several ways by path, shop.example has six endpoints, and pair.example two, of which the first one that
+// is asked fails.
 type tuned struct {
 	*ingress
 	fleet *fleet

@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// likeIngressNginx is how ingress-nginx configures nginx for an Ingress without annotations, as far as requests are concerned. That it
-// lingers behind each connection lets clients read what it says to a request that it does not read; the large buffer is for what the
-// endpoint says here. Its values are the addresses to listen on and of the endpoint.
+// likeIngressNginx is how ingress-nginx configures nginx for an Ingress without annotations, as far as requests are
+// concerned. That it lingers behind each connection lets clients read what it says to a request that it does not read;
+// the large buffer is for what the endpoint says here. Its values are the addresses to listen on and of the endpoint.
 const likeIngressNginx = `
 	lingering_close always;
 	client_max_body_size 1m;

@@ -26,8 +26,8 @@ type documented struct {
 	entered chan struct{}
 }
 
-// startDocumented takes the document of a folder. What goes to a.example is answered by "one", and the rest by "two"; slow.example waits
-// until wait is closed.
+// startDocumented takes the document of a folder. What goes to a.example is answered by "one", and the rest by "two";
+// slow.example waits until wait is closed.
 func startDocumented(t *testing.T, wait chan struct{}, options ...string) *documented {
 	t.Helper()
 	one, onePort := backend(t, "one")

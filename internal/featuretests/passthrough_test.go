@@ -22,8 +22,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the client
-// asks for, and then what the client says.
+// tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the
+// client asks for, and then what the client says.
 type tlsEnd struct {
 	ip, port  string
 	authority *x509.Certificate

@@ -9,8 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// spellings are paths, and what becomes of them on two hosts, where /admin is behind a password and the rest is not. The first host
-// has /public besides, and the second one a route for all other paths; all lead to one endpoint. What is served is sent as it came.
+// spellings are paths, and what becomes of them on two hosts, where /admin is behind a password and the rest is not.
+// The first host has /public besides, and the second one a route for all other paths; all lead to one endpoint. What
+// is served is sent as it came.
 var spellings = []struct{ path, public, all string }{
 	// Honest requests: images in registries, keys in object stores, matrix parameters, and what browsers escape.
 	{"/public/library%2Fnginx/tags", "200", "200"},

@@ -75,7 +75,8 @@ func companions(name string) []string {
 
 const fromEnvironment, fromFile = "canary-of-the-environment", "canary-of-a-file"
 
-// birdcage is Ingresses whose annotations and paths have placeholders in them, with hosts i1.example, i2.example and so on.
+// birdcage is Ingresses whose annotations and paths have placeholders in them, with hosts i1.example, i2.example and
+// so on.
 type birdcage struct {
 	manifests strings.Builder
 	hosts     int

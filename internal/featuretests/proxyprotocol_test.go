@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// behindBalancer runs a process that takes documents, with one host "shop.example" whose endpoint answers with the address
-// of the client as it is told.
+// behindBalancer runs a process that takes documents, with one host "shop.example" whose endpoint answers with the
+// address of the client as it is told.
 func behindBalancer(t *testing.T) *balanced {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

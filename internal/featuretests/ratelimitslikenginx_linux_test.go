@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// limitsOfNginx is what ingress-nginx writes for limitedHosts and limitsConfigMap. Its values are the addresses to listen on and of the
-// endpoint.
+// limitsOfNginx is what ingress-nginx writes for limitedHosts and limitsConfigMap. Its values are the addresses to
+// listen on and of the endpoint.
 const limitsOfNginx = `
 	set_real_ip_from 127.0.0.0/8;
 	real_ip_header X-Forwarded-For;

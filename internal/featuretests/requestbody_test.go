@@ -153,7 +153,8 @@ func (in *ingress) limits(t *testing.T) {
 	}
 }
 
-// limitsUnread sends the beginning of bodies that have no end. Where a length or a chunk says that it is too large, no byte of it comes.
+// limitsUnread sends the beginning of bodies that have no end. Where a length or a chunk says that it is too large, no
+// byte of it comes.
 func (in *ingress) limitsUnread(t *testing.T) {
 	chunks := func(size, number int) string {
 		return strings.Repeat(fmt.Sprintf("%x\r\n%s\r\n", size, pattern(size)), number)

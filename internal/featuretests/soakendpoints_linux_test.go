@@ -13,7 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// The hosts of honest endpoints: large answers with WebSockets, and requests that may be sent again to another endpoint.
+// The hosts of honest endpoints: large answers with WebSockets, and requests that may be sent again to another
+// endpoint.
 const (
 	steady  = "a.example"
 	wanting = "wanting.example"

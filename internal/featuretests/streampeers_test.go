@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// behindTCPPort runs an ingress with a TCP port in front of an address, and returns the address of the port. The flags are
-// those of the entry in the ConfigMap, such as ":PROXY".
+// behindTCPPort runs an ingress with a TCP port in front of an address, and returns the address of the port. The flags
+// are those of the entry in the ConfigMap, such as ":PROXY".
 func behindTCPPort(t *testing.T, backend, flags string) (address string) {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(backend)
@@ -153,8 +153,8 @@ func (r *receiver) seen() []string {
 	return r.clients
 }
 
-// throughTCPPorts checks a backend that knows nothing of the PROXY protocol, through ports with it and without. What stands
-// on its sides are peers of another author.
+// throughTCPPorts checks a backend that knows nothing of the PROXY protocol, through ports with it and without. What
+// stands on its sides are peers of another author.
 func throughTCPPorts(t *testing.T, backend string, check func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("plain", func(t *testing.T) { check(t, behindTCPPort(t, backend, "")) })

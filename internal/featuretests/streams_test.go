@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// overTCP asks the HTTP backend behind a TCP port, and returns its answer. It waits for the port: that of an engine that has
-// ended may still be held when the next one wants it, which tries again then.
+// overTCP asks the HTTP backend behind a TCP port, and returns its answer. It waits for the port: that of an engine
+// that has ended may still be held when the next one wants it, which tries again then.
 func (in *ingress) overTCP(port string) (body string) {
 	in.Helper()
 	in.eventually("TCP port "+port, func() (err error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// A namespace that replaces its hosts all the time, for which the authority gives nothing, gets to the end of its own budget, and not
-// of that of the account.
+// A namespace that replaces its hosts all the time, for which the authority gives nothing, gets to the end of its own
+// budget, and not of that of the account.
 func TestTenant05Issuance(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := newIngress(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The regular expressions of one namespace cost others nothing: what is large when it is compiled is refused, and a search has an
-// end. What ordinary ones need is far below.
+// The regular expressions of one namespace cost others nothing: what is large when it is compiled is refused, and a
+// search has an end. What ordinary ones need is far below.
 func TestTenant01Patterns(t *testing.T) {
 	ip, port := backend(t, "one")
 	rewriting := func(name, host, path, target string) string {

@@ -15,7 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// insideSpellings are addresses that lead to this machine, to its link, to several machines, or to what clouds tell a machine.
+// insideSpellings are addresses that lead to this machine, to its link, to several machines, or to what clouds tell a
+// machine.
 var insideSpellings = []string{
 	"127.0.0.1", "127.9.9.9", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "0.1.2.3", "255.255.255.255",
 	"224.0.0.1", "169.254.169.254", "169.254.1.1", "100.100.100.200", "168.63.129.16", "::1", "::", "::ffff:127.0.0.1", "::127.0.0.1",
@@ -70,7 +71,8 @@ func serveInside(t *testing.T) *inside {
 	return s
 }
 
-// leadsInside is a document whose backends all have one endpoint, at an address to be replaced, with the ports that it opens.
+// leadsInside is a document whose backends all have one endpoint, at an address to be replaced, with the ports that it
+// opens.
 func leadsInside(t *testing.T, port string) (in *ingress, document []byte, tcp, udp string) {
 	t.Helper()
 	tcp, udp = fixture.Port(t), fixture.Port(t)

@@ -180,7 +180,8 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// partOfNone shows that a client that is not trusted is a part of no trace, and that its own goes on where nothing is traced.
+// partOfNone shows that a client that is not trusted is a part of no trace, and that its own goes on where nothing is
+// traced.
 func partOfNone(t *testing.T, collector *spans, in *ingress) {
 	t.Helper()
 	span, body := collector.ask(in, "own.example", "/y", "Traceparent: 00-"+trace+"-"+parent+"-01", "Tracestate: a=b", "X-Of: here")

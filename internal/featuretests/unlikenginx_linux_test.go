@@ -11,7 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/differential"
 )
 
-// unlikeNginx is what is meant to be other than in nginx: first what is refused by one of the two, then what an endpoint sees.
+// unlikeNginx is what is meant to be other than in nginx: first what is refused by one of the two, then what an
+// endpoint sees.
 var unlikeNginx = append(append(refusedHere, refusedByNginx...), seenOtherwise()...)
 
 // refusedHere are rows for what is not taken here, and is by nginx.
@@ -113,7 +114,8 @@ func fieldsSeen(text string) map[string]string {
 	return fields
 }
 
-// other is a line that endpoints see in two ways. A line that one of them does not see is empty, as one without a value is.
+// other is a line that endpoints see in two ways. A line that one of them does not see is empty, as one without a
+// value is.
 type other struct{ name, got, want string }
 
 // seenLines explain other lines.
@@ -165,7 +167,8 @@ func unescaped(target string) string {
 	return text
 }
 
-// seenOtherwise makes rows of the lines: each explains a difference that has one of its lines, and no line that none explains.
+// seenOtherwise makes rows of the lines: each explains a difference that has one of its lines, and no line that none
+// explains.
 func seenOtherwise() (rows []differential.Row) {
 	for _, row := range seenLines {
 		rows = append(rows, differential.Row{Reason: row.reason, Example: row.example, Is: func(d *differential.Difference) bool {

@@ -91,7 +91,8 @@ func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	all()
 }
 
-// breaksOffAtTheEndpoint: of a body that is not buffered, an endpoint that has begun to read it hears that the rest does not come.
+// breaksOffAtTheEndpoint: of a body that is not buffered, an endpoint that has begun to read it hears that the rest
+// does not come.
 func (in *ingress) breaksOffAtTheEndpoint(t *testing.T, v *vanishing) {
 	t.Helper()
 	q := question{method: http.MethodPost, path: "/waits", body: []string{"01234", "56789"}, open: true}
@@ -142,8 +143,8 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// begins sends a part of what written has returned, on a connection of its own. leave ends that; hard is without a farewell or, in HTTP/3,
-// by a reset of the stream alone.
+// begins sends a part of what written has returned, on a connection of its own. leave ends that; hard is without a
+// farewell or, in HTTP/3, by a reset of the stream alone.
 func (in *ingress) begins(text string) (leave func(hard bool)) {
 	in.Helper()
 	if in.version == secure3 {

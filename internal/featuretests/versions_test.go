@@ -12,7 +12,8 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// The versions of HTTP that clients speak: HTTP/1.1 without TLS and with it, HTTP/2 without TLS and with it, and HTTP/3.
+// The versions of HTTP that clients speak: HTTP/1.1 without TLS and with it, HTTP/2 without TLS and with it, and
+// HTTP/3.
 const (
 	plain1  = "http1"
 	secure1 = "https1"
@@ -26,8 +27,9 @@ var (
 	protocols = map[string]string{plain1: "HTTP/1.1", secure1: "HTTP/1.1", plain2: "HTTP/2.0", secure2: "HTTP/2.0", secure3: "HTTP/3.0"}
 )
 
-// byEachVersion runs a test once for each version of HTTP: what the test asks for by its in is asked for by that version. All share one
-// controller. A version that cannot have what the test is about is left out by its name, with a comment that says why.
+// byEachVersion runs a test once for each version of HTTP: what the test asks for by its in is asked for by that
+// version. All share one controller. A version that cannot have what the test is about is left out by its name, with a
+// comment that says why.
 func (in *ingress) byEachVersion(t *testing.T, test func(t *testing.T, in *ingress), without ...string) {
 	t.Helper()
 	for _, version := range versions {
@@ -50,7 +52,8 @@ func (in *ingress) byEachAtOnce(t *testing.T, test func(t *testing.T, in *ingres
 	})
 }
 
-// byHTTP1 is byEachVersion for tests that write and read the bytes of HTTP/1: with TLS the same bytes have to have the same effect.
+// byHTTP1 is byEachVersion for tests that write and read the bytes of HTTP/1: with TLS the same bytes have to have the
+// same effect.
 func (in *ingress) byHTTP1(t *testing.T, test func(t *testing.T, in *ingress)) {
 	t.Helper()
 	in.byEachVersion(t, test, plain2, secure2, secure3)
@@ -87,8 +90,8 @@ func (in *ingress) either(plain, secure string) string {
 	return plain
 }
 
-// clientOf returns a client for a version, which reaches the controller whatever host a URL has. It follows no redirects. A config
-// without a server name names the host of the URL.
+// clientOf returns a client for a version, which reaches the controller whatever host a URL has. It follows no
+// redirects. A config without a server name names the host of the URL.
 func (in *ingress) clientOf(t testing.TB, version string, config *tls.Config) *http.Client {
 	client := &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if version == secure3 {
