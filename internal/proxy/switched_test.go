@@ -73,7 +73,7 @@ func webSockets(t *testing.T, ours bool) {
 			ends <- err
 		})
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}})
-		s.Read = 400 * time.Millisecond
+		s.Read = 2 * time.Second
 		f := inFront(t, s, of(e))
 		server, _ := f.listen(t, ours)
 		t.Run(string(protocol)+", one talks", func(t *testing.T) {
