@@ -62,8 +62,8 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.WrapErr(err)
 	}
 	if errAdapter != nil {
-		logs.Logger(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are added through "+
-			"Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
+		logs.Logger(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are "+
+			"added through Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
 	}
 	value, err := json.Marshal(block.config.WithoutDefaults())
 	return httpcaddyfile.App{Name: name, Value: value}, err

@@ -128,10 +128,11 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "share_ports", Parse: enable(func(d *draft) *bool { return &d.config.SharePorts }),
-		Doc: "Lets another process listen at the addresses of `http` and `https` at the same time, with HTTP/3. The kernel gives each process a " +
-			"part of the connections. Write it in both processes where a new one replaces an old one on the same machine without a gap. " +
-			"Clients of HTTP/3 may have to connect again then. Ports of `tcp_services` and `udp_services` are not shared, and Unix sockets " +
-			"belong to the process that has opened them last.",
+		Doc: "Lets another process listen at the addresses of `http` and `https` at the same time, with HTTP/3. The " +
+			"kernel gives each process a part of the connections. Write it in both processes where a new one replaces " +
+			"an old one on the same machine without a gap. Clients of HTTP/3 may have to connect again then. Ports of " +
+			"`tcp_services` and `udp_services` are not shared, and Unix sockets belong to the process that has opened " +
+			"them last.",
 		Example: "share_ports", Default: "a process does not start while another one listens there",
 	},
 	{

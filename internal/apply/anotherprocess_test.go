@@ -59,10 +59,12 @@ func (s *stranger) address() string { return s.Listener.Addr().String() }
 func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 	for name, process := range map[string]http.HandlerFunc{
 		"a Caddy without the route": http.NotFound,
-		"the route, another text":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 26)) },
-		"no text":                   func(http.ResponseWriter, *http.Request) {},
-		"an endless text":           func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 1<<20)) },
-		"another program":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"the route, another text": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("A", 26))
+		},
+		"no text":         func(http.ResponseWriter, *http.Request) {},
+		"an endless text": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 1<<20)) },
+		"another program": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/config/", http.StatusFound)
 		},
