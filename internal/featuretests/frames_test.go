@@ -243,9 +243,10 @@ func cutLine(line string) (name, value string) {
 	return line[:1] + name, value
 }
 
-// stream2 is a stream of HTTP/2.
+// stream2 is a stream of HTTP/2. It has a whole connection, unless the test changes its number to begin another one.
 type stream2 struct {
 	*http2.Framer
+	id      uint32
 	block   bytes.Buffer
 	encoder *hpack.Encoder
 }
@@ -258,6 +259,26 @@ func (in *ingress) openStream2() streamed {
 		in.Fatal(err)
 	}
 	return streamed{s}
+}
+
+// twoStreams returns a stream, and a function that opens another one on the same connection.
+func (in *ingress) twoStreams() (first streamed, next func() streamed) {
+	in.Helper()
+	if in.version != secure3 {
+		first = in.openStream2()
+		return first, func() streamed {
+			first.stream.(*stream2).id += 2
+			return first
+		}
+	}
+	conn, s := in.connect3()
+	return streamed{&stream3{s, bufio.NewReader(s)}}, func() streamed {
+		s, err := conn.OpenStreamSync(in.Context())
+		if err != nil {
+			in.Fatal(err)
+		}
+		return streamed{&stream3{s, bufio.NewReader(s)}}
+	}
 }
 
 // connect2 makes a connection for HTTP/2, on which the client has said nothing yet.
@@ -273,7 +294,7 @@ func (in *ingress) connect2() *dialed {
 
 // newStream2 writes what a client begins with.
 func newStream2(to io.Writer, from io.Reader) (*stream2, error) {
-	s := &stream2{Framer: http2.NewFramer(to, from)}
+	s := &stream2{Framer: http2.NewFramer(to, from), id: 1}
 	s.encoder, s.ReadMetaHeaders = hpack.NewEncoder(&s.block), hpack.NewDecoder(4096, nil)
 	s.AllowIllegalWrites = true
 	_, err := io.WriteString(to, http2.ClientPreface)
@@ -293,16 +314,16 @@ func (s *stream2) head(lines []string, end bool) error {
 	rest := s.block.Bytes()
 	first := rest[:min(len(rest), 16<<10)]
 	rest = rest[len(first):]
-	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: first, EndStream: end, EndHeaders: len(rest) == 0})
+	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: first, EndStream: end, EndHeaders: len(rest) == 0})
 	for len(rest) > 0 && err == nil {
 		piece := rest[:min(len(rest), 16<<10)]
 		rest = rest[len(piece):]
-		err = s.WriteContinuation(1, len(rest) == 0, piece)
+		err = s.WriteContinuation(s.id, len(rest) == 0, piece)
 	}
 	return err
 }
 
-func (s *stream2) data(text string, end bool) error { return s.WriteData(1, end, []byte(text)) }
+func (s *stream2) data(text string, end bool) error { return s.WriteData(s.id, end, []byte(text)) }
 
 func (s *stream2) next() (fields []hpack.HeaderField, data string, end bool, err error) {
 	for {
@@ -344,11 +365,28 @@ func (in *ingress) openStream3() streamed {
 // connect3 makes a connection for HTTP/3, with a stream on which the client has said nothing yet.
 func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 	in.Helper()
+	conn, _ := in.dial3(nil)
 	ctx, cancel := context.WithTimeout(in.Context(), deadline)
 	defer cancel()
-	config := anybody()
-	config.ServerName, config.NextProtos = "a.example", []string{http3.NextProtoH3}
-	conn, err := quic.DialAddr(ctx, in.https, config, nil)
+	s, err := conn.OpenStreamSync(ctx)
+	if err == nil {
+		err = s.SetDeadline(time.Now().Add(deadline))
+	}
+	if err != nil {
+		in.Fatal(err)
+	}
+	return conn, s
+}
+
+// dial3 makes a connection for HTTP/3, and returns the client's control stream as well. A nil config has quic-go's
+// defaults.
+func (in *ingress) dial3(config *quic.Config) (*quic.Conn, *quic.SendStream) {
+	in.Helper()
+	ctx, cancel := context.WithTimeout(in.Context(), deadline)
+	defer cancel()
+	secure := anybody()
+	secure.ServerName, secure.NextProtos = "a.example", []string{http3.NextProtoH3}
+	conn, err := quic.DialAddr(ctx, in.https, secure, config)
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -358,18 +396,10 @@ func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 		in.Fatal(err)
 	}
 	const settings = "\x00\x04\x00" // The type of the stream, and a frame of settings without any.
-	_, err = io.WriteString(control, settings)
-	if err != nil {
+	if _, err := io.WriteString(control, settings); err != nil {
 		in.Fatal(err)
 	}
-	s, err := conn.OpenStreamSync(ctx)
-	if err == nil {
-		err = s.SetDeadline(time.Now().Add(deadline))
-	}
-	if err != nil {
-		in.Fatal(err)
-	}
-	return conn, s
+	return conn, control
 }
 
 // The types of frames of HTTP/3.

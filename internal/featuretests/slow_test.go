@@ -1,21 +1,12 @@
 package featuretests
 
 import (
-	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
-
-	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // clientGone is nginx's status for a client that has left.
@@ -72,74 +63,6 @@ func TestSlowClients(t *testing.T) {
 		})
 		in.stop()
 	}
-}
-
-// TestManyResets opens and resets streams as fast as a connection takes it. The server may end the connection; it goes on
-// for others, and keeps nothing of them.
-func TestManyResets(t *testing.T) {
-	in := inFront(t, hangs)
-	before := runtime.NumGoroutine()
-	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(deadline))
-	most := make(chan int, 1)
-	stop := make(chan struct{})
-	go func() {
-		n := 0
-		for {
-			select {
-			case <-stop:
-				most <- n
-				return
-			case <-time.After(5 * time.Millisecond):
-				n = max(n, runtime.NumGoroutine())
-			}
-		}
-	}()
-	sent := reset(conn, 10_000)
-	close(stop)
-	t.Logf("%d streams were sent, and there were %d goroutines", sent, fixture.Receive(t, "the number of goroutines", most))
-	if n := runtime.NumGoroutine() - before; n > 3000 {
-		t.Errorf("%d goroutines are left right away", n)
-	}
-	in.expect("nobody.example", "/", http.StatusNotFound, "")
-	_ = conn.Close()
-	in.eventually("the end of the requests", func() error {
-		if n := runtime.NumGoroutine(); n > before+50 {
-			return fmt.Errorf("%d goroutines, %d before", n, before)
-		}
-		return nil
-	})
-}
-
-// reset returns how many streams the server has taken.
-func reset(conn net.Conn, streams int) int {
-	var preface bytes.Buffer
-	preface.WriteString(http2.ClientPreface)
-	framer := http2.NewFramer(&preface, conn)
-	_ = framer.WriteSettings()
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	go func() { _, _ = io.Copy(io.Discard, conn) }()
-	for i := range streams {
-		block.Reset()
-		for _, f := range [...]hpack.HeaderField{
-			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a.example"}, {Name: ":path", Value: "/"},
-		} {
-			_ = encoder.WriteField(f)
-		}
-		id := uint32(2*i + 1)
-		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
-		_ = framer.WriteRSTStream(id, http2.ErrCodeCancel)
-		if _, err := conn.Write(preface.Bytes()); err != nil {
-			return i
-		}
-		preface.Reset()
-	}
-	return streams
 }
 
 // TestBufferedAnswer: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing, and the

@@ -2,6 +2,7 @@ package featuretests
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // honest starts clients none of which may fail.
@@ -265,6 +269,32 @@ func (s *soak) drips(conns []*net.TCPConn) {
 		if conn != nil {
 			_ = conn.Close()
 		}
+	}
+}
+
+// reset opens and resets streams of HTTP/2 as fast as the connection takes them.
+func reset(conn net.Conn, streams int) {
+	var preface bytes.Buffer
+	preface.WriteString(http2.ClientPreface)
+	framer := http2.NewFramer(&preface, conn)
+	_ = framer.WriteSettings()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	go func() { _, _ = io.Copy(io.Discard, conn) }()
+	for i := range streams {
+		block.Reset()
+		for _, f := range [...]hpack.HeaderField{
+			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a.example"}, {Name: ":path", Value: "/"},
+		} {
+			_ = encoder.WriteField(f)
+		}
+		id := uint32(2*i + 1)
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+		_ = framer.WriteRSTStream(id, http2.ErrCodeCancel)
+		if _, err := conn.Write(preface.Bytes()); err != nil {
+			return
+		}
+		preface.Reset()
 	}
 }
 
