@@ -23,16 +23,39 @@ func (in *ingress) behindASite(limits map[string]any) (address string) {
 	if err != nil {
 		in.Fatal(err)
 	}
+	in.reload(in.withServers(config, func(servers map[string]any) { maps.Copy(servers["srv0"].(map[string]any), limits) }))
+	in.awaitReady()
+	return address
+}
+
+// withServers returns a configuration of Caddy with changes of its HTTP servers.
+func (in *ingress) withServers(config []byte, change func(servers map[string]any)) []byte {
+	in.Helper()
 	var tree map[string]any
 	if err := json.Unmarshal(config, &tree); err != nil {
 		in.Fatal(err)
 	}
-	servers := tree["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any)
-	maps.Copy(servers["srv0"].(map[string]any), limits)
-	if config, err = json.Marshal(tree); err != nil {
+	change(tree["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any))
+	config, err := json.Marshal(tree)
+	if err != nil {
 		in.Fatal(err)
 	}
-	in.reload(config)
+	return config
+}
+
+// withOwnServers serves the Ingresses of the folder by servers of the administrator's own as well, which are like ours
+// with changes: those of our servers are always ours. The clients of the test use them.
+func (in *ingress) withOwnServers(change func(server map[string]any)) {
+	in.Helper()
+	own := map[string]string{"k8singress_http": fixture.Address(in), "k8singress_https": fixture.Address(in)}
+	in.reload(in.withServers(in.adapted("h2c"), func(servers map[string]any) {
+		for name, address := range own {
+			server := maps.Clone(servers[name].(map[string]any))
+			server["listen"] = []string{address}
+			change(server)
+			servers[name+"_own"] = server
+		}
+	}))
 	in.awaitReady()
-	return address
+	in.http, in.https = own["k8singress_http"], own["k8singress_https"]
 }

@@ -92,6 +92,15 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 // handshakesPerSecond is the rate of new connections above which clients must validate their address, as in Caddy.
 const handshakesPerSecond = 1000
 
+// The flow control windows of HTTP/3 in bytes: how much a client may send before the server has read it. A window grows
+// while a request body is read as fast as it arrives, up to the size that Go has in HTTP/2. Some streams are never read,
+// such as the two of QPACK, so a client occupies the first windows without any request.
+const (
+	streamWindow     = 64 << 10
+	connectionWindow = 96 << 10
+	maxWindow        = 1 << 20
+)
+
 // listen starts QUIC as Caddy's ListenQUIC does.
 func (q *quicSocket) listen(of *Serving) (err error) {
 	inner := q.conn
@@ -106,16 +115,26 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 	q.transport = &quic.Transport{Conn: inner, VerifySourceAddress: func(net.Addr) bool { return !limiter.Allow() }}
 	config := q.group.tlsConfig()
 	config.MinVersion = tls.VersionTLS13
-	// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can replay
-	// it from any address.
-	base := &quic.Config{
-		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
-		MaxIncomingStreams: quicStreams,
-	}
+	base := quicConfig(of)
 	config3 := base.Clone()
 	config3.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return q.fewer(base), nil }
 	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), config3)
 	return err
+}
+
+// quicConfig returns the configuration of the connections of a server.
+func quicConfig(of *Serving) *quic.Config {
+	return &quic.Config{
+		InitialPacketSize: 1200, Tracer: qlog.DefaultConnectionTracer,
+		// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can
+		// replay it from any address.
+		Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT,
+		// quic-go ends a handshake after twice this time, or once if no packet arrives. Zero is its default.
+		HandshakeIdleTimeout:       of.HandshakeTimeout / 2,
+		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: maxWindow,
+		InitialConnectionReceiveWindow: connectionWindow, MaxConnectionReceiveWindow: maxWindow,
+		MaxIncomingStreams: quicStreams,
+	}
 }
 
 // quicStreams is the maximum number of concurrent HTTP/3 requests on a connection. It is quic-go's default.
@@ -172,6 +191,7 @@ func (q *quicSocket) serve(c *quicConn) {
 		},
 	}
 	defer q.forget(c)
+	defer c.watch(&limits)()
 	// The error only says how the connection ended.
 	_ = c.server.ServeQUICConn(c.conn)
 }
@@ -201,6 +221,46 @@ type quicConn struct {
 	away   sync.Once
 	// under is the number of requests under way.
 	under atomic.Int64
+
+	mu sync.Mutex
+	// idle calls endIdle.
+	idle *time.Timer
+}
+
+// watch closes the connection when it has had no request in progress for longer than a client may take for the next
+// request and its head. http3 does not count a connection as idle while the head of a request is incomplete, so a client
+// could begin one request on each stream, complete none, and stay. stop ends the watch.
+func (c *quicConn) watch(limits *Limits) (stop func()) {
+	if limits.Idle <= 0 || limits.Head <= 0 {
+		return func() {}
+	}
+	limit := limits.Idle + limits.Head
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = panics.AfterFunc("front/quic idle", limit, func() { c.endIdle(limit) })
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.idle.Stop()
+	}
+}
+
+// endIdle closes the connection if it has been without a request for limit. Otherwise it looks again later.
+func (c *quicConn) endIdle(limit time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn.Context().Err() != nil {
+		return
+	}
+	left := limit
+	if c.under.Load() == 0 {
+		left -= c.silent()
+	}
+	if left > 0 {
+		c.idle.Reset(left)
+		return
+	}
+	_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "idle timeout")
 }
 
 // goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends with its

@@ -21,9 +21,9 @@ import (
 
 // settings are the settings that cannot be changed on a running http.Server. Open connections keep their settings.
 type settings struct {
-	read, head, write, idle time.Duration
-	size, streams           int
-	http1, http2            bool
+	read, head, write, send, idle time.Duration
+	size, streams                 int
+	http1, http2                  bool
 }
 
 // servers are the two servers for connections with the same settings. one serves HTTP/1.1, and HTTP/2 without TLS; two
@@ -46,15 +46,20 @@ type server struct {
 	ending sync.Once
 }
 
+// maxFrame is the size in bytes of the largest HTTP/2 frame that clients may send: the smallest limit that RFC 9113
+// allows. A connection keeps a buffer for the largest frame that it has received, so with Go's default a client occupies
+// 1 MiB with one frame.
+const maxFrame = 16 << 10
+
 // start starts an http.Server as Caddy's App.Start does.
 func (k *cohort) start(all *servers, second bool) *server {
 	of := all.settings
 	s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
 	s.Server = &http.Server{
 		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
-		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams},
-		ConnContext: s.began,
-		ConnState:   s.changed,
+		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.began, ConnState: s.changed,
+		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads nothing.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame, WriteByteTimeout: of.send},
 	}
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
@@ -177,7 +182,8 @@ type Limits struct {
 // settings returns the settings of an http.Server for connections with these limits.
 func (l *Limits) settings(http1 bool) settings {
 	return settings{
-		read: l.Read, head: l.Head, write: l.Write, idle: l.Idle, size: l.HeadBytes, streams: l.Streams, http1: http1, http2: l.HTTP2,
+		read: l.Read, head: l.Head, write: l.Write, send: l.Send, idle: l.Idle, size: l.HeadBytes, streams: l.Streams,
+		http1: http1, http2: l.HTTP2,
 	}
 }
 
