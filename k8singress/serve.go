@@ -19,7 +19,7 @@ var (
 	errNoHost   = errors.New("no Ingress has this host")
 	errNoPath   = errors.New("the request line has no path")
 	errHost     = errors.New("the host is neither a name nor an address")
-	errPath     = errors.New("the path has a NUL in it")
+	errPath     = errors.New("the path has a NUL in it, or the target a space")
 	errFields   = errors.New("the request has too many header fields")
 	errLength   = errors.New("the length of the body is not what the request says")
 	errTwice    = errors.New("the request has two Authorization headers")
@@ -48,6 +48,11 @@ func validHost(host string) bool {
 	return host == "" || message.ValidHost(host)
 }
 
+// hasBadPath reports whether the path has a NUL in it, or the target a space. In HTTP/1.1 a space ends the target.
+func hasBadPath(r *message.Request) bool {
+	return strings.IndexByte(r.Path, 0) >= 0 || r.Major > 1 && strings.IndexByte(r.Target, ' ') >= 0
+}
+
 // refuse returns an error for requests that no Ingress can match: tunnels, requests without a path (such as "*" or
 // "x:admin"), paths with a NUL, and requests that loop. For HTTP/2 and HTTP/3, which Go's servers read, it also applies
 // the checks that package http1 does for HTTP/1.1.
@@ -59,7 +64,7 @@ func refuse(r *message.Request) error {
 		return exchange.Fail(http.StatusBadRequest, errHost)
 	case !strings.HasPrefix(r.Path, "/"):
 		return exchange.Fail(http.StatusBadRequest, errNoPath)
-	case strings.IndexByte(r.Path, 0) >= 0:
+	case hasBadPath(r):
 		return exchange.Fail(http.StatusBadRequest, errPath)
 	case len(r.Fields) > message.MostFields:
 		return exchange.Fail(http.StatusRequestHeaderFieldsTooLarge, errFields)

@@ -60,6 +60,8 @@ func (k *cohort) start(all *servers, second bool) *server {
 		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.began, ConnState: s.changed,
 		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads nothing.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame, WriteByteTimeout: of.send},
+		// net/http would answer "OPTIONS *" itself, without a line in the access log.
+		DisableGeneralOptionsHandler: true,
 	}
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
