@@ -83,6 +83,26 @@ func TestRefusalWithinTheBody(t *testing.T) {
 	}
 }
 
+// TestBodyThatIsARequest has clients send a request as the body of another one, which is refused before the body is
+// read: the body is never taken for a request. In HTTP/2 and HTTP/3 it cannot be, since a body is in frames of its own.
+func TestBodyThatIsARequest(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
+		annotated("staff", "staff.example", "one", "k8singress.io/chains", "staff"), strings.TrimSuffix(staffOne, "\n"))
+	smuggled := get("/smuggled")
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		for name, body := range map[string]string{
+			"a length": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(smuggled), smuggled),
+			"chunks":   fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled),
+		} {
+			got := in.raw("POST / HTTP/1.1\r\nHost: staff.example\r\n" + body + get("/last", "Connection: close"))
+			if len(got) == 0 || !strings.HasPrefix(got[0], "401") || len(got) > 1 && !slices.Equal(got[1:], []string{"200 /last"}) {
+				t.Errorf("%s: got %q", name, got)
+			}
+		}
+	})
+}
+
 // TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a body the client gets
 // what it wants, and the endpoint is told when it has gone.
 func TestEndpointsWithoutEnd(t *testing.T) {

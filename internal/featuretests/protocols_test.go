@@ -107,39 +107,63 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// TestEarlyAnswer: an endpoint may answer before it has the body, whatever the client waits for. What comes next on the
-// connection is the next request, or there is no next one.
+// TestEarlyAnswer has an endpoint answer before it has the body, whatever the client waits for. Behind it the
+// connection is ready for the next request, or it has ended.
 func TestEarlyAnswer(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/early" {
+			switch r.URL.Path {
+			case "/417":
 				w.WriteHeader(http.StatusExpectationFailed)
-				return
+			case "/200":
+				fmt.Fprint(w, "early")
+			default:
+				fmt.Fprint(w, r.URL.Path)
 			}
-			fmt.Fprint(w, r.URL.Path)
 		}, "proxy-request-buffering: "+buffering)
 		in.byHTTP1(t, func(t *testing.T, in *ingress) { in.answersEarly(t) })
+		in.byEachVersion(t, func(t *testing.T, in *ingress) { in.answersEarlyByStream(t) }, plain1, secure1) // They are above.
 		in.stop()
 	}
 }
 
 func (in *ingress) answersEarly(t *testing.T) {
-	d := in.connect()
-	d.say("%s", head("POST /early HTTP/1.1", "Expect: 100-continue", "Content-Length: 4"))
-	first := d.head(http.MethodPost)
-	if first.StatusCode == http.StatusContinue {
-		d.say("body")
-		first = d.head(http.MethodPost)
+	for path, want := range map[string]int{"/417": http.StatusExpectationFailed, "/200": http.StatusOK} {
+		d := in.connect()
+		d.say("%s", head("POST "+path+" HTTP/1.1", "Expect: 100-continue", "Content-Length: 4"))
+		first := d.head(http.MethodPost)
+		if first.StatusCode == http.StatusContinue {
+			d.say("body")
+			first = d.head(http.MethodPost)
+		}
+		if first.StatusCode != want {
+			t.Errorf("%s: got %s", path, first.Status)
+		}
+		_, _ = io.Copy(io.Discard, first.Body)
+		if first.Close {
+			d.ends()
+			continue
+		}
+		d.say("%s", get("/next"))
+		if got := d.hear(http.MethodGet); got != "200 /next" {
+			t.Errorf("%s: the next answer is %q", path, got)
+		}
 	}
-	if first.StatusCode != http.StatusExpectationFailed {
-		t.Errorf("got %s", first.Status)
-	}
-	if first.Close {
-		d.ends()
-		return
-	}
-	d.say("%s", get("/next"))
-	if got := d.hear(http.MethodGet); got != "200 /next" {
-		t.Errorf("the next answer is %q", got)
+}
+
+// answersEarlyByStream sends the body whether it is asked for or not: the server has taken it, or refuses it.
+func (in *ingress) answersEarlyByStream(t *testing.T) {
+	for path, want := range map[string]string{"/417": "417", "/200": "200 early"} {
+		first, next := in.twoStreams()
+		q := question{
+			method: http.MethodPost, path: path, fields: []string{"Expect: 100-continue", "Content-Length: 4"}, body: []string{"body"},
+		}
+		if got := first.ask(q.usual()); got.String() != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+		q = question{path: "/next"}
+		if got := next().ask(q.usual()); got.String() != "200 /next" {
+			t.Errorf("%s: the next answer is %q", path, got)
+		}
 	}
 }

@@ -221,6 +221,43 @@ func TestWebSocketWithBody(t *testing.T) {
 	})
 }
 
+// TestBadWebSocketHandshake has clients send handshakes with fields that are missing or wrong: the endpoint judges
+// them, and the connection goes on behind its refusal. There is no such handshake in HTTP/2 and HTTP/3, which refuse
+// Upgrade and CONNECT (TestWireOfFrames).
+func TestBadWebSocketHandshake(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "websocket" {
+			w.WriteHeader(http.StatusUpgradeRequired)
+		}
+		fmt.Fprint(w, r.Header["Sec-Websocket-Version"], r.Header["Sec-Websocket-Key"])
+	})
+	asks := upgrade[:2]
+	for name, c := range map[string]struct {
+		fields []string
+		want   string
+	}{
+		"nothing":      {nil, "426 [] []"},
+		"no key":       {[]string{"Sec-WebSocket-Version: 13"}, "426 [13] []"},
+		"a short key":  {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"}, "426 [13] [x]"},
+		"two keys":     {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x", "Sec-WebSocket-Key: y"}, "426 [13] [x y]"},
+		"old versions": {[]string{"Sec-WebSocket-Version: 8", "Sec-WebSocket-Version: 7"}, "426 [8 7] []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byHTTP1(t, func(t *testing.T, in *ingress) {
+				d := in.connect()
+				d.say("%s", get("/", append(slices.Clone(asks), c.fields...)...))
+				if got := d.hear(http.MethodGet); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+				d.say("%s", get("/"))
+				if got := d.hear(http.MethodGet); got != "200 [] []" {
+					t.Errorf("and then %q", got)
+				}
+			})
+		})
+	}
+}
+
 // TestRefusedUpgrade: an endpoint may say no, and the connection goes on.
 func TestRefusedUpgrade(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
