@@ -22,6 +22,9 @@ type Storage struct {
 	// Namespace is the namespace of the Secrets and Leases. Default: the namespace that Caddy runs in, or the namespace
 	// of the kubeconfig.
 	Namespace string `json:"namespace,omitempty"`
+	// CopyFrom is a namespace where certificates were stored before: its Secrets are copied to Namespace once, and no
+	// certificate is ordered before that. The controller needs the right to list Secrets there. Default: nothing is copied.
+	CopyFrom string `json:"copy_from,omitempty"`
 	// Kubeconfig is the path of a kubeconfig file for access to the API server. Default: the service account of the pod
 	// that Caddy runs in.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
@@ -43,6 +46,7 @@ func (*Storage) CaddyModule() caddy.ModuleInfo {
 //
 //	storage kubernetes {
 //		namespace <name>
+//		copy_from <namespace>
 //		kubeconfig <file>
 //	}
 //
@@ -52,13 +56,13 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.Errf("storage kubernetes takes a block of options and no argument, found %q", d.Val())
 	}
-	options := map[string]*string{"namespace": &s.Namespace, "kubeconfig": &s.Kubeconfig}
+	options := map[string]*string{"namespace": &s.Namespace, "copy_from": &s.CopyFrom, "kubeconfig": &s.Kubeconfig}
 	for d.NextBlock(0) {
 		name := d.Val()
 		value, ok := options[name]
 		switch {
 		case !ok:
-			return d.Errf("storage kubernetes has no option %q: there are namespace and kubeconfig", name)
+			return d.Errf("storage kubernetes has no option %q: there are namespace, copy_from and kubeconfig", name)
 		case *value != "":
 			return d.Errf("%s is given twice", name)
 		case !d.AllArgs(value):
@@ -94,7 +98,7 @@ type sharedStorage struct {
 
 // run starts a storage that outlives the configuration.
 func (s *Storage) run() (*sharedStorage, error) {
-	o := kubestorage.Options{Kubeconfig: s.Kubeconfig, Namespace: s.Namespace}
+	o := kubestorage.Options{Kubeconfig: s.Kubeconfig, Namespace: s.Namespace, CopyFrom: s.CopyFrom}
 	storage, err := kubestorage.New(o, logs.Logger("storage.kubernetes"))
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w
 // Persist calls ask until the API server responds or the context ends. In the latter case, the error also contains the
 // last error of ask. It calls failed with each error after which it retries.
 func Persist[T any](ctx context.Context, failed func(error), ask func() (T, error)) (T, error) {
-	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
+	pause := Backoff()
 	for {
 		answer, err := ask()
 		if err == nil || ctx.Err() != nil || !Away(err) {
@@ -51,6 +51,11 @@ func Persist[T any](ctx context.Context, failed func(error), ask func() (T, erro
 			return answer, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
+}
+
+// Backoff returns the delays between requests to an API server that did not respond or refused them.
+func Backoff() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }
 
 // Pause waits for a duration. It returns an error as soon as the context ends.

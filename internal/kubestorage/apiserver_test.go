@@ -46,6 +46,8 @@ type apiServer struct {
 	held chan struct{}
 	// lost is called for each write and reports whether its response is lost.
 	lost func(r *http.Request) bool
+	// forbidden says which requests are refused for want of a right; nil is none.
+	forbidden func(r *http.Request) bool
 }
 
 type event struct {
@@ -84,6 +86,13 @@ func (s *apiServer) lose(which func(*http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = which
+}
+
+// forbid makes the server answer some requests with 403.
+func (s *apiServer) forbid(which func(*http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forbidden = which
 }
 
 // cut ends all watches and deletes the history, so that they cannot be continued.
@@ -135,7 +144,12 @@ func parse(w http.ResponseWriter, r *http.Request) *request {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := parse(w, r)
 	query := r.URL.Query()
+	s.mu.Lock()
+	forbidden := s.forbidden != nil && s.forbidden(r)
+	s.mu.Unlock()
 	switch {
+	case forbidden:
+		q.answer(nil, apierrors.NewForbidden(q.group(), q.name, nil))
 	case r.Method == http.MethodGet && query.Get("watch") == "true":
 		s.watch(q)
 	case r.Method == http.MethodGet && q.name == "":
@@ -333,6 +347,12 @@ func (q *request) send(change watch.EventType, o runtime.Object) {
 	_ = scheme.Codecs.EncoderForVersion(q.info.StreamSerializer.Serializer, q.gv).Encode(raw, frames)
 }
 
+// selects reports whether a watch is to hear of an event.
+func (q *request) selects(e event) bool {
+	here := e.resource == q.resource && e.object.GetNamespace() == q.namespace
+	return here && q.selector.Matches(labels.Set(e.object.GetLabels()))
+}
+
 func (s *apiServer) follow(q *request, from int) {
 	for {
 		s.mu.Lock()
@@ -353,7 +373,7 @@ func (s *apiServer) follow(q *request, from int) {
 			return
 		}
 		for _, e := range events {
-			if e.version > from && e.resource == q.resource && q.selector.Matches(labels.Set(e.object.GetLabels())) {
+			if e.version > from && q.selects(e) {
 				q.send(e.change, e.object)
 			}
 			from = max(from, e.version)

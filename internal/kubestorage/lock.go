@@ -39,7 +39,11 @@ const sweepAfter = 10 * time.Minute
 // Lock waits until the lock is free in this and all other processes, and acquires it. A lock whose holder has died is
 // free when its Lease has expired. The lock is renewed until Unlock.
 func (s *Storage) Lock(ctx context.Context, name string) error {
-	if _, err := s.locks.lock(ctx, name, true); err != nil {
+	err := s.awaitCopy(ctx)
+	if err == nil {
+		_, err = s.locks.lock(ctx, name, true)
+	}
+	if err != nil {
 		return fmt.Errorf("waiting for the lock %s: %w", name, err)
 	}
 	return nil
@@ -48,7 +52,11 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 // TryLock is like Lock, but returns false instead of waiting. It acquires a dead holder's lock only if this process has
 // observed for long enough that the lock was not renewed.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
-	ok, err := s.locks.lock(ctx, name, false)
+	err := s.awaitCopy(ctx)
+	ok := false
+	if err == nil {
+		ok, err = s.locks.lock(ctx, name, false)
+	}
 	if err != nil {
 		err = fmt.Errorf("taking the lock %s: %w", name, err)
 	}

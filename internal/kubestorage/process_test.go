@@ -45,7 +45,9 @@ func TestMain(m *testing.M) {
 type world struct {
 	config    *rest.Config
 	namespace string
-	admin     kubernetes.Interface
+	// from is the namespace that storages copy, if it is not empty.
+	from  string
+	admin kubernetes.Interface
 	// api is nil if a real API server is used.
 	api *apiServer
 }
@@ -59,13 +61,19 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{config: mustConfig(path)}
 	w.connect(t)
-	made, err := w.admin.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "storage-"}}, metav1.CreateOptions{})
+	w.namespace = w.makeNamespace(t, metav1.ObjectMeta{GenerateName: "storage-"})
+	return w
+}
+
+// makeNamespace returns the name.
+func (w *world) makeNamespace(t testing.TB, name metav1.ObjectMeta) string {
+	t.Helper()
+	object := &corev1.Namespace{ObjectMeta: name}
+	made, err := w.admin.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.namespace = made.Name
-	return w
+	return made.Name
 }
 
 // newPretended uses a simulated API server. It is for tests in which the API server has to misbehave.
@@ -130,7 +138,7 @@ func (w *world) startWith(t testing.TB, l *link) *process {
 		p.link.next = next
 		return p.link
 	})
-	s, err := newStorage(Options{Namespace: w.namespace, Times: short}, config, zap.New(core))
+	s, err := newStorage(Options{Namespace: w.namespace, CopyFrom: w.from, Times: short}, config, zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,9 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is the namespace of the Secrets and Leases. Empty means the namespace of the pod or of the kubeconfig.
 	Namespace string
+	// CopyFrom is a namespace with another storage, whose Secrets are copied to Namespace once, before anything is read
+	// there. Empty copies nothing.
+	CopyFrom string
 	// Times are the times of the locks. The zero value means defaultTimes.
 	Times Times
 }
@@ -54,6 +57,9 @@ type Storage struct {
 	leases    *leaseCache
 	locks     *locks
 	lookups   *lookups
+	// copier is nil if there is no other storage to copy. copied is closed when there is nothing left to copy.
+	copier *copier
+	copied chan struct{}
 	// sweeper is the client that deletes old Leases.
 	sweeper coordinationv1.LeaseInterface
 
@@ -89,7 +95,7 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 		}
 	}
 	s := &Storage{
-		namespace: o.Namespace, log: log, api: clients[0].CoreV1().Secrets(o.Namespace),
+		namespace: o.Namespace, log: log, api: clients[0].CoreV1().Secrets(o.Namespace), copied: make(chan struct{}),
 		lookups: newLookups(), subscribers: map[*func(string)]bool{},
 		sweeper: clients[3].CoordinationV1().Leases(o.Namespace),
 	}
@@ -98,12 +104,22 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 		s.secrets, cache.ReflectorOptions{Name: "storage secrets"})
 	s.leases = s.newLeaseCache(clients[2].CoordinationV1().RESTClient())
 	s.locks = newLocks(clients[1].CoordinationV1().Leases(o.Namespace), s.leases, s.secrets, o.Times, log)
-	return s, nil
+	var err error
+	if s.copier, err = s.newCopier(o.CopyFrom, config); s.copier == nil {
+		close(s.copied)
+	}
+	return s, err
 }
 
 // Run watches the Secrets and Leases until the context ends. It must be called only once. Locks that are held at its
 // end are still renewed until they are unlocked or the process ends.
 func (s *Storage) Run(ctx context.Context) {
+	if s.copier != nil {
+		if s.copier.run(ctx) != nil {
+			return
+		}
+		close(s.copied)
+	}
 	var group panics.Group
 	group.Go("kubestorage/secrets", func() { s.reflector.RunWithContext(ctx) })
 	group.Go("kubestorage/leases", func() { s.leases.informer.RunWithContext(ctx) })
