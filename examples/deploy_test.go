@@ -155,8 +155,8 @@ func (d *deployment) checkSelectors(t *testing.T) {
 	}
 }
 
-// checkPorts checks that the Service points to ports of the pods, that the probes use ports on which Caddy responds,
-// and that the NetworkPolicy allows both.
+// checkPorts checks that the Service points to ports of the pods, and that the probes use ports on which Caddy responds.
+// The NetworkPolicy opens the ports of the Service to everyone, and the ports of probes to some peers.
 func (d *deployment) checkPorts(t *testing.T) {
 	t.Helper()
 	_, o := d.adapted(t)
@@ -175,19 +175,27 @@ func (d *deployment) checkPorts(t *testing.T) {
 			t.Errorf("the Service leads to the port %s, which the container has not", p.TargetPort.StrVal)
 		}
 	}
+	probed := map[int32]bool{}
 	for path, probe := range map[string]*corev1.Probe{"/readyz": d.container().ReadinessProbe, "/healthz": d.container().LivenessProbe} {
-		if asked[probe.HTTPGet.Port.IntVal] = true; probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntVal != 10254 {
+		if probed[probe.HTTPGet.Port.IntVal] = true; probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntVal != 10254 {
 			t.Errorf("the probe of %s asks %s at %s", path, probe.HTTPGet.Path, probe.HTTPGet.Port.String())
 		}
 	}
 	if d.network.Name == "" {
 		return
 	}
-	open := map[int32]bool{}
-	for _, p := range d.network.Spec.Ingress[0].Ports {
-		open[p.Port.IntVal] = true
+	everyone, some := map[int32]bool{}, map[int32]bool{}
+	for _, rule := range d.network.Spec.Ingress {
+		into := everyone
+		if len(rule.From) > 0 {
+			into = some
+		}
+		for _, p := range rule.Ports {
+			into[p.Port.IntVal] = true
+		}
 	}
-	if !maps.Equal(open, asked) || len(d.network.Spec.Ingress) != 1 {
-		t.Errorf("the NetworkPolicy lets in %v, and asked for are %v", open, asked)
+	if !maps.Equal(everyone, asked) || !maps.Equal(some, probed) {
+		t.Errorf("the NetworkPolicy opens %v to everyone, and %v to some; the Service needs %v, and probes %v",
+			everyone, some, asked, probed)
 	}
 }

@@ -36,14 +36,40 @@ env:
 ports:
   {{- include "k8singress.containerPorts" . | trim | nindent 2 }}
 {{- include "k8singress.probes" . }}
-{{- range $name := list "lifecycle" "resources" "resizePolicy" }}
-{{- with get $c $name }}
+{{- range $name, $value := dict "lifecycle" $c.lifecycle "resources" (include "k8singress.resources" . | fromYaml) "resizePolicy" $c.resizePolicy }}
+{{- with $value }}
 {{ $name }}:
   {{- tpl (toYaml .) $ | nindent 2 }}
 {{- end }}
 {{- end }}
 volumeMounts:
   {{- include "k8singress.volumeMounts" . | trim | nindent 2 }}
+{{- end -}}
+
+{{/* Returns the resources. Values of ingress-nginx's chart may have a request above our default limit, or a limit below our default request,
+which the API server would refuse. Then our default is changed to the user's value. */}}
+{{- define "k8singress.resources" -}}
+{{- $r := tpl (toYaml (.Values.controller.resources | default dict)) . | fromYaml -}}
+{{- $limit := dig "limits" "memory" "" $r -}}
+{{- $request := dig "requests" "memory" "" $r -}}
+{{- $bytes := include "k8singress.bytes" $limit -}}
+{{- $requested := include "k8singress.bytes" $request -}}
+{{- if and $bytes $requested -}}
+{{- if gt (float64 $requested) (float64 $bytes) -}}
+{{- if eq (toString $limit) "1Gi" }}{{ $_ := set $r.limits "memory" $request }}{{ else }}{{ $_ := set $r.requests "memory" $limit }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $r -}}
+{{- end -}}
+
+{{/* Returns a quantity of Kubernetes in bytes, or nothing if its unit is not usual for memory. */}}
+{{- define "k8singress.bytes" -}}
+{{- $text := include "k8singress.text" . -}}
+{{- $unit := regexFind "[a-zA-Z]*$" $text -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- if and (regexMatch "^[0-9]+(\\.[0-9]+)?[a-zA-Z]*$" $text) (hasKey $units $unit) -}}
+{{- mulf (trimSuffix $unit $text | float64) (get $units $unit) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The probes. One that asks for the old path asks whether requests may come, if it is about that. */}}
