@@ -136,8 +136,9 @@ func own(t *testing.T) node {
 	return strict(node{
 		"options": strict(options),
 		"chains":  node{"type": "object", "additionalProperties": node{"type": "string"}}, "issuers": texts,
-		"hostOwners": node{"type": "object", "additionalProperties": texts},
-		"storage":    text, "admin": node{"type": "string"}, "globalOptions": text, "caddyfile": text,
+		"hostOwners":       node{"type": "object", "additionalProperties": texts},
+		"storageNamespace": strict(node{"name": text, "create": types["boolean"], "copy": types["boolean"]}),
+		"storage":          text, "admin": node{"type": "string"}, "globalOptions": text, "caddyfile": text,
 		"volumes": strict(node{"data": node{"type": "string"}, "tmp": node{"type": "string"}}),
 	})
 }

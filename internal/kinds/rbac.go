@@ -14,6 +14,7 @@ const rightsHead = "# Printed from the table in internal/kinds by `make generate
 #   cluster  a ClusterRole
 #   watched  a Role in each namespace that is followed
 #   own      a Role in the namespace of the controller
+#   storage  a Role in the namespace that certificates are stored in
 #   named    a Role in each other namespace with an object that an option names, such as configmap or default_certificate
 #
 # A key below it is the option of the Caddyfile that needs the rules, or always. Where a rule has resourceNamesFrom, resourceNames
@@ -40,7 +41,7 @@ func rules(list []right) string {
 func rightsFile(size string) string {
 	all := rightsOf(size)
 	text := fmt.Sprintf(rightsHead, size)
-	for _, at := range []place{everywhere, watched, own, named} {
+	for _, at := range []place{everywhere, watched, own, storing, named} {
 		var options []string
 		for _, r := range all {
 			if r.place == at && !slices.Contains(options, r.part) {

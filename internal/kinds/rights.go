@@ -10,6 +10,7 @@ const (
 	everywhere place = "cluster" // in a ClusterRole
 	watched    place = "watched" // in a Role in each watched namespace, or in the ClusterRole if there is one
 	own        place = "own"     // in a Role in the namespace of the controller
+	storing    place = "storage" // in a Role in the namespace of the storage of certificates
 	named      place = "named"   // in a Role in a namespace that is not watched, for an object that an option names
 )
 
@@ -27,6 +28,9 @@ const always = "always"
 
 // publishNodes is an option that requires a ClusterRole, since nodes are not in a namespace.
 const publishNodes = "publish_nodes"
+
+// storageCopy is the option copy_from of `storage kubernetes`. A ClusterRole already has the right that it needs.
+const storageCopy = "storage_copy"
 
 // right is one RBAC rule.
 type right struct {
@@ -62,12 +66,15 @@ func rights() []right {
 		right{place: own, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
 
 		right{place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: []string{"create"}},
+		// Other controllers in this namespace elect their leaders by Leases too, so the rule names ours.
 		right{
 			place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
-			leastNames: "election_id", verbs: []string{"get", "update"},
+			names: "election_id", verbs: []string{"get", "update"},
 		},
-		right{place: own, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: store},
-		right{place: own, part: "storage", resources: []string{"secrets"}, verbs: store},
+		// RBAC cannot name objects that do not exist yet, so these hold for all Secrets and Leases of the namespace.
+		right{place: storing, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: store},
+		right{place: storing, part: "storage", resources: []string{"secrets"}, verbs: store},
+		right{place: own, part: storageCopy, resources: []string{"secrets"}, verbs: []string{"list"}},
 		right{place: own, part: "publish_ports", resources: []string{"services"}, names: "publish_service", verbs: []string{"patch"}},
 		right{place: own, part: "publish_ports", resources: []string{"pods"}, verbs: []string{"get"}},
 
@@ -113,7 +120,9 @@ func rightsOf(size string) []right {
 		}
 	}
 	if size == cluster {
-		all = slices.DeleteFunc(all, func(r right) bool { return r.place == named || r.place == own && r.part == always })
+		all = slices.DeleteFunc(all, func(r right) bool {
+			return r.place == named || r.place == own && (r.part == always || r.part == storageCopy)
+		})
 	}
 	return all
 }

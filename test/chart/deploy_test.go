@@ -45,7 +45,8 @@ metadata:
 `
 
 // ofHelm are lines that say of objects that they are Helm's, and of templates where they come from.
-var ofHelm = regexp.MustCompile(`(?m)^(# Source: .*| *helm\.sh/chart: .*| *app\.kubernetes\.io/managed-by: .*)\n`)
+var ofHelm = regexp.MustCompile(`(?m)^(# Source: .*| *helm\.sh/chart: .*| *app\.kubernetes\.io/managed-by: .*|` +
+	`  annotations:\n *"helm\.sh/resource-policy": .*)\n`)
 
 // TestDeploy holds that the plain manifests are what the chart makes of their values.
 func TestDeploy(t *testing.T) {

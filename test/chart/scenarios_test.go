@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,12 +178,16 @@ func controller(t *testing.T, objects []values) (caddyfile string, arguments []s
 	return caddyfile, arguments
 }
 
+// storageBlock is the storage in Secrets, with its options.
+var storageBlock = regexp.MustCompile(`storage kubernetes( \{[^}]*\})?`)
+
 // checkProgram starts the controller where there is no cluster: that is all it complains of.
 func checkProgram(t *testing.T, program string, objects []values) {
 	t.Helper()
 	caddyfile, arguments := controller(t, objects)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	caddyfile = strings.NewReplacer("/run/caddy/", t.TempDir()+"/", "storage kubernetes", "storage file_system "+t.TempDir()).Replace(caddyfile)
+	caddyfile = strings.ReplaceAll(caddyfile, "/run/caddy/", t.TempDir()+"/")
+	caddyfile = storageBlock.ReplaceAllString(caddyfile, "storage file_system "+t.TempDir())
 	if err := os.WriteFile(file, []byte(caddyfile), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -137,15 +137,26 @@ func (c *cluster) values(name string) string {
 	return file
 }
 
+// installWith installs our chart with a file of values and more arguments, as install does.
+func (c *cluster) installWith(release, values string, arguments ...string) string {
+	c.Helper()
+	return c.installChart(release, ownChart, append(arguments, "--values", c.values(values))...)
+}
+
 // install installs a chart with a file of values, for as long as the test runs, and returns what Helm says.
 func (c *cluster) install(release, chart, values string) string {
+	c.Helper()
+	return c.installChart(release, chart, "--values", c.values(values))
+}
+
+func (c *cluster) installChart(release, chart string, arguments ...string) string {
 	c.Helper()
 	c.Cleanup(func() {
 		if out, err := c.helmCommand(context.Background(), "uninstall", release).CombinedOutput(); err != nil {
 			c.Errorf("helm uninstall: %v\n%s", err, out)
 		}
 	})
-	return c.helm("install", release, chart, "--wait", "--timeout=3m", "--values", c.values(values))
+	return c.helm(append([]string{"install", release, chart, "--wait", "--timeout=3m"}, arguments...)...)
 }
 
 func (c *cluster) helm(arguments ...string) string {

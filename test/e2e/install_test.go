@@ -32,6 +32,7 @@ func TestInstall(t *testing.T) {
 	c.secret("shop-tls", pair)
 	c.ingress("shop", "web", ofClass("k8singress"), withTLS("shop-tls"))
 	c.kubectl(t.Context(), "delete", "clusterrole,clusterrolebinding,namespace", "k8singress")
+	c.kubectl(t.Context(), "delete", "namespace", storageNamespace)
 	t.Cleanup(func() { c.must(c.inside.MakeAccount(context.Background())) })
 	// The Secret keeps its name, and a pod ends without delay.
 	names := []string{
@@ -47,7 +48,8 @@ func TestInstall(t *testing.T) {
 		in := func(script string) string { return strings.ReplaceAll(script, "deploy/cluster", "deploy/"+shape) }
 		t.Run(shape+" with Helm", func(t *testing.T) {
 			r := r.inTest(t)
-			r.atEnd("helm uninstall k8singress --ignore-not-found --namespace k8singress\n" + kubectlDelete + "namespace k8singress")
+			r.atEnd("helm uninstall k8singress --ignore-not-found --namespace k8singress\n" + kubectlDelete +
+				"namespace k8singress k8singress-storage")
 			if shape == "hostnetwork" {
 				r.run(another[1])
 			}
@@ -121,12 +123,23 @@ func (r *installer) checkServed(shape, namespace string) {
 func (r *installer) checkRights(shape, namespace string) {
 	r.Helper()
 	everywhere := shape == "cluster" || shape == "hostnetwork"
+	storage := storageNamespace
+	switch namespace + " " + shape {
+	case "edge cluster":
+		// kustomize moves all that is in a namespace to its own one.
+		storage = "edge"
+	case "edge least":
+		storage = "edge-" + storageNamespace
+	}
 	for question, want := range map[string]bool{
 		"watch ingresses --namespace " + r.namespace: true,
 		"watch ingresses --all-namespaces":           everywhere,
 		"watch secrets --namespace " + r.namespace:   shape != "least",
 		"watch nodes": shape == "hostnetwork",
 		"update secrets --namespace " + r.namespace: false,
+		"update secrets --namespace " + namespace:   storage == namespace,
+		"delete leases --namespace " + namespace:    storage == namespace,
+		"update secrets --namespace " + storage:     true,
 	} {
 		answer := r.run("kubectl auth can-i " + question + " --as system:serviceaccount:" + namespace + ":k8singress 2>/dev/null || true")
 		if got := strings.HasPrefix(answer, "yes"); got != want || !got && !strings.HasPrefix(answer, "no") {

@@ -244,7 +244,8 @@ func (s *serviceTest) onePodFor(client string) (string, error) {
 func TestNamespaceSelector(t *testing.T) {
 	c := newCluster(t)
 	c.reader().run("helm template selector charts/k8singress --namespace k8singress --show-only templates/controller-rights.yaml " +
-		"--set serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop | kubectl apply --filename -")
+		"--set serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop " +
+		"--set k8singress.storage= | kubectl apply --filename -")
 	t.Cleanup(func() {
 		c.kubectl(context.Background(), "delete", "--namespace", "k8singress",
 			"clusterrole,clusterrolebinding,role,rolebinding", "selector-k8singress")

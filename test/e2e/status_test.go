@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
 
 	"github.com/k8singress/k8singress/test/harness"
 )
@@ -141,10 +142,10 @@ func (c *cluster) checkLease() {
 	c.must(err)
 	var names []string
 	for _, lease := range leases.Items {
-		if lease.Name == "k8singress-leader" && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+		if lease.Name == "k8singress-k8singress-leader" && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
 			return
 		}
 		names = append(names, lease.Namespace+"/"+lease.Name)
 	}
-	c.Errorf("no Lease k8singress-leader with a holder, among %v", names)
+	c.Errorf("no Lease k8singress-k8singress-leader with a holder, among %v", names)
 }

@@ -68,12 +68,17 @@ func TestStorageIsShared(t *testing.T) {
 func (c *cluster) storing(number int, host string) *harness.Caddy {
 	c.Helper()
 	o := c.options(number)
-	o.Global = "\tskip_install_trust\n\tstorage kubernetes {\n\t\tkubeconfig " + c.inside.AccountKubeconfig() + "\n\t}\n"
+	o.Global = "\tskip_install_trust\n\tstorage kubernetes {\n\t\tnamespace " + storageNamespace +
+		"\n\t\tkubeconfig " + c.inside.AccountKubeconfig() + "\n\t}\n"
 	o.Sites = fmt.Sprintf("https://%s:%d {\n\tbind 127.0.0.1\n\ttls internal\n\trespond ok\n}\n", host, storingPort+number)
 	return c.caddy(o)
 }
 
-const storingPort = 9443
+const (
+	storingPort = 9443
+	// storageNamespace is that of the storage in deploy/cluster.
+	storageNamespace = "k8singress-storage"
+)
 
 // storedSerial is that of the certificate of a replica, whose addresses say which one it is.
 func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
@@ -96,7 +101,7 @@ func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
 // checkSecrets looks for the certificate as others see it.
 func (c *cluster) checkSecrets(host string) {
 	c.Helper()
-	list, err := c.CoreV1().Secrets("k8singress").List(c.Context(),
+	list, err := c.CoreV1().Secrets(storageNamespace).List(c.Context(),
 		metav1.ListOptions{LabelSelector: "k8singress.io/storage=certmagic", FieldSelector: "type=" + string(corev1.SecretTypeTLS)})
 	c.must(err)
 	var found []error

@@ -22,6 +22,8 @@ import (
 const (
 	accountNamespace = "k8singress"
 	account          = "system:serviceaccount:" + accountNamespace + ":k8singress"
+	// accountLease is the one Lease that the account may change.
+	accountLease = "k8singress-k8singress-leader"
 )
 
 // ofAccount are the kinds of the account's objects.

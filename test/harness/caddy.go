@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,9 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 	o.Lines = append([]string{
 		"kubeconfig " + c.AccountKubeconfig(), "ingress_class nginx", "http " + o.HTTP, "https " + o.HTTPS,
 	}, lines...)
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "election") }) {
+		o.Lines = append(o.Lines, "election_id "+accountLease)
+	}
 	return o
 }
 

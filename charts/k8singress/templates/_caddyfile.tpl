@@ -5,8 +5,8 @@
 {{- with $own.admin }}
 	admin {{ . }}
 {{- end }}
-{{- with $own.storage }}
-	storage {{ . | trim | replace "\n" "\n\t" }}
+{{- if $own.storage }}
+	storage {{ include "k8singress.storage" . | replace "\n" "\n\t" }}
 {{- end }}
 {{- with $own.globalOptions }}
 	{{ . | trim | replace "\n" "\n\t" }}

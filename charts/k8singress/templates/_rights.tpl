@@ -22,7 +22,8 @@
 {{/* The options that bring rights with them. */}}
 {{- define "k8singress.parts" -}}
 {{- $parts := list "always" "election_id" -}}
-{{- if regexMatch "^kubernetes(\\s|$)" (toString .Values.k8singress.storage | trim) }}{{ $parts = append $parts "storage" }}{{ end -}}
+{{- if include "k8singress.storesSecrets" . }}{{ $parts = append $parts "storage" }}{{ end -}}
+{{- if include "k8singress.copiesStorage" . }}{{ $parts = append $parts "storage_copy" }}{{ end -}}
 {{- if .Values.k8singress.options.publish_ports -}}
 {{- $service := include "k8singress.publishedService" . -}}
 {{- $own := include "k8singress.namespace" . -}}
