@@ -47,7 +47,7 @@ lint: ## golangci-lint on all modules
 
 .PHONY: systems
 systems: ## type-checks our packages for macOS and Windows, which serve all but UDP ports
-	go test -count=1 -run '^TestOtherSystems' ./internal/arch
+	go test -count=1 -run '^TestOtherSystems' ./internal/tests/arch
 
 .PHONY: generate
 generate: ## writes what is generated: documents printed from tables, and deploy/ from the chart
@@ -56,7 +56,7 @@ generate: ## writes what is generated: documents printed from tables, and deploy
 
 .PHONY: golden
 golden: ## rewrites the expected files of the golden tests; read the diff
-	go test ./internal/golden/ ./caddyfile/ -update
+	go test ./internal/tests/golden/ ./caddyfile/ -update
 
 .PHONY: fuzz
 fuzz: ## each fuzz test for FUZZTIME (30s), and FUZZREQUESTS (a million) to other servers beside ours
@@ -65,8 +65,8 @@ fuzz: ## each fuzz test for FUZZTIME (30s), and FUZZREQUESTS (a million) to othe
 		echo "== $$folder $$name"; \
 		go test "./$$folder" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
 	done
-	go test ./internal/httpserver -run '^TestLikeNetHTTP$$' -v -timeout 2h -requests $(FUZZREQUESTS)
-	go test ./internal/featuretests -run '^TestLikeNginx$$' -v -timeout 2h -requests $(FUZZREQUESTS)
+	go test ./internal/http/httpserver -run '^TestLikeNetHTTP$$' -v -timeout 2h -requests $(FUZZREQUESTS)
+	go test ./internal/tests/featuretests -run '^TestLikeNginx$$' -v -timeout 2h -requests $(FUZZREQUESTS)
 
 # It reads the database at vuln.go.dev.
 VULN := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -78,7 +78,7 @@ vuln: ## known vulnerabilities in what the packages reach, by govulncheck; it ne
 
 .PHONY: soak
 soak: ## slow, broken and hostile clients and endpoints, and changes all the while, for SOAK (10m)
-	K8SINGRESS_SOAK=$(SOAK) go test ./internal/featuretests -run '^TestSoak$$' -v -count=1 -timeout 48h
+	K8SINGRESS_SOAK=$(SOAK) go test ./internal/tests/featuretests -run '^TestSoak$$' -v -count=1 -timeout 48h
 
 SOAK ?= 10m
 
@@ -99,7 +99,7 @@ limits: bin/caddy ## honest requests while hostile clients use up descriptors or
 microbench: ## the steps alone: host, path and endpoint lookup, translation, rendering, apply
 	go test -run '^$$' -bench . -benchmem $(MICROBENCH)
 
-MICROBENCH := $(addprefix ./internal/,live split endpoints balancer snapshot translate render apply certs http1 httpserver)
+MICROBENCH := $(addprefix ./internal/,http/live upstream/split upstream/endpoints upstream/balancer model/snapshot translate control/render control/apply tls/certs http/http1 http/httpserver)
 
 .PHONY: chart
 chart: ## the tests of charts/k8singress, with Helm; the first build takes some minutes

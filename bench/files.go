@@ -12,7 +12,7 @@ var product = []string{"--", "*.go", ":!*_test.go", ":!bench", ":!test"}
 
 // recipe is a file that came with the settings which show what CONTRIBUTING says of adding some: two annotations with a
 // setting each, and their keys of the ConfigMap.
-const recipe = "internal/annotations/cookies.go"
+const recipe = "internal/translate/annotations/cookies.go"
 
 // countFiles holds the commit of the recipe to the files that are written by hand for a setting, and for a key of the ConfigMap
 // with the meaning of an annotation.
@@ -27,7 +27,7 @@ func countFiles(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, e
 	}
 	settings, keys := 0, 0
 	for name := range strings.FieldsSeq(names) {
-		if strings.HasPrefix(name, "internal/configmap/") {
+		if strings.HasPrefix(name, "internal/translate/configmap/") {
 			keys++
 		} else {
 			settings++

@@ -16,9 +16,9 @@ import (
 	_ "github.com/mholt/caddy-l4/layer4"
 	_ "github.com/mholt/caddy-l4/modules/l4echo"
 
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/structure"
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata and docs")

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/flags"
+	"github.com/k8singress/k8singress/internal/control/flags"
 )
 
 // TestFlagsOfIngressNginx checks that each flag of ingress-nginx corresponds to an existing option, and that the error

@@ -10,12 +10,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/flags"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/option"
-	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/structure"
-	"github.com/k8singress/k8singress/internal/suggest"
+	"github.com/k8singress/k8singress/internal/control/flags"
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 // name is the name of the global option, the directive, the app and the handler.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/option"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
 // line is one option in the Caddyfile.

@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/reach"
-	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/suggest"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
 // check returns an error if a value is invalid.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 var update = flag.Bool("update", false, "rewrite values.schema.json")

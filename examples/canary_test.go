@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // The responses of the example's two backends.

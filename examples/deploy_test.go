@@ -15,9 +15,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/k8singress/k8singress/internal/annotations"
-	"github.com/k8singress/k8singress/internal/configmap"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/configmap"
 )
 
 // deployment holds the objects of one folder of deploy. A field without a name is not in this folder.

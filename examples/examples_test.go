@@ -19,7 +19,7 @@ import (
 
 	_ "github.com/k8singress/k8singress"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // deadline is the maximum time until the first expected response.

@@ -7,8 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
 // TestHTTPS checks that each case of docs/https.md does what its manifest says: where the certificate comes from, and

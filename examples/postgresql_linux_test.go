@@ -4,8 +4,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/daemons"
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/daemons"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestPostgreSQL runs a database at the address that the example uses.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/apply"
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/control/apply"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
 func init() { caddy.RegisterModule(new(Admin)) }

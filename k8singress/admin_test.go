@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 const nothing = `{"apps":{"k8singress":{"live":{}}}}`

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // awaitReason waits until all objects have been applied and the process is not ready for a reason that contains text.

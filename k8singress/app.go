@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/gctune"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/process/gctune"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 func init() { caddy.RegisterModule(new(App)) }

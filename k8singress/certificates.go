@@ -8,9 +8,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
-	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
 func init() { caddy.RegisterModule(new(Certificates)) }

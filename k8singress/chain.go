@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/http/live"
 )
 
 func init() { caddy.RegisterModule(new(Chain)) }

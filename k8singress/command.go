@@ -13,13 +13,13 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/explain"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/lint"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/control/explain"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/lint"
 )
 
 func init() {

@@ -12,12 +12,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/exchange"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/message"
-	"github.com/k8singress/k8singress/internal/pools"
-	"github.com/k8singress/k8singress/internal/tracing"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 // direct serves the requests of a server that only serves Ingresses. It bypasses Caddy's HTTP server.

@@ -13,13 +13,13 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/connlimit"
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/http1"
-	"github.com/k8singress/k8singress/internal/httpserver"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/message"
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/httpserver"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 func init() {

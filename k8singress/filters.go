@@ -8,10 +8,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/filter"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 func init() {

@@ -3,7 +3,7 @@ package k8singress
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/http/front"
 )
 
 // These are the reasons for which a connection or request is left to net/http or Caddy. docs/metrics.md describes them.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // serve starts a server with the handler in front of another handler, and with one host "h" whose response is

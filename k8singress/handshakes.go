@@ -3,7 +3,7 @@ package k8singress
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/http/front"
 )
 
 // failedHandshakes counts failed TLS handshakes over TCP, for all configurations.

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/control/engine"
 )
 
 func init() { caddy.RegisterModule(new(Health)) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/http/message"
 )
 
 // ingressesBehind returns the hosts whose requests Caddy must serve itself, because routes in front of the Ingresses'

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 // The end of the process works as follows. After SIGTERM, caddy.Exiting returns true, and from then on responses ask

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // origin is a backend. It echoes data on upgraded connections, and delays the responses to requests for /slow until the

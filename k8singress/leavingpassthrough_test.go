@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // pass opens a connection to the host with TLS passthrough and checks that the backend terminates TLS.

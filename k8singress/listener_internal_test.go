@@ -8,7 +8,7 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestOneDirectionIsClosed checks that the write side of a wrapped connection can be closed. net/http needs this before

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestHandshakeThatDoesNotEnd checks that TLS handshakes have their own time limit, which does not apply after the

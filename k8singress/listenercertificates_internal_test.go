@@ -10,11 +10,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // serveDocument runs Caddy with a document, and waits until it is in effect and the engine is idle. Only then may the

@@ -9,11 +9,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/panics"
-	"github.com/k8singress/k8singress/internal/pools"
-	"github.com/k8singress/k8singress/internal/sni"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/tls/sni"
 	"github.com/k8singress/k8singress/l4app"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/endpoints"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/trust"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 	"github.com/k8singress/k8singress/l4app"
 )
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/k8singress/k8singress/internal/exchange"
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/message"
 )
 
 var (

@@ -3,10 +3,10 @@ package k8singress
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/compress"
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/http/compress"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
 // resources is a prometheus.Collector for the resources of the process that clients use, and their limits.

@@ -14,12 +14,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/endpoints"
-	"github.com/k8singress/k8singress/internal/exchange"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/message"
-	"github.com/k8singress/k8singress/internal/trust"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
 // rewriter serves requests through a table with one regular expression and one target.

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/flags"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/structure"
-	"github.com/k8singress/k8singress/internal/suggest"
+	"github.com/k8singress/k8singress/internal/control/flags"
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
 // These are the names of the binaries in the ingress-nginx image that its pods run. If Caddy runs as nginxName, it

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // TestSecondProcess checks that a process does not start on an address that another process uses, and that the error

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/exchange"
-	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/message"
-	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/proxy"
 )
 
 // retryAfter is the number of seconds after which a client should retry while the first configuration is not complete.

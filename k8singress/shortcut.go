@@ -8,11 +8,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/caddyinternals"
-	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/front"
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/process/caddyinternals"
+	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
 // shortcut selects the certificates for the handshakes of one server before certmagic does. certmagic also calls

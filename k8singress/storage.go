@@ -9,9 +9,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/certmagic"
 
-	"github.com/k8singress/k8singress/internal/kubestorage"
-	"github.com/k8singress/k8singress/internal/logs"
-	"github.com/k8singress/k8singress/internal/panics"
+	kubestorage "github.com/k8singress/k8singress/internal/kube/storage"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 func init() { caddy.RegisterModule(new(Storage)) }

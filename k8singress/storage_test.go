@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
-	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // emptyCluster is an API server without objects. It counts the open watches of Secrets, and all watches so far.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/control/engine"
 )
 
 // succession holds the apps that have started and not stopped, in start order. Caddy starts the apps of a new

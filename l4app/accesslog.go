@@ -6,10 +6,10 @@ import (
 
 	"github.com/mholt/caddy-l4/layer4"
 
-	"github.com/k8singress/k8singress/internal/accesslog"
-	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/udp"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
+	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
 // noted is the access log record of one TCP connection. A nil *noted means that the connection is not logged.

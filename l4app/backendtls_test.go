@@ -16,10 +16,10 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"github.com/pires/go-proxyproto"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/trust"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
 // newIdentity returns a self-signed certificate for the name db.test.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // readName returns the first byte from a backend, which is its name.

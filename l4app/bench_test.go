@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // BenchmarkBulk measures forwarding bytes in each direction, including client and endpoint. "direct" has no port in

@@ -9,9 +9,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/udp"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
 // newTightWorld returns a world with few file descriptors for all ports together.

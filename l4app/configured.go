@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/mholt/caddy-l4/layer4"
 
-	"github.com/k8singress/k8singress/internal/netaddr"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
 // takenBy returns the addresses on which the servers of a Caddy configuration listen. The apps of the configuration

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // descriptors returns the number of open file descriptors.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/reach"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
 const (

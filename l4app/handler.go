@@ -12,15 +12,15 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/accesslog"
-	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/loops"
-	"github.com/k8singress/k8singress/internal/panics"
-	"github.com/k8singress/k8singress/internal/reach"
-	"github.com/k8singress/k8singress/internal/split"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/loops"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }

@@ -16,13 +16,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/endpoints"
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/reach"
-	"github.com/k8singress/k8singress/internal/trust"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+	"github.com/k8singress/k8singress/internal/tls/certs"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
 // patience is how long a test waits for an event.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

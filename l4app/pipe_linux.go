@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // impatient returns a route with a short idle timeout.

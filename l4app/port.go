@@ -17,17 +17,17 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/accesslog"
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/endpoints"
-	"github.com/k8singress/k8singress/internal/loops"
-	"github.com/k8singress/k8singress/internal/netaddr"
-	"github.com/k8singress/k8singress/internal/panics"
-	"github.com/k8singress/k8singress/internal/pools"
-	"github.com/k8singress/k8singress/internal/trust"
-	"github.com/k8singress/k8singress/internal/udp"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/loops"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/tls/certs"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
 // chain is a provisioned caddy-l4 server without its listeners. This package opens the listeners itself, because

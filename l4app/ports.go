@@ -15,13 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/accesslog"
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/loops"
-	"github.com/k8singress/k8singress/internal/netaddr"
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/loops"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 // drainTime is how long the connections of a closed port may last by default: ingress-nginx's worker-shutdown-timeout.

@@ -16,9 +16,9 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/accesslog"
-	"github.com/k8singress/k8singress/internal/ir"
-	peers "github.com/k8singress/k8singress/internal/realip"
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	peers "github.com/k8singress/k8singress/internal/http/realip"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 func init() { caddy.RegisterModule(new(ProxyAccept)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"github.com/pires/go-proxyproto"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // greeting returns the PROXY protocol header to send to the endpoint of a client's connection. It returns nil if

@@ -13,8 +13,8 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 // told starts an endpoint that requires a PROXY protocol header, sends the client address in it, and then echoes what

@@ -11,9 +11,9 @@ import (
 
 	"github.com/mholt/caddy-l4/layer4"
 
-	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/panics"
-	"github.com/k8singress/k8singress/internal/pools"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
 var (

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
 func TestClientMayFinishFirst(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 const (

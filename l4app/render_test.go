@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // shared returns a port with two backends: a with the given weight, which is also the fallback, and b with weight 1.

@@ -10,8 +10,8 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/netaddr"
-	"github.com/k8singress/k8singress/internal/udp"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
 // mostSessions is the default maximum number of clients of a UDP port. A limit is necessary because each client uses a

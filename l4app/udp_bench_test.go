@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/ipv4"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // BenchmarkDatagrams sends datagrams through a port to an endpoint that echoes them. One operation is a window of

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 const (

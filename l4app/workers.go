@@ -3,7 +3,7 @@ package l4app
 import (
 	"sync"
 
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
 // workerPool runs functions on goroutines that it reuses. A new goroutine starts with a small stack, which is copied

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/panics"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // balanced is one backend with its load balancing, and the resulting problems of its Ingresses.

@@ -10,8 +10,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // asking returns an Ingress with annotations for load balancing. silent returns an Ingress that has only defaults.

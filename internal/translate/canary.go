@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // withMains replaces each canary in a list from users.of by a copy that takes settings from its main Ingresses for this

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/k8singress/k8singress/internal/annotations"
-	"github.com/k8singress/k8singress/internal/backends"
-	"github.com/k8singress/k8singress/internal/configmap"
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/backends"
+	"github.com/k8singress/k8singress/internal/translate/configmap"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // defaults are the settings from ConfigMaps for all Ingresses, and for the Ingresses of each class.

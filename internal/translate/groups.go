@@ -3,7 +3,7 @@ package translate
 import (
 	"iter"
 
-	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
 // set is a set of keys.

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
-	"github.com/k8singress/k8singress/internal/annotations"
-	"github.com/k8singress/k8singress/internal/configmap"
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/configmap"
+	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
 // The names from which objects are drawn are few, so that objects refer to each other.
@@ -42,7 +42,7 @@ type values map[string][]string
 // tables holds the values for all rows of the tables, and groups of rows that take effect together.
 type tables struct {
 	ingress, service, configMap values
-	// groups come from this file, cases from internal/annotations/testdata.
+	// groups come from this file, cases from internal/translate/annotations/testdata.
 	groups, cases []map[string]string
 	// contents are the contents of Secrets.
 	contents []map[string][]byte
@@ -112,7 +112,7 @@ func readTables(t *testing.T) *tables {
 		}
 		all.groups = append(all.groups, whole)
 	}
-	all.readCases(t, "../annotations/testdata/*.txt")
+	all.readCases(t, "annotations/testdata/*.txt")
 	return all
 }
 
@@ -125,7 +125,7 @@ func (v values) add(key, example string) {
 	v[key] = append(slices.Clone(good), bad...)
 }
 
-// readCases adds the cases in files like those in internal/annotations/testdata. Each line is an annotation, and an
+// readCases adds the cases in files like those in internal/translate/annotations/testdata. Each line is an annotation, and an
 // empty line separates cases. Indented lines are expected results, which are ignored.
 func (b *tables) readCases(t *testing.T, pattern string) {
 	t.Helper()

@@ -8,10 +8,10 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
 // issuance tracks the hosts that need a certificate from an issuer. Three things outside of a host decide about its

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // names tracks the additional names of hosts.

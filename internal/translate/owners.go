@@ -4,11 +4,11 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/ownership"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
+	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
 // noteBelow counts a rule for a host under the wildcard that covers it, or uncounts it if r is no longer the current

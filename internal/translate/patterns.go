@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/pattern"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
 // patterns tracks the total size of the regular expressions in each namespace. If they exceed the limit, the oldest

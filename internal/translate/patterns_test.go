@@ -10,11 +10,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/k8singress/k8singress/internal/annotations"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/pattern"
-	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/report"
 	"github.com/k8singress/k8singress/internal/translate"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
 // large is a path whose pattern is nearly as large as the limit for one pattern.

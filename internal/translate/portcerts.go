@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
 )
 
 // portCertificates holds, by host, the certificates that TCP ports with TLS request from issuers.

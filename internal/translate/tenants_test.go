@@ -11,11 +11,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
 	"github.com/k8singress/k8singress/internal/translate"
 )
 

@@ -11,15 +11,15 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/k8singress/k8singress/internal/hosts"
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/ownership"
-	"github.com/k8singress/k8singress/internal/pattern"
-	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/hosts"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
+	"github.com/k8singress/k8singress/internal/translate/ownership"
+	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
 // Translator translates successive snapshots of one store. It must not be used by several goroutines at once.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
 // users holds the Ingresses of all backends, in the order in which they decide about load balancing: by backend, then

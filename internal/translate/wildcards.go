@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/tlssecret"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
 // answer is the certificate of a wildcard. The hosts of its namespace below the wildcard use it instead of a

@@ -23,7 +23,7 @@ import (
 func TestStorageContract(t *testing.T) {
 	cluster, _ := harness.Inside()
 	program := filepath.Join(t.TempDir(), "kubestorage.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "./internal/kubestorage")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "./internal/kube/storage")
 	build.Dir = "../.."
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the tests: %v\n%s", err, output)

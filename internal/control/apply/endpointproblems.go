@@ -1,0 +1,158 @@
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+)
+
+// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are now missing, refused
+// or unhealthy. It may be called on any goroutine.
+func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
+	// reference identifies a use of a backend, because an Ingress may have many paths with the same backend.
+	type reference struct {
+		origin         ir.Ref
+		field, backend string
+	}
+	seen := map[reference]bool{}
+	var verdicts []*report.Verdict
+	add := func(origin ir.Ref, field string, b *ir.Backend, effect string) {
+		ref := reference{origin, field, b.ID}
+		if seen[ref] {
+			return
+		}
+		if problem := l.endpointProblem(b, effect); problem != nil {
+			seen[ref] = true
+			problem.Field = field
+			verdicts = append(verdicts, &report.Verdict{Object: origin, Problems: []report.Problem{*problem}})
+		}
+	}
+	for h := range config.AllVirtualHosts() {
+		for _, r := range h.Routes {
+			for i := range r.Backends {
+				add(r.Origin, "", r.Backends[i].Backend, withoutEndpoints(h, r, &r.Backends[i]))
+			}
+		}
+	}
+	for _, r := range config.StreamRoutes {
+		for i := range r.Backends {
+			b := r.Backends[i].Backend
+			add(r.Origin, r.Field, b, cmp.Or(elsewhere(r.Backends, b, "its connections go"), r.Protocol.Without()))
+		}
+	}
+	return verdicts
+}
+
+// withoutEndpoints returns what happens to the requests for a backend without endpoints, for a message.
+func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
+	if effect := elsewhere(r.Backends, b.Backend, "its requests go"); effect != "" {
+		return effect
+	}
+	passed := func(p ir.WeightedBackend) bool { return p.Backend.ID == b.Backend.ID }
+	if h.Passthrough != nil && slices.ContainsFunc(h.Passthrough.Backends, passed) {
+		return "TLS connections are closed, and requests without TLS get 503"
+	}
+	return "requests get 503"
+}
+
+// elsewhere returns the part of a message that names the fallback backend. It is empty if there is no other backend.
+func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
+	for i := range all {
+		if all[i].Fallback && all[i].Backend != than {
+			return goes + " to the backend " + all[i].Backend.ID
+		}
+	}
+	return ""
+}
+
+// endpointProblem returns the current problem with the endpoints of a backend, or nil. effect is what happens without
+// endpoints, for the message.
+func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
+	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
+	refused := l.refused(b.ID)
+	switch left := l.endpoints.LeftOut(b.ID); {
+	case b.Missing:
+		return nil
+	case left > 0:
+		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
+			"the backends of the namespace %s may have %d endpoints together, and %d of the Service %s/%s are left out: remove paths to other "+
+				"ports and Services, or use more namespaces", b.Namespace, endpoints.MostOfNamespace, left, b.Namespace, b.Service)}
+	case b.ExternalName != "":
+		return l.nameProblem(b, none, refused, effect)
+	case refused != "":
+		message := fmt.Sprintf("the Service %s/%s has endpoints that are left out, because they must not be reached: %s; "+
+			"the options reach_allow and reach_deny say what may be", b.Namespace, b.Service, refused)
+		if none {
+			message += ": " + effect
+		}
+		return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
+	case none:
+		return &report.Problem{
+			Severity: report.Info, Reason: report.NoEndpoints,
+			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: %s", b.Namespace, b.Service, effect),
+		}
+	}
+	return l.healthProblem(b)
+}
+
+// refused returns a list of endpoints of a backend that are left out because connections to them are not allowed. It
+// names only the first few.
+func (l *Live) refused(id string) string {
+	const most = 4
+	var all []string
+	for i, r := range l.endpoints.Refused(id) {
+		if i == most {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, fmt.Sprintf("%s (%s)", r.Address, r.Reason))
+	}
+	return strings.Join(all, ", ")
+}
+
+// healthProblem returns the problem of a backend with unhealthy endpoints, or nil. It is reported in the admin API and
+// as a metric, but not as an Event, because endpoints that fail now and then would create a new Event each time.
+func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
+	s, _ := l.Health.State(b.ID)
+	if s.Unhealthy == 0 {
+		return nil
+	}
+	consequence := "they get no requests"
+	if s.Unhealthy == s.Endpoints {
+		consequence = "there is no better one, so that they get requests all the same"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.EndpointsUnhealthy,
+		Message: fmt.Sprintf("%d of the %d endpoints of the Service %s/%s fail the health check, and %s; %s: %s",
+			s.Unhealthy, s.Endpoints, b.Namespace, b.Service, consequence, s.Address, s.Reason),
+	}
+}
+
+// nameProblem returns the problem of a Service of type ExternalName, or nil.
+func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
+	name, _ := l.Names.State(b.ID)
+	refused := strings.Join(name.Refused, ", ")
+	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
+	message := ""
+	switch {
+	case refused != "":
+		message = service + " leads to addresses that are left out: " + refused + "; the option external_names all allows them"
+	case closed != "":
+		message = service + " leads to addresses that are left out: " + closed
+	case none && name.Err != nil:
+		message = service + " has no addresses: " + name.Err.Error()
+	case none:
+		message = service + " has no addresses yet"
+	default:
+		return l.healthProblem(b)
+	}
+	if none {
+		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": " + effect}
+	}
+	return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
+}

@@ -1,0 +1,311 @@
+package apply
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+)
+
+// servers maps each protocol to the server whose limits and TLS settings its listeners use.
+var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer, ir.ListenerHTTPS: structure.HTTPSServer}
+
+// listening is the state of the listeners of listener groups, which are separate from the listeners of the servers.
+type listening struct {
+	groups map[string]*document.ListenerGroup
+	// opened are the open addresses, by protocol and address.
+	opened map[string]*front.Opened
+	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses with open
+	// connections: requests on these still find their hosts.
+	bound   map[string][]live.Listener
+	leaving []departed
+	// gone are the removed groups. A group is forgotten when none of its listeners is leaving.
+	gone map[string]bool
+	// early means that some listeners are not open because their server has not started yet.
+	early bool
+	// refused holds the verdicts on the listeners that could not be opened.
+	refused []*report.Verdict
+	// admin is the address of the admin API, or settings.AdminOff.
+	admin string
+}
+
+// departed is a closed address with its listeners.
+type departed struct {
+	opened    *front.Opened
+	listeners []live.Listener
+}
+
+// bound is a listener of a group.
+type bound struct {
+	ir.Listener
+	group  string
+	origin ir.Ref
+}
+
+// name returns a name that is unique among the listeners of all groups.
+func (b *bound) name() string { return b.group + "/" + b.Name }
+
+// updateGroups changes the hosts of groups and the certificates of their listeners. The hosts of removed groups stay
+// until listen removes them.
+func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
+	for name, g := range changes {
+		before := l.listening.groups[name]
+		for _, of := range boundOf(name, before) {
+			if !slices.ContainsFunc(boundOf(name, g), func(b bound) bool { return b.Name == of.Name }) {
+				l.Certificates.UpdateListener(of.name(), ir.Ref{}, nil)
+			}
+		}
+		for _, of := range boundOf(name, g) {
+			l.Certificates.UpdateListener(of.name(), of.origin, of.Certificates)
+		}
+		if g == nil {
+			delete(l.listening.groups, name)
+			continue
+		}
+		l.listening.groups[name] = g
+		if l.listening.gone[name] {
+			// It is a new group with the name of a removed one.
+			l.forgetGroup(name)
+		}
+		l.Table.UpdateGroup(name, document.DiffHosts(before, g))
+	}
+}
+
+func boundOf(name string, g *document.ListenerGroup) (all []bound) {
+	if g == nil {
+		return nil
+	}
+	for _, of := range g.Listeners {
+		all = append(all, bound{of, name, g.Origin})
+	}
+	return all
+}
+
+// Listen opens and closes the ports of listener groups. It must be called after Apply, when the contents of the
+// listeners' Secrets have been set.
+func (l *Live) Listen(d *document.Delta) {
+	if len(d.ListenerGroups) == 0 {
+		return
+	}
+	for name, g := range d.ListenerGroups {
+		if g == nil {
+			l.listening.gone[name] = true
+		}
+	}
+	l.listen()
+}
+
+// IsEarly reports whether listeners wait for a server that is about to start. StartListeners opens them later.
+func (l *Live) IsEarly() bool { return l.listening.early }
+
+// StartListeners opens the ports of listeners whose server has started.
+func (l *Live) StartListeners() { l.listen() }
+
+func (l *Live) forgetGroup(name string) {
+	l.Table.RemoveGroup(name)
+	delete(l.listening.gone, name)
+}
+
+// listen opens and closes ports so that they match the current groups.
+func (l *Live) listen() {
+	s := &l.listening
+	s.refused, s.early = nil, false
+	ports := l.claimPorts()
+	var accepted []live.Listener
+	wanted := map[string][]live.Listener{}
+	for _, p := range ports {
+		p.addresses, p.err = l.addresses(p)
+		of := p.entries()
+		for _, address := range p.addresses {
+			wanted[p.key(address)] = of
+		}
+		accepted = append(accepted, of...)
+	}
+	l.closeAllBut(wanted)
+	s.bound = wanted
+	l.Table.SetListeners(s.withLeaving(accepted))
+	for name := range s.gone {
+		if !s.isLeaving(name) {
+			l.forgetGroup(name)
+		}
+	}
+	for _, p := range ports {
+		if err := cmp.Or(p.err, l.open(p)); err != nil {
+			s.early = s.early || errors.Is(err, front.ErrNotStarted)
+			for i := range p.listeners {
+				s.refuse(&p.listeners[i], err)
+			}
+		}
+	}
+	l.guardPorts()
+}
+
+// closeAllBut closes the addresses that are no longer wanted, or whose server has stopped. It forgets closed addresses
+// whose connections have ended.
+func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
+	s := &l.listening
+	for key, opened := range s.opened {
+		if wanted[key] == nil || !opened.IsOpen() {
+			opened.Close()
+			delete(s.opened, key)
+			s.leaving = append(s.leaving, departed{opened, s.bound[key]})
+			l.log.Info("a listener is closed", zap.String("address", key))
+		}
+	}
+	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
+}
+
+// withLeaving adds the listeners of leaving addresses, except for ports that are open again.
+func (s *listening) withLeaving(open []live.Listener) []live.Listener {
+	all := slices.Clone(open)
+	for _, d := range s.leaving {
+		for _, of := range d.listeners {
+			if !slices.ContainsFunc(open, func(o live.Listener) bool { return o.Port == of.Port }) {
+				all = append(all, of)
+			}
+		}
+	}
+	return all
+}
+
+// isLeaving reports whether a listener of a group is leaving.
+func (s *listening) isLeaving(group string) bool {
+	return slices.ContainsFunc(s.leaving, func(d departed) bool {
+		return slices.ContainsFunc(d.listeners, func(of live.Listener) bool { return of.Group == group })
+	})
+}
+
+// claimedPort is a port with the listeners that share it. They have the same protocol.
+type claimedPort struct {
+	protocol  ir.ListenerProtocol
+	listeners []bound
+	addresses []caddy.NetworkAddress
+	err       error
+}
+
+// entries returns the listeners in the form that the table uses.
+func (p *claimedPort) entries() (all []live.Listener) {
+	for i := range p.listeners {
+		of := &p.listeners[i]
+		all = append(all, live.Listener{Name: of.name(), Port: of.Port, Hostname: of.Hostname, Group: of.group})
+	}
+	return all
+}
+
+func (p *claimedPort) key(address caddy.NetworkAddress) string {
+	return string(p.protocol) + " " + caddy.JoinNetworkAddress(address.Network, address.Host, strconv.Itoa(int(address.StartPort)))
+}
+
+// claimPorts assigns each port to the first listener that requests it, and to the listeners that can share the port
+// with it. It returns the ports sorted by number.
+func (l *Live) claimPorts() []*claimedPort {
+	all := map[uint16]*claimedPort{}
+	for _, group := range slices.Sorted(maps.Keys(l.listening.groups)) {
+		for _, of := range boundOf(group, l.listening.groups[group]) {
+			if err := all[of.Port].fits(&of); err != nil {
+				l.listening.refuse(&of, err)
+				continue
+			}
+			if all[of.Port] == nil {
+				all[of.Port] = &claimedPort{protocol: of.Protocol}
+			}
+			all[of.Port].listeners = append(all[of.Port].listeners, of)
+		}
+	}
+	var sorted []*claimedPort
+	for _, port := range slices.Sorted(maps.Keys(all)) {
+		sorted = append(sorted, all[port])
+	}
+	return sorted
+}
+
+// fits returns an error if a listener cannot share the port with its other listeners. p is nil if there are none.
+func (p *claimedPort) fits(of *bound) error {
+	switch {
+	case of.Port == 0:
+		return errors.New("it has no port")
+	case servers[of.Protocol] == "":
+		return fmt.Errorf("its protocol is %q, and has to be %s or %s", of.Protocol, ir.ListenerHTTP, ir.ListenerHTTPS)
+	case p == nil:
+		return nil
+	case p.protocol != of.Protocol:
+		return fmt.Errorf("it is used by the listener %s, whose protocol is %s", p.listeners[0].name(), p.protocol)
+	}
+	if i := slices.IndexFunc(p.listeners, func(other bound) bool { return other.Hostname == of.Hostname }); i >= 0 {
+		return fmt.Errorf("it is used by the listener %s, which is for the same host name", p.listeners[i].name())
+	}
+	return nil
+}
+
+// addresses returns the addresses to open for a port. It returns an error if another part of this process uses one of
+// them.
+func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
+	all, err := front.Process().Addresses(servers[p.protocol], p.listeners[0].Port)
+	if err != nil {
+		option := strings.ToLower(string(p.protocol))
+		return nil, fmt.Errorf("the option %s gives the controller no TCP address for %s: %w", option, p.protocol, err)
+	}
+	for _, address := range all {
+		if admin, err := caddy.ParseNetworkAddressWithDefaults(l.listening.admin, "tcp", 0); err == nil && netaddr.Overlap(admin, address) {
+			return nil, errors.New("it is used by the admin API; one of the two needs another port")
+		}
+		if err := l.ports.Check(address); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// open opens the addresses of a port that are not open yet.
+func (l *Live) open(p *claimedPort) error {
+	var errs []error
+	for _, address := range p.addresses {
+		key := p.key(address)
+		if l.listening.opened[key] != nil {
+			continue
+		}
+		opened, err := front.Process().Open(l.ctx, address, servers[p.protocol])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		l.listening.opened[key] = opened
+		l.log.Info("a listener is open", zap.String("address", key), zap.String("listener", p.listeners[0].name()),
+			zap.Stringer("of", p.listeners[0].origin))
+	}
+	return errors.Join(errs...)
+}
+
+// refuse adds a verdict on the object that defines a listener.
+func (s *listening) refuse(of *bound, err error) {
+	p := report.Problem{
+		Severity: report.Error, Reason: report.PortConflict,
+		Message: fmt.Sprintf("port tcp/%d of the listener %s is left out: %v", of.Port, of.Name, err),
+	}
+	if errors.Is(err, netaddr.ErrHeld) {
+		p.Message += ". " + listeners["tcp"] + " lists who listens where"
+	}
+	s.refused = append(s.refused, &report.Verdict{Object: of.origin, Problems: []report.Problem{p}})
+}
+
+// close closes all addresses.
+func (s *listening) close() {
+	for _, opened := range s.opened {
+		opened.Close()
+	}
+	clear(s.opened)
+}

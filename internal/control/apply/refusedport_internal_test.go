@@ -1,0 +1,49 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// TestRefusedPort checks that the verdict names the entry of the port, and how to find the process that uses the port.
+func TestRefusedPort(t *testing.T) {
+	denied := &net.OpError{Op: "listen", Net: "tcp", Err: os.ErrPermission}
+	for _, test := range []struct {
+		name, origin   string
+		err            error
+		field, message string
+	}{
+		{
+			"tcp/5432", "ConfigMap/ingress/tcp", fmt.Errorf("listening: %w", netaddr.ErrHeld), "data[5432]",
+			"port tcp/5432 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -ltnp lists who listens where",
+		},
+		{
+			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", netaddr.ErrHeld), "metadata.annotations[k8singress.io/udp-ports]",
+			"port udp/53 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -lunp lists who listens where",
+		},
+		{
+			"tcp/80", "Service/shop/db", errors.New("a site has it"), "metadata.annotations[k8singress.io/tcp-ports]",
+			"port tcp/80 is left out: a site has it",
+		},
+		{
+			"tcp/99", "Service/shop/db", denied, "metadata.annotations[k8singress.io/tcp-ports]",
+			"port tcp/99 is left out: " + denied.Error(),
+		},
+	} {
+		got := refusedPort(l4app.Refusal{Name: test.name, Origin: ir.ParseRef(test.origin), Err: test.err})
+		want := []report.Problem{{Severity: report.Error, Reason: report.PortConflict, Field: test.field, Message: test.message}}
+		if diff := cmp.Diff(want, got.Problems); diff != "" || got.Object.String() != test.origin {
+			t.Errorf("%s (-want +got):\n%s", got.Object, diff)
+		}
+	}
+}

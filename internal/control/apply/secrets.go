@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/http/basicauth"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/tls/certs"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+)
+
+// Secrets holds the stores for the contents of Secrets: certificates for TLS handshakes, certificate authorities, and
+// users.
+type Secrets struct {
+	Certificates *certs.Store
+	Trust        *trust.Store
+	Users        *basicauth.Store
+}
+
+// NewSecrets returns empty stores.
+func NewSecrets() Secrets { return Secrets{certs.NewStore(), trust.NewStore(), basicauth.NewStore()} }
+
+// Update sets which parts of the document refer to which Secrets, except for certificates. It returns the Secrets whose
+// contents must be set before the delta takes effect.
+func (s Secrets) Update(d *document.Delta) []ir.Name {
+	return slices.Concat(s.Trust.Update(d), s.Users.Update(d))
+}
+
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist.
+func (s Secrets) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	s.Trust.SetSecret(name, data, present)
+	s.Users.SetSecret(name, data, present)
+	s.Certificates.SetSecret(name, data, present)
+}
+
+// Problems returns a verdict for each object that refers to a missing or unsuitable Secret.
+func (s Secrets) Problems() []*report.Verdict {
+	return slices.Concat(s.Certificates.Problems(), s.Trust.Problems(), s.Users.Problems())
+}
+
+// Stale reports whether Problems would return a different result now, only because time has passed.
+func (s Secrets) Stale() bool { return s.Certificates.Stale() || s.Trust.Stale() }

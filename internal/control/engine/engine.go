@@ -1,0 +1,230 @@
+// Package engine contains the main loop. It takes snapshots from a source of objects, translates, renders and applies
+// the changes, and publishes the status. It is the only package that knows all other packages.
+package engine
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/control/apply"
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/tls/certs"
+	"github.com/k8singress/k8singress/internal/tls/issuance"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// Source is the source of objects: a cluster or a folder.
+type Source interface {
+	// Run watches the objects until ctx ends.
+	Run(ctx context.Context)
+	// Store returns the store that holds the objects.
+	Store() *snapshot.Store
+	// Synced returns a channel that is closed when the store has received all objects once.
+	Synced() <-chan struct{}
+}
+
+// Reporter is a source with its own verdicts, for example on files that cannot be read.
+type Reporter interface {
+	Verdicts() []*report.Verdict
+}
+
+// Follower is a source that reads only the requested Secrets.
+type Follower interface {
+	// Follow sets which Secrets to read from now on. It reports whether all of them have been read: each was found, or
+	// is known to be missing or inaccessible. If it returns false, the store wakes its reader when the last Secret has
+	// been read.
+	Follow(secrets iter.Seq[ir.Ref]) (read bool)
+}
+
+// Publisher writes the status of objects, with the open TCP and UDP ports. Publish does not block; if several values
+// are pending, the newest is used.
+type Publisher interface {
+	Reporter
+	Run(ctx context.Context)
+	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
+	Leader() bool
+	// Changed returns a channel that receives a value when the Verdicts have changed.
+	Changed() <-chan struct{}
+}
+
+// Engine holds the tables from which requests are served, and runs the loop that changes them. It outlives the Caddy
+// configurations that use it. Its methods may be called on any goroutine.
+type Engine struct {
+	log       *zap.Logger
+	source    Source
+	publisher Publisher
+	metrics   *metrics
+	endpoints *endpoints.Table
+	live      *apply.Live
+	issuance  *issuance.Manager
+
+	start    sync.Once
+	cancel   context.CancelFunc
+	done     chan struct{}
+	resign   context.CancelFunc
+	resigned chan struct{}
+	adoption atomic.Pointer[adoption]
+	adopted  chan struct{}
+	started  chan struct{}
+	loads    chan load
+	state    atomic.Pointer[state]
+	// patchFailure is the last error from completing the structure. It is nil after success.
+	patchFailure atomic.Pointer[string]
+	// latest is the newest snapshot, or nil if there is none yet.
+	latest atomic.Pointer[snapshot.Snapshot]
+}
+
+// adoption is a Caddy configuration that starts to use the engine.
+type adoption struct {
+	ctx      caddy.Context
+	settings settings.Config
+	// document is served by an engine without a source until Load replaces it.
+	document *document.Live
+}
+
+// load is a document for an engine without a source. served is closed when the document is served.
+type load struct {
+	document *document.Live
+	served   chan struct{}
+}
+
+// state is the data for the admin API. It is immutable.
+type state struct {
+	generation uint64
+	document   func() *document.Live
+	// config is the result of the translation. Without a source it is empty.
+	config *ir.Config
+	report *report.Report
+	// changed is closed when there is a newer state.
+	changed chan struct{}
+}
+
+// New returns an engine that does nothing until Adopt is called. If source is nil, the engine gets its documents
+// through Load. If publisher is nil, it writes no status.
+func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
+	table := endpoints.NewTable()
+	e := &Engine{
+		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
+		live:     apply.NewLive(table, log),
+		issuance: issuance.New(log),
+		done:     make(chan struct{}),
+		resigned: make(chan struct{}),
+		adopted:  make(chan struct{}, 1),
+		started:  make(chan struct{}, 1),
+		loads:    make(chan load),
+	}
+	e.state.Store(&state{
+		document: func() *document.Live { return &document.Live{} }, config: &ir.Config{}, report: &report.Report{},
+		changed: make(chan struct{}),
+	})
+	return e
+}
+
+// Table returns the table that serves HTTP requests.
+func (e *Engine) Table() *live.Table { return e.live.Table }
+
+// Certificates returns the store with the certificates for TLS handshakes.
+func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
+
+// HasSource reports whether the engine watches a cluster or a folder.
+func (e *Engine) HasSource() bool { return e.source != nil }
+
+// Adopt makes the engine use a new Caddy configuration. The first call starts the engine. Adopt does not wait, because
+// it is called while Caddy loads the configuration. An engine without a source serves the document d, which may be nil,
+// until Load replaces it.
+func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
+	// Modules provisioned under the configuration must outlive it, because requests continue while Caddy loads the next
+	// one.
+	ctx.Context = context.WithoutCancel(ctx.Context)
+	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
+	select {
+	case e.adopted <- struct{}{}:
+	default:
+	}
+	e.start.Do(e.run)
+}
+
+// ServerStarted tells the engine that a server of a Caddy configuration now listens. Listeners of documents belong to
+// such servers. ServerStarted does not wait.
+func (e *Engine) ServerStarted() {
+	select {
+	case e.started <- struct{}{}:
+	default:
+	}
+}
+
+// Destruct stops the engine after the last Caddy configuration has stopped using it. It does not wait, because the
+// engine's goroutines may themselves be waiting for Caddy.
+func (e *Engine) Destruct() error {
+	e.startNoMore()
+	if e.cancel != nil {
+		e.cancel()
+	}
+	return nil
+}
+
+// startNoMore marks an engine that has not been started as ended. Afterwards the fields that run sets may be read.
+func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
+
+// Ports returns the TCP and UDP ports. The caller may use only those methods that may be called on any goroutine.
+func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
+
+// Done returns a channel that is closed when everything has ended after Destruct.
+func (e *Engine) Done() <-chan struct{} { return e.done }
+
+// resignTime is the maximum time that Resign waits for the API server.
+const resignTime = 3 * time.Second
+
+// Resign stops writing status and releases the Lease, because the process is ending. The next replica then need not
+// wait until the Lease expires. Resign waits at most resignTime; the tables continue to serve. An engine that has not
+// been started can no longer be started. The TCP and UDP ports then outlive the engine, until they are drained.
+func (e *Engine) Resign() {
+	e.Ports().Outlast()
+	e.startNoMore()
+	if e.resign == nil {
+		return
+	}
+	e.resign()
+	select {
+	case <-e.resigned:
+	case <-time.After(resignTime):
+	}
+}
+
+func (e *Engine) run() {
+	// The engine belongs to no configuration, so it uses its own context.
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
+	e.cancel = cancel
+	var running panics.Group
+	if e.source != nil {
+		running.Go("engine/source", func() { e.source.Run(ctx) })
+	}
+	if e.publisher != nil {
+		leading, resign := context.WithCancel(ctx)
+		e.resign = resign
+		running.Go("engine/status", func() {
+			defer close(e.resigned)
+			e.publisher.Run(leading)
+		})
+	}
+	running.Loop("engine/names", func() { e.live.Names.Run(ctx) })
+	running.Loop("engine/issuance", func() { e.issuance.Run(ctx, e.leads) })
+	running.Loop("engine/loop", func() { newLoop(e).run(ctx) })
+	panics.Go("engine/end", func() {
+		running.Wait()
+		close(e.done)
+	})
+}

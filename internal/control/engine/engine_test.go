@@ -1,0 +1,225 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// These goroutines remain after a test that runs Caddy: its admin API outlives caddy.Stop, and the release of a
+		// lock is noticed seconds later.
+		goleak.IgnoreAnyFunction("github.com/caddyserver/caddy/v2.replaceLocalAdminServer.func2"),
+		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
+	)
+}
+
+func TestNothingIsAppliedBeforeTheSourceHasSynced(t *testing.T) {
+	s := newSource(service(), addresses("127.0.0.1"))
+	e := newEngine(t, s)
+	e.Adopt(provisioned(t), options(), nil)
+	s.set(ingress("one", "one.example"))
+	// Wait longer than changes can delay the pipeline.
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	if err := e.Await(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a generation before the source has synced, error %v", err)
+	}
+	if e.Status().Ready || e.Table().Hosts() != 0 {
+		t.Errorf("ready %v, %d hosts", e.Status().Ready, e.Table().Hosts())
+	}
+	s.set(ingress("two", "two.example"))
+	close(s.synced)
+	e.await(1)
+	if status := e.Status(); !status.Ready || e.Table().Hosts() != 2 || status.Objects["Ingress"] != 2 {
+		t.Errorf("after it, %d hosts, %+v", e.Table().Hosts(), status)
+	}
+}
+
+func TestSourceThatSyncsBeforeTheFirstConfiguration(t *testing.T) {
+	s := newSource(service(), ingress("one", "one.example"))
+	close(s.synced)
+	e := newEngine(t, s)
+	e.Adopt(provisioned(t), options(), nil)
+	e.await(1)
+	if e.Table().Hosts() != 1 {
+		t.Errorf("%d hosts", e.Table().Hosts())
+	}
+}
+
+func TestBurstIsOneOfFewRuns(t *testing.T) {
+	s := newSource(service(), addresses("127.0.0.1"))
+	e := start(t, s)
+	before := e.runs()
+	for i := range 100 {
+		s.set(ingress(fmt.Sprint("web-", i), fmt.Sprintf("host-%d.example", i)))
+	}
+	e.eventually("all hosts are served", func() bool { return e.Table().Hosts() == 100 })
+	if runs := e.runs() - before; runs > 3 {
+		t.Errorf("the pipeline ran %d times for a burst of 100 changes", runs)
+	}
+}
+
+func TestLoneChangeIsQuick(t *testing.T) {
+	s := newSource(service(), addresses("127.0.0.1"))
+	e := start(t, s)
+	best := time.Hour
+	// Allow more attempts, because the machine may be busy.
+	for i := 0; i < 5 || best > 200*time.Millisecond && i < 50; i++ {
+		begin, next := time.Now(), e.Generation()+1
+		s.set(ingress("web", fmt.Sprintf("host-%d.example", i)))
+		e.await(next)
+		best = min(best, time.Since(begin))
+	}
+	if best < 45*time.Millisecond || best > 200*time.Millisecond {
+		t.Errorf("a change took %v, want what the holdoff takes", best)
+	}
+}
+
+// TestEndlessChangesAreAppliedInBetween checks that changes without a pause do not delay the pipeline forever.
+func TestEndlessChangesAreAppliedInBetween(t *testing.T) {
+	s := newSource(service())
+	e := start(t, s)
+	next := e.Generation() + 2
+	deadline := time.After(patience)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for i := 0; e.Generation() < next; i++ {
+		select {
+		case <-deadline:
+			t.Fatal("the pipeline has not run")
+		case <-again.C:
+			s.set(ingress("web", fmt.Sprintf("host-%d.example", i)))
+		}
+	}
+}
+
+func TestChangeThatMeansNothingWakesNobody(t *testing.T) {
+	s := newSource(service(), ingress("web", "web.example"))
+	e := start(t, s)
+	before := e.Generation()
+	same := ingress("web", "web.example")
+	same.Generation, same.ResourceVersion = 7, "7"
+	s.set(same)
+	s.set(ingress("other", "other.example"))
+	e.await(before + 1)
+	if g := e.Generation(); g != before+1 {
+		t.Errorf("generation %d, want %d", g, before+1)
+	}
+}
+
+func TestEndpointsChangeWithoutThePipeline(t *testing.T) {
+	s := newSource(service(), addresses("127.0.0.1"), ingress("web", "web.example"))
+	e := start(t, s)
+	before, runs := e.Generation(), e.runs()
+	for _, want := range []string{"127.0.0.2", "127.0.0.3"} {
+		s.set(addresses(want))
+		e.eventually(want+" is an endpoint", func() bool {
+			return slices.Equal(e.Document().Backends["a/web/80"].Endpoints, []string{want + ":8080"})
+		})
+	}
+	s.set(addresses())
+	e.eventually("there is no endpoint", func() bool { return len(e.Document().Backends["a/web/80"].Endpoints) == 0 })
+	if e.Generation() != before || e.runs() != runs {
+		t.Errorf("generation %d, want %d; the pipeline ran %d times more", e.Generation(), before, e.runs()-runs)
+	}
+	s.set(addresses("127.0.0.4"), ingress("other", "other.example"))
+	e.await(before + 1)
+	if got := e.Document().Backends["a/web/80"].Endpoints; !slices.Equal(got, []string{"127.0.0.4:8080"}) {
+		t.Errorf("endpoints %v", got)
+	}
+}
+
+func TestSecretChangesWithoutThePipeline(t *testing.T) {
+	s := newSource(service(), secret("tls", 1), ingress("web", "web.example", "tls"))
+	e := start(t, s)
+	before, runs := e.Generation(), e.runs()
+	s.set(secret("tls", 2))
+	e.await(before + 1)
+	if e.runs() != runs {
+		t.Errorf("the pipeline ran %d times more", e.runs()-runs)
+	}
+	s.store.Delete(secret("tls", 2))
+	e.eventually("the report says that the Secret is missing", func() bool {
+		v := e.Report().Verdicts
+		return len(v) == 1 && v[0].Problems[0].Reason == report.SecretNotFound
+	})
+}
+
+func TestLoadIsRefusedWithASource(t *testing.T) {
+	e := start(t, newSource())
+	if err := e.Load(t.Context(), &document.Live{}); !errors.Is(err, engine.ErrHasSource) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func liveOf(host string) *document.Live {
+	chain := json.RawMessage(`[{"handle":[{"handler":"static_response","body":"hello"}]}]`)
+	return &document.Live{Hosts: map[string]*document.Host{
+		host: {Routes: []*document.Route{{Type: "prefix", Path: "/", Destination: document.Destination{Chain: chain}}}},
+	}}
+}
+
+func TestLoadWithoutASource(t *testing.T) {
+	e := newEngine(t, nil)
+	e.Adopt(provisioned(t), options(), liveOf("first.example"))
+	e.await(1)
+	if !e.Status().Ready || e.Document().Hosts["first.example"] == nil {
+		t.Errorf("the document of the configuration is not served: %+v", e.Document())
+	}
+	if err := e.Load(t.Context(), liveOf("second.example")); err != nil {
+		t.Fatal(err)
+	}
+	if d := e.Document(); len(d.Hosts) != 1 || d.Hosts["second.example"] == nil || e.Table().Hosts() != 1 {
+		t.Errorf("after Load the document is %+v", d)
+	}
+	e.Adopt(provisioned(t), options(), liveOf("first.example"))
+	if err := e.Load(t.Context(), liveOf("third.example")); err != nil {
+		t.Fatal(err)
+	}
+	if e.Table().Hosts() != 1 {
+		t.Errorf("%d hosts", e.Table().Hosts())
+	}
+}
+
+func TestLoadOfAnEngineThatNobodyUses(t *testing.T) {
+	e := newEngine(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := e.Load(ctx, liveOf("a.example")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	e.end()
+	if err := e.Load(t.Context(), liveOf("a.example")); err == nil {
+		t.Error("an engine that has ended takes a document")
+	}
+}
+
+// TestLoadDuringTheFirstConfiguration checks that a document may arrive before the first configuration, and is served
+// once there is one.
+func TestLoadDuringTheFirstConfiguration(t *testing.T) {
+	for range 20 {
+		e := newEngine(t, nil)
+		loaded := make(chan error)
+		go func() { loaded <- e.Load(t.Context(), liveOf("a.example")) }()
+		e.Adopt(provisioned(t), options(), nil)
+		if err := fixture.Receive(t, "the end of the load", loaded); err != nil {
+			t.Fatal(err)
+		}
+		if e.Table().Hosts() != 1 {
+			t.Errorf("%d hosts", e.Table().Hosts())
+		}
+	}
+}

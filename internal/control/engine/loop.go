@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/http/live"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// statusPeriod is the interval at which the status of objects is compared with the wanted status. A change of a status
+// alone does not run the loop.
+const statusPeriod = time.Minute
+
+// loop processes changes with the pipeline. All fields belong to the goroutine of run. The methods of Engine, which run
+// on other goroutines, cannot access them.
+type loop struct {
+	*Engine
+	settings   settings.Config
+	translator *translate.Translator
+	// config and translated are the last result of the translator. document returns the document for config.
+	config     *ir.Config
+	translated *report.Report
+	document   func() *document.Live
+	// slices holds the verdicts on the EndpointSlices of a folder.
+	slices sliceChecks
+	// open are the ports that were last published.
+	open []*ir.StreamRoute
+	// pending holds the changes that the pipeline has not processed, or nil.
+	pending *snapshot.Snapshot
+	// secrets are the Secrets to which config refers. It is nil until refersTo needs it.
+	secrets     map[ir.Name]bool
+	secretsWait secretsWait
+	// applied means that a change is in effect that has not been published.
+	applied  bool
+	hold     holdoff
+	retry    backoff
+	patching patching
+}
+
+func newLoop(e *Engine) *loop {
+	first := e.state.Load()
+	return &loop{
+		Engine: e, translator: translate.New(), config: first.config, translated: first.report, document: first.document,
+		hold: newHoldoff(), retry: newBackoff(), patching: patching{ended: make(chan patched, 1)},
+	}
+}
+
+// run processes changes until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	defer l.live.Close()
+	defer l.patching.running.Wait()
+	// The loop was started by the first Adopt, so there is always a value.
+	<-l.adopted
+	l.adopt(ctx)
+	var synced <-chan struct{}
+	var changed <-chan struct{}
+	if l.source != nil {
+		synced = l.source.Synced()
+	}
+	again := time.NewTicker(statusPeriod)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.adopted:
+			l.adopt(ctx)
+		case <-l.started:
+			l.startListeners()
+		case <-synced:
+			// Start only now: before, an Ingress whose Secret has not arrived would look like an Ingress without a
+			// Secret.
+			synced, changed = nil, l.source.Store().Changed()
+			l.observe()
+			l.hold.now()
+		case <-changed:
+			l.observe()
+		case <-again.C:
+			l.checkDrift()
+		case next := <-l.loads:
+			l.serveDocument(next.document)
+			close(next.served)
+		case <-l.issuance.Changed():
+			l.takeIssued()
+			l.publish()
+		case <-l.publisherChanged():
+			l.publish()
+		case <-l.hold.timer.C:
+			l.hold.done()
+			l.pipeline()
+		case <-l.retry.timer.C:
+			l.retryFailed(ctx)
+		case m := <-l.patching.ended:
+			l.onPatched(ctx, m)
+		}
+	}
+}
+
+// startListeners opens the listeners of documents after their server has started.
+func (l *loop) startListeners() {
+	if !l.live.IsEarly() {
+		return
+	}
+	l.live.StartListeners()
+	l.becomeReady()
+	l.publish()
+}
+
+// publisherChanged returns a channel that receives a value when the publisher's verdicts have changed.
+func (l *loop) publisherChanged() <-chan struct{} {
+	if l.publisher == nil {
+		return nil
+	}
+	return l.publisher.Changed()
+}
+
+// checkDrift finds changes without an event: a status that another client has overwritten, and expired certificates.
+func (l *loop) checkDrift() {
+	if !l.live.Table.Ready() {
+		return
+	}
+	if l.publisher != nil {
+		l.observe()
+	}
+	if !l.live.Stale() || !l.publish() {
+		l.publishStatus()
+	}
+}
+
+// adopt makes the newest Caddy configuration the one under which everything is provisioned.
+func (l *loop) adopt(ctx context.Context) {
+	a := l.adoption.Load()
+	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
+		// The address to listen on is not part of a port's definition. New pointers make the renderer render the ports
+		// again.
+		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
+	}
+	if l.settings.Zone != a.settings.Zone {
+		// Likewise, new pointers make the renderer resolve the endpoints again for the new zone.
+		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
+	}
+	l.settings, l.slices = a.settings, sliceChecks{}
+	l.configureIssuance(a)
+	l.live.Reach(reaching(a.settings), serverAddresses(a.settings), ownAddresses(a.settings))
+	if s := l.latest.Load(); s != nil {
+		l.live.ReachService(listeningOf(s, a.settings.PublishService))
+	}
+	l.live.Names.Configure(naming(a.settings))
+	l.live.Table.SetOptions(live.Options{
+		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
+	})
+	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
+	if err := l.live.Adopt(a.ctx, adminAddress(a.settings)); err != nil {
+		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
+	}
+	ready := l.live.Table.Ready()
+	l.applied = l.applied || ready
+	switch {
+	case l.source != nil:
+		// The options may have changed.
+		l.hold.now()
+	case ready:
+		l.publish()
+	case a.document != nil:
+		l.serveDocument(a.document)
+	}
+	l.patchStructure(ctx)
+}
+
+// observe takes the changes from the source. Changed endpoints and Secrets take effect at once if possible; all other
+// changes wait for the pipeline.
+func (l *loop) observe() {
+	s := l.source.Store().Take()
+	// Drop the list of changes: it is long at first, and the latest snapshot does not need it.
+	latest := *s
+	latest.Changed = nil
+	before := l.latest.Swap(&latest)
+	l.guardService(s)
+	var slow []ir.Ref
+	for _, ref := range s.Changed {
+		switch {
+		case ref.Kind == kinds.EndpointSlice && l.refreshEndpoints(s, ref.Namespace, ref.Name):
+		case ref.Kind == kinds.Secret && l.refreshSecret(before, s, ref):
+		default:
+			slow = append(slow, ref)
+		}
+	}
+	l.postpone(s, slow)
+	_, reports := l.source.(Reporter)
+	switch {
+	case len(slow) > 0 || l.secretsWait.waiting():
+		l.hold.change()
+	case l.applied:
+		l.publish()
+	case reports && len(s.Changed) == 0:
+		// A wake-up without a change means that the verdicts of the source have changed.
+		l.publish()
+	}
+}
+
+// postpone passes a snapshot to the pipeline, together with the unprocessed changes of earlier snapshots.
+func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
+	work := *s
+	work.Changed = changed
+	if l.pending != nil {
+		work = *work.Joined(l.pending)
+	}
+	l.pending = &work
+}
+
+// retryFailed tries again to open refused ports and to patch the structure.
+func (l *loop) retryFailed(ctx context.Context) {
+	l.retry.armed = false
+	l.live.RetryPorts()
+	l.patchStructure(ctx)
+	l.publish()
+}

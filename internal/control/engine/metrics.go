@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/tls/certs"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/internal/upstream/health"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// metrics are the metrics of the pipeline. They outlive Caddy configurations, and are registered with each of them.
+type metrics struct {
+	reloads         prometheus.Counter
+	endpointUpdates prometheus.Counter
+	applySeconds    prometheus.Histogram
+	certificates    *prometheus.GaugeVec
+	ports           *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		reloads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "k8singress_config_reloads_total",
+			Help: "How often Caddy was made to load its configuration again, to have our part in it. Zero in steady state.",
+		}),
+		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "k8singress_endpoint_updates_total",
+			Help: "How often the endpoints of a backend changed.",
+		}),
+		applySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "k8singress_apply_duration_seconds",
+			Help:    "How long one run of translation, rendering and apply took.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
+		}),
+		certificates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "k8singress_certificate_problems",
+			Help: "How many problems there are with Secrets and their certificates, by reason.",
+		}, []string{"reason"}),
+		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "k8singress_refused_ports",
+			Help: "How many TCP and UDP ports are asked for and not open, by reason: another process or Service has the port, no Service may " +
+				"open it, or its entry in a ConfigMap is invalid.",
+		}, []string{"reason"}),
+	}
+	// Create the label values, so that the metrics exist with zero from the start.
+	m.countProblems(&report.Report{}, &settings.Config{})
+	return m
+}
+
+// Collectors returns the metrics of the engine, for registration with the registry of a Caddy configuration.
+func (e *Engine) Collectors() []prometheus.Collector {
+	own := []prometheus.Collector{
+		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(), e.live.Table.Spans(),
+		e.live.Ports().Collector(),
+	}
+	return slices.Concat(own, e.issuance.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
+}
+
+// unhealthy counts the unhealthy endpoints when the metrics are scraped.
+type unhealthy struct{ checker *health.Checker }
+
+var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
+	"How many endpoints of a backend fail their health check. A backend without health check has none.", []string{"backend"}, nil)
+
+// Describe implements prometheus.Collector.
+func (unhealthy) Describe(to chan<- *prometheus.Desc) { to <- unhealthyEndpoints }
+
+// Collect implements prometheus.Collector.
+func (u unhealthy) Collect(to chan<- prometheus.Metric) {
+	for id, s := range u.checker.States() {
+		to <- prometheus.MustNewConstMetric(unhealthyEndpoints, prometheus.GaugeValue, float64(s.Unhealthy), id)
+	}
+}
+
+// refused counts the endpoints that are left out when the metrics are scraped.
+type refused struct{ table *endpoints.Table }
+
+var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
+	"How many endpoints of a backend are left out because their addresses must not be reached, by reason. The options reach_allow and "+
+		"reach_deny say what may be.", []string{"backend", "reason"}, nil)
+
+// Describe implements prometheus.Collector.
+func (refused) Describe(to chan<- *prometheus.Desc) { to <- refusedEndpoints }
+
+// Collect implements prometheus.Collector.
+func (r refused) Collect(to chan<- prometheus.Metric) {
+	for id, all := range r.table.AllRefused() {
+		counts := map[reach.Reason]int{}
+		for i := range all {
+			counts[all[i].Reason]++
+		}
+		for reason, n := range counts {
+			to <- prometheus.MustNewConstMetric(refusedEndpoints, prometheus.GaugeValue, float64(n), id, string(reason))
+		}
+	}
+}
+
+// ofCertificates are the reasons of problems with Secrets that contain certificates or certificate authorities.
+var ofCertificates = []report.Reason{
+	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
+	report.InvalidCA, report.RevocationListExpired,
+}
+
+// ofPorts are the reasons why a requested port is not open.
+var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
+
+// countProblems updates the metrics from a published report. An InvalidEntry counts as a port only in the ConfigMaps of
+// TCP and UDP ports.
+func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
+	counts := map[report.Reason]int{}
+	for _, v := range r.Verdicts {
+		for _, p := range v.Problems {
+			if p.Reason != report.InvalidEntry || hasPorts(v.Object, o) {
+				counts[p.Reason]++
+			}
+		}
+	}
+	for _, reason := range ofCertificates {
+		m.certificates.WithLabelValues(string(reason)).Set(float64(counts[reason]))
+	}
+	for _, reason := range ofPorts {
+		m.ports.WithLabelValues(string(reason)).Set(float64(counts[reason]))
+	}
+}
+
+func hasPorts(object ir.Ref, o *settings.Config) bool {
+	return object == o.TCPServices.Of(kinds.ConfigMap) || object == o.UDPServices.Of(kinds.ConfigMap)
+}
+
+var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
+	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for a host.",
+	[]string{"namespace", "secret", "host"}, nil)
+
+// expiries collects the expiry times of certificates. It reads the table at each scrape, so that changes of
+// certificates cost nothing.
+type expiries struct{ store *certs.Store }
+
+func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }
+
+func (e expiries) Collect(all chan<- prometheus.Metric) {
+	for end := range e.store.Ends() {
+		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.At.Unix()), end.Namespace, end.Secret, end.Host)
+	}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/control/render"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// pipeline translates, renders and applies the pending changes. It does nothing before the first snapshot.
+func (l *loop) pipeline() {
+	if l.latest.Load() == nil {
+		return
+	}
+	begin := time.Now()
+	s := l.pending
+	if s == nil {
+		s = l.unchanged()
+	}
+	l.pending = nil
+	config, verdicts := l.translator.Translate(s, options(l.settings))
+	waited := l.secretsWait.waiting()
+	if s.Changed = append(l.secretsWait.takeChanged(), s.Changed...); !l.secretsRead() {
+		l.waitForSecrets(s)
+		return
+	}
+	if waited {
+		l.restartPipeline(s)
+		return
+	}
+	delta := newRenderer(l.settings, s).Delta(l.config, config)
+	l.config, l.translated = config, verdicts
+	render := newRenderer(l.settings, nil)
+	l.document = func() *document.Live { return render.Live(config) }
+	if len(delta.Certificates)+len(delta.ListenerGroups) > 0 {
+		l.secrets = nil
+	}
+	l.apply(delta, s)
+	if !delta.Empty() {
+		l.releaseSecrets()
+	}
+	l.setChangedEndpoints(s)
+	l.fillUp(s)
+	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
+	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
+		l.publishStatus()
+	}
+}
+
+// unchanged returns the latest snapshot without changes. It is used if only the options have changed.
+func (l *loop) unchanged() *snapshot.Snapshot {
+	s := *l.latest.Load()
+	s.Changed, s.Since = nil, s.Sequence
+	return &s
+}
+
+// newRenderer returns a renderer with the endpoints of a snapshot. If s is nil, backends get no endpoints.
+func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
+	r := &render.Renderer{Ports: func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) }}
+	if s != nil {
+		zone := zoneOf(o)
+		r.Endpoints = func(b *ir.Backend) []string { return addresses(resolve(s, b, zone)) }
+	}
+	return r
+}
+
+// withCopies returns an edited copy of the configuration, which itself is immutable.
+func withCopies(config *ir.Config, edit func(*ir.Config)) *ir.Config {
+	other := *config
+	edit(&other)
+	return &other
+}
+
+// copies returns new pointers to equal values. The renderer renders a value again if its pointer has changed.
+func copies[T any](list []*T) []*T {
+	all := make([]*T, 0, len(list))
+	for _, old := range list {
+		value := *old
+		all = append(all, &value)
+	}
+	return all
+}
+
+func resolve(s *snapshot.Snapshot, b *ir.Backend, zone string) []ir.Endpoint {
+	return endpoints.Resolve(s.EndpointSlices(b.Namespace, b.Service), b, zone)
+}
+
+func addresses(list []ir.Endpoint) []string {
+	result := make([]string, 0, len(list))
+	for _, endpoint := range list {
+		result = append(result, endpoint.Address)
+	}
+	return result
+}
+
+// apply changes the live tables. Parts that they reject are reported, and all others are in effect.
+func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
+	l.loadReferred(delta, s)
+	l.live.Apply(delta)
+	l.applied = l.applied || !delta.Empty() || !l.live.Table.Ready()
+	if s != nil {
+		loadSecrets(l.live.Secrets, s, delta.Certificates)
+		loadListenerSecrets(l.live.Secrets, s, delta.ListenerGroups)
+	}
+	l.live.Listen(delta)
+	l.issuance.Want(delta.Certificates)
+	l.becomeReady()
+}
+
+// becomeReady marks the process as ready once everything is in effect. If the server of some listeners has not started
+// yet, it waits for them.
+func (l *loop) becomeReady() {
+	if l.live.Table.Ready() || l.live.IsEarly() {
+		return
+	}
+	l.awaitIssued()
+	// Startup leaves as much garbage as the heap that is kept, and an idle process would keep it for minutes. No
+	// request is served yet that a garbage collection could delay.
+	debug.FreeOSMemory()
+	l.live.Table.MarkReady()
+	l.log.Info("ready: everything there is has been applied for the first time")
+}
+
+// loadReferred loads the Secrets that are new in the delta. It runs before the tables change, so that no host rejects
+// clients because its certificate authority or its users are not loaded yet.
+func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
+	for _, secret := range l.live.Secrets.Update(delta) {
+		l.secrets = nil
+		if s != nil {
+			loadSecret(l.live.Secrets, s, secret)
+		}
+	}
+}

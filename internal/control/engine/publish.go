@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/k8singress/k8singress/internal/control/render"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// publish passes the verdicts on all objects to the log, the publisher and the admin API. It returns false if there is
+// nothing new: nothing was applied, and no verdict has changed.
+func (l *loop) publish() bool {
+	if l.live.Pending() {
+		l.retry.arm()
+	}
+	if !l.live.Table.Ready() {
+		return false
+	}
+	old, verdicts := l.state.Load(), l.verdicts()
+	if !l.applied && slices.EqualFunc(old.report.Verdicts, verdicts.Verdicts, (*report.Verdict).Equal) {
+		return false
+	}
+	l.logChanges(old.report, verdicts)
+	l.metrics.countProblems(verdicts, &l.settings)
+	l.applied = false
+	l.state.Store(&state{
+		generation: old.generation + 1, document: l.document, config: l.config, report: verdicts, changed: make(chan struct{}),
+	})
+	close(old.changed)
+	l.publishStatus()
+	return true
+}
+
+// verdicts merges the verdicts of all stages.
+func (l *loop) verdicts() *report.Report {
+	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
+	if r, ok := l.source.(Reporter); ok {
+		merged = merged.With(r.Verdicts())
+	}
+	if s := l.latest.Load(); s != nil && l.settings.Source != nil && l.settings.Source.Manifests != nil {
+		merged = merged.With(l.slices.check(s, l.settings))
+	}
+	if l.publisher != nil {
+		merged = merged.With(l.publisher.Verdicts())
+	}
+	return merged
+}
+
+// publishStatus passes the newest snapshot and its verdicts to the publisher.
+func (l *loop) publishStatus() {
+	if s := l.latest.Load(); l.publisher != nil && s != nil {
+		l.publisher.Publish(l.state.Load().report, s, l.settings, l.openRoutes())
+	}
+}
+
+// openRoutes returns the open TCP and UDP ports. While the process is ending, it returns the ports from before: this
+// process closes its ports, but the other replicas keep theirs open.
+func (l *loop) openRoutes() []*ir.StreamRoute {
+	var open []*ir.StreamRoute
+	if len(l.config.StreamRoutes) > 0 {
+		names := l.live.OpenPorts()
+		for _, r := range l.config.StreamRoutes {
+			if _, found := slices.BinarySearch(names, render.PortName(r)); found {
+				open = append(open, r)
+			}
+		}
+	}
+	// Caddy sets Exiting before it closes the ports.
+	if !caddy.Exiting() {
+		l.open = open
+	}
+	return l.open
+}
+
+// matterToStatus reports whether the status of objects may depend on the changed object in other ways than through a
+// verdict.
+func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
+
+// levels maps severities to log levels.
+var levels = map[report.Severity]zapcore.Level{
+	report.Error: zapcore.ErrorLevel, report.Warning: zapcore.WarnLevel, report.Info: zapcore.InfoLevel,
+}
+
+// logChanges logs each new problem once.
+func (l *loop) logChanges(before, now *report.Report) {
+	for _, v := range report.Changed(before, now) {
+		var known []report.Problem
+		if old := before.Get(v.Object); old != nil {
+			known = old.Problems
+		}
+		for _, p := range v.Problems {
+			if slices.Contains(known, p) {
+				continue
+			}
+			l.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
+				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// ErrNotReady is the reason for status 503 before all objects have been applied once.
+var ErrNotReady = errors.New("the Ingresses are not known yet")
+
+// Status is the response of GET /k8singress/status.
+type Status struct {
+	// Ready means that all objects have been applied once, and that the servers of the options http and https run.
+	// Before that, requests get 503 or there is no server for them.
+	Ready bool `json:"ready"`
+	// Reason is the reason why Ready is false.
+	Reason string `json:"reason,omitempty"`
+	// Generation increases with each applied change.
+	Generation uint64 `json:"generation"`
+	// Leader means that this replica writes the status of objects.
+	Leader bool `json:"leader"`
+	// Objects is the number of objects in the source, by kind.
+	Objects map[string]int `json:"objects"`
+	// Problems is the number of problems that /k8singress/objects lists, by severity.
+	Problems map[report.Severity]int `json:"problems"`
+}
+
+// Status returns the state of the engine.
+func (e *Engine) Status() Status {
+	s := e.state.Load()
+	reason := e.unready()
+	status := Status{
+		Ready: reason == "", Reason: reason, Generation: s.generation, Objects: map[string]int{},
+		Leader: e.publisher != nil && e.publisher.Leader(), Problems: map[report.Severity]int{},
+	}
+	if objects := e.latest.Load(); objects != nil {
+		status.Objects = objects.Counts()
+	}
+	for _, v := range e.published().Verdicts {
+		for _, p := range v.Problems {
+			status.Problems[p.Severity]++
+		}
+	}
+	return status
+}
+
+// Ready returns nil if clients may send requests to this process, otherwise the reason why not.
+func (e *Engine) Ready() error {
+	if !e.live.Table.Ready() {
+		return ErrNotReady
+	}
+	if option := missingServer(e.Settings(), front.Process().Runs); option != "" {
+		return fmt.Errorf("no server runs for the option %s", option)
+	}
+	return nil
+}
+
+// unready returns the error of Ready as text, with the reason why the structure could not be completed. It returns ""
+// if the process is ready.
+func (e *Engine) unready() string {
+	err := e.Ready()
+	if err == nil {
+		return ""
+	}
+	if failure := e.patchFailure.Load(); failure != nil {
+		return fmt.Sprintf("%v: %s", err, *failure)
+	}
+	return err.Error()
+}
+
+// published returns the last published report. Before the process is ready, it adds the verdicts of the source, which
+// may explain the delay.
+func (e *Engine) published() *report.Report {
+	s := e.state.Load()
+	if r, ok := e.source.(Reporter); ok && !e.live.Table.Ready() {
+		return s.report.With(r.Verdicts())
+	}
+	return s.report
+}
+
+// Report returns the verdicts on all objects, and problems for objects whose backends have no endpoints now. These are
+// computed for each call, because endpoints change without the pipeline.
+func (e *Engine) Report() *report.Report {
+	return e.published().With(e.live.EndpointProblems(e.state.Load().config))
+}
+
+// Document returns the live part of the configuration as it is in effect.
+func (e *Engine) Document() *document.Live {
+	d := e.state.Load().document()
+	now := *d
+	now.Backends = make(map[string]*document.Backend, len(d.Backends))
+	for id, b := range d.Backends {
+		// Use the current endpoints, which change without the pipeline.
+		current := *b
+		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
+		now.Backends[id] = &current
+	}
+	return &now
+}
+
+// Settings returns the options of the newest Caddy configuration that was adopted. Before the first one, it returns the
+// zero value.
+func (e *Engine) Settings() settings.Config {
+	if a := e.adoption.Load(); a != nil {
+		return a.settings
+	}
+	return settings.Config{}
+}
+
+// Generation returns a number that increases with each applied change, each change of verdicts, and each new Caddy
+// configuration that is in effect. Changes of endpoints alone do not increase it.
+func (e *Engine) Generation() uint64 { return e.state.Load().generation }
+
+// Await waits until the generation is at least the given one, or ctx ends.
+func (e *Engine) Await(ctx context.Context, generation uint64) error {
+	for {
+		s := e.state.Load()
+		if s.generation >= generation {
+			return nil
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ErrHasSource is the error of Load for an engine with a source.
+var ErrHasSource = errors.New("this process follows a cluster or a folder of manifests, and takes no documents; " +
+	"set \"source none\" for one that does")
+
+// Load replaces the served document. It waits until the document is in effect.
+func (e *Engine) Load(ctx context.Context, d *document.Live) error {
+	if e.HasSource() {
+		return ErrHasSource
+	}
+	l := load{document: d, served: make(chan struct{})}
+	select {
+	case e.loads <- l:
+		<-l.served
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.done:
+		return errors.New("the engine has ended")
+	}
+}
+
+// serveDocument applies a document from Load or from the Caddy configuration.
+func (l *loop) serveDocument(d *document.Live) {
+	l.apply(document.Diff(l.document(), d), nil)
+	l.document = func() *document.Live { return d }
+	l.publish()
+}

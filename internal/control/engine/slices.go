@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// sliceChecks caches the verdicts on the EndpointSlices of a folder while these and the options do not change.
+type sliceChecks struct {
+	of       snapshot.Objects[*discoveryv1.EndpointSlice]
+	verdicts []*report.Verdict
+	known    bool
+}
+
+// check returns the verdicts. It checks the slices again if one has changed.
+func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
+	if of := snapshot.Of[*discoveryv1.EndpointSlice](s); !c.known || c.of != of {
+		*c = sliceChecks{of: of, verdicts: checkSlices(s, o), known: true}
+	}
+	return c.verdicts
+}
+
+// checkSlices checks the EndpointSlices of a folder like the API server checks those of a cluster: they may not contain
+// addresses that only the machine itself, or its local link, can reach. In addition, reach_allow and reach_deny apply.
+func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
+	policy := reach.NewPolicy(reaching(o))
+	var all []*report.Verdict
+	for slice := range snapshot.Of[*discoveryv1.EndpointSlice](s).All() {
+		var problems []report.Problem
+		for i := range slice.Endpoints {
+			for j, text := range slice.Endpoints[i].Addresses {
+				if p := checkAddress(policy, text); p != nil {
+					p.Field = fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)
+					problems = append(problems, *p)
+				}
+			}
+		}
+		if len(problems) > 0 {
+			object := ir.Ref{Kind: kinds.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}
+			all = append(all, &report.Verdict{Object: object, Problems: problems})
+		}
+	}
+	return all
+}
+
+// checkAddress returns a problem if connections to an address are not allowed, otherwise nil. Text that is not an IP
+// address is ignored, because it is never an endpoint.
+func checkAddress(policy *reach.Policy, text string) *report.Problem {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return nil
+	}
+	reason := policy.Endpoint(a)
+	if reason == "" {
+		return nil
+	}
+	message := fmt.Sprintf("%s is left out (%s): an API server takes no such address; the option reach_allow opens it", text, reason)
+	if reason == reach.Denied {
+		message = fmt.Sprintf("%s is left out: the option reach_deny has it", text)
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.AddressNotAllowed, Message: message}
+}

@@ -1,0 +1,169 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/k8singress/k8singress/internal/control/engine"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+// follower is a source that reads only requested Secrets. The test decides when they have been read.
+type follower struct {
+	*source
+	read   atomic.Bool
+	wanted atomic.Pointer[[]ir.Ref]
+}
+
+func (f *follower) Follow(secrets iter.Seq[ir.Ref]) bool {
+	wanted := slices.Collect(secrets)
+	f.wanted.Store(&wanted)
+	return f.read.Load()
+}
+
+// answer sets objects, and reports that all Secrets have been read.
+func (f *follower) answer(objects ...kinds.Object) {
+	f.set(objects...)
+	f.read.Store(true)
+	f.store.Wake()
+}
+
+// wants waits until a Secret is requested from the source.
+func (f *follower) wants(t testing.TB, name string) {
+	t.Helper()
+	fixture.Eventually(t, "the Secret "+name+" is asked for", func() error {
+		wanted := f.wanted.Load()
+		if wanted == nil || !slices.Contains(*wanted, ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: name}) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+func startFollower(t testing.TB, objects ...kinds.Object) (*follower, *running) {
+	t.Helper()
+	f := &follower{source: newSource(objects...)}
+	e := &running{engine.New(f, nil, zaptest.NewLogger(t)), t}
+	t.Cleanup(e.end)
+	o := options()
+	o.DefaultCertificate = ir.Name{Namespace: "a", Name: "default"}
+	e.Adopt(provisioned(t), o, nil)
+	close(f.synced)
+	return f, e
+}
+
+// missing returns the problem of an Ingress about a missing Secret.
+func (e *running) missing(name string) string {
+	v := e.Report().Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: name})
+	if v == nil {
+		return ""
+	}
+	for _, p := range v.Problems {
+		if p.Reason == report.SecretNotFound {
+			return p.Message
+		}
+	}
+	return ""
+}
+
+func TestNothingIsAppliedBeforeTheSecretsAreRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "tls"))
+	f.wants(t, "tls")
+	f.wants(t, "default")
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	if err := e.Await(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || e.Status().Ready {
+		t.Errorf("ready %v before the Secret is read, error %v", e.Status().Ready, err)
+	}
+	f.answer(secret("tls", 1))
+	e.await(1)
+	if got := e.missing("one"); got != "" || e.Table().Hosts() != 1 {
+		t.Errorf("%d hosts, and it is said that %q", e.Table().Hosts(), got)
+	}
+}
+
+func TestNewIngressWaitsForItsSecret(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example"), addresses("127.0.0.1"))
+	f.answer()
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("two", "two.example", "tls"))
+	f.wants(t, "tls")
+	if e.Table().Hosts() != 1 {
+		t.Error("it is served without its Secret")
+	}
+	// Changes that do not depend on Secrets are applied.
+	f.set(addresses("127.0.0.1", "127.0.0.2"))
+	e.eventually("endpoints change", func() bool { return len(e.Document().Backends["a/web/80"].Endpoints) == 2 })
+	f.answer(secret("tls", 1))
+	e.eventually("it is served", func() bool { return e.Table().Hosts() == 2 })
+	if got := e.missing("two"); got != "" {
+		t.Errorf("it is said that %q", got)
+	}
+}
+
+// TestSecretIsKeptUntilItsSuccessorIsRead checks that a host that changes to another Secret keeps its old one until the
+// new one is read. A source forgets Secrets that are not requested.
+func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "old"))
+	f.answer(secret("old", 1))
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("one", "one.example", "new"))
+	f.wants(t, "new")
+	f.wants(t, "old")
+	f.answer(secret("new", 2))
+	e.eventually("nobody asks for the old one", func() bool {
+		return !slices.Contains(*f.wanted.Load(), ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "old"})
+	})
+}
+
+// TestOneSecretDoesNotHoldUpTheRest checks that a Secret for which the API server does not respond does not block all
+// changes.
+func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example"))
+	f.answer()
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("two", "two.example", "tls"))
+	e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
+	e.eventually("it is told that the Secret is missing", func() bool { return e.missing("two") != "" })
+	var took time.Duration
+	// Use the fastest of several attempts, because the machine may be busy. A change that waits for the Secret is slow
+	// every time.
+	for i := range 5 {
+		begin := time.Now()
+		f.set(ingress(fmt.Sprint("next-", i), fmt.Sprintf("next-%d.example", i)))
+		e.eventually("the next one is served", func() bool { return e.Table().Hosts() == 3+i })
+		if took = time.Since(begin); took < 1500*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("the next change waited as well, %v", took)
+}
+
+func TestSecretThatMayNotBeRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "tls"))
+	f.wants(t, "tls")
+	ref := ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "tls"}
+	f.store.Deny(ref, true)
+	f.answer()
+	e.await(1)
+	if got := e.missing("one"); !strings.Contains(got, "the controller may not read the Secret a/tls") {
+		t.Errorf("it is said that %q", got)
+	}
+	f.store.Deny(ref, false)
+	e.eventually("it is told that there is none", func() bool { return strings.Contains(e.missing("one"), "there is no Secret a/tls") })
+}

@@ -1,0 +1,151 @@
+// Package explain describes a document in readable text: for each path, the handlers that a request passes, in order,
+// and its backend.
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/document"
+)
+
+// Text describes the hosts of a document, one paragraph per host, sorted by name.
+func Text(d *document.Live) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		writeHost(&b, name, d.Hosts[name], d)
+	}
+	return b.String()
+}
+
+func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Live) {
+	if name == "" {
+		name = "(all other hosts)"
+	}
+	fmt.Fprintln(b, name)
+	if h.AliasOf != "" {
+		fmt.Fprintf(b, "  as %s\n", h.AliasOf)
+	}
+	if h.ClientAuth != nil {
+		step(b, 1, "client certificates", document.Encode(h.ClientAuth))
+	}
+	for _, backend := range passedTo(h) {
+		fmt.Fprintf(b, "  TLS as it is, to %s\n", backend)
+	}
+	for _, r := range h.Routes {
+		writeRoute(b, r, d)
+	}
+}
+
+// passedTo returns the backends that get TLS connections of a host without termination.
+func passedTo(h *document.Host) (all []string) {
+	if h.Passthrough != "" {
+		all = append(all, h.Passthrough)
+	}
+	for _, s := range h.PassthroughSplit {
+		all = append(all, fmt.Sprintf("%s, weight %d", s.Backend, s.Weight))
+	}
+	return all
+}
+
+func writeRoute(b *strings.Builder, r *document.Route, d *document.Live) {
+	fmt.Fprintf(b, "  %s %s  (%s)\n", r.Type, r.Path, r.Origin)
+	if r.Match != nil {
+		step(b, 2, "if", document.Encode(r.Match))
+	}
+	if r.HTTPSRedirect != nil {
+		step(b, 2, "redirect to HTTPS", document.Encode(r.HTTPSRedirect))
+	}
+	if len(r.Split) == 0 {
+		writeDestination(b, 2, &r.Destination, d)
+	}
+	for _, s := range r.Split {
+		fmt.Fprintf(b, "    weight %d%s\n", s.Weight, ofFallback(s))
+		writeDestination(b, 3, &s.Destination, d)
+	}
+	if r.ErrorPages != nil {
+		step(b, 2, "error pages", document.Encode(r.ErrorPages))
+	}
+}
+
+func writeDestination(b *strings.Builder, depth int, to *document.Destination, d *document.Live) {
+	if to.Refused != "" {
+		fmt.Fprintf(b, "%s503: %s\n", indent(depth), to.Refused)
+		return
+	}
+	for _, handler := range handlers(to.Chain) {
+		name, settings := taken(handler)
+		step(b, depth, name, settings)
+	}
+	if to.TLS != nil {
+		step(b, depth, "TLS to the endpoints", document.Encode(to.TLS))
+	}
+	if to.Backend != "" {
+		fmt.Fprintf(b, "%sto %s%s\n", indent(depth), to.Backend, endpoints(d.Backends[to.Backend]))
+	}
+}
+
+func ofFallback(s *document.Share) string {
+	if s.Fallback {
+		return ", and what finds no endpoint elsewhere"
+	}
+	return ""
+}
+
+// endpoints returns the number of a backend's endpoints for the text, or its external name.
+func endpoints(of *document.Backend) string {
+	switch {
+	case of == nil:
+		return ""
+	case of.ExternalName != "":
+		return ", at " + of.ExternalName
+	case len(of.Endpoints) == 1:
+		return ", 1 endpoint"
+	}
+	return fmt.Sprintf(", %d endpoints", len(of.Endpoints))
+}
+
+// handlers returns the handlers of a chain in order. Handlers inside a subroute are not listed separately.
+func handlers(chain json.RawMessage) (all []json.RawMessage) {
+	var routes []struct {
+		Handle []json.RawMessage `json:"handle"`
+	}
+	if json.Unmarshal(chain, &routes) != nil {
+		return nil // An empty chain is not valid JSON.
+	}
+	for _, r := range routes {
+		all = append(all, r.Handle...)
+	}
+	return all
+}
+
+// ownPrefix is the prefix of the names of our handlers. It is omitted in the text.
+const ownPrefix = "k8singress_"
+
+// taken splits the JSON of a handler into its readable name and its other settings.
+func taken(handler json.RawMessage) (name string, settings json.RawMessage) {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(handler, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
+		return string(handler), nil
+	}
+	delete(fields, "handler")
+	return strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " "), document.Encode(fields)
+}
+
+// step writes the line for one handler, with its settings if it has any.
+func step(b *strings.Builder, depth int, name string, settings json.RawMessage) {
+	line := indent(depth) + name
+	if len(settings) > 0 && !bytes.Equal(settings, []byte("{}")) {
+		line += " " + string(settings)
+	}
+	fmt.Fprintln(b, line)
+}
+
+func indent(depth int) string { return strings.Repeat("  ", depth) }

@@ -1,0 +1,236 @@
+// Package flags parses the command line of ingress-nginx. A Deployment of ingress-nginx then needs only another image
+// and the controller's RBAC rules.
+package flags
+
+//go:generate go test -run ^TestReference$ -update
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// Row is one flag. Default is ingress-nginx's default, and Scope is the Caddyfile option to which the flag corresponds.
+type Row = option.Row[Settings, string]
+
+// Settings are the settings that flags can change.
+type Settings struct {
+	Config settings.Config
+	// Debug sets the log level to DEBUG.
+	Debug bool
+
+	healthHost, healthPort string
+	internalNodes          bool
+}
+
+// leasePrefix is added to the name of the Lease, so that an ingress-nginx with the same flags in the same namespace
+// uses another one.
+const leasePrefix = "k8singress-"
+
+// Apply returns the options for the given flags, by name without dashes. A given flag takes precedence over base, which
+// holds the options of the Caddyfile, and base takes precedence over ingress-nginx's defaults. A problem of severity
+// error must end the start; a warning names a flag without effect.
+func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
+	s := Settings{Config: base}
+	s.Config.HealthMetrics, s.Config.HealthReady = true, true
+	s.healthHost, s.healthPort, _ = net.SplitHostPort(base.Health)
+	r := option.Reading[Settings]{Settings: &s}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		row := Table.Find(name)
+		if row == nil {
+			continue
+		}
+		if row.Ignored != "" {
+			r.Warn("", "--"+name, "it has no effect: "+row.Ignored)
+		}
+		r.Read(row, given[name], "--"+name)
+	}
+	r.Check()
+	refusePairs(&r, given)
+	s.finish()
+	return s, r.Problems
+}
+
+// pairs are flags that exclude each other, as in ingress-nginx.
+var pairs = [][2]string{{"publish-service", "publish-status-address"}, {"watch-namespace", "watch-namespace-selector"}}
+
+func refusePairs(r *option.Reading[Settings], given map[string]string) {
+	for _, pair := range pairs {
+		if given[pair[0]] != "" && given[pair[1]] != "" {
+			r.Refuse("", "--"+pair[1], fmt.Sprintf("--%s is given, too: give one of them", pair[0]))
+		}
+	}
+}
+
+// finish sets the defaults that ingress-nginx uses without flags.
+func (s *Settings) finish() {
+	c := &s.Config
+	if s.healthPort == "" {
+		s.healthPort = "10254"
+	}
+	c.Health = net.JoinHostPort(s.healthHost, s.healthPort)
+	if c.AutoHTTPS == "" {
+		c.AutoHTTPS = settings.AutoHTTPSOff
+	}
+	if c.ElectionID == "" {
+		c.ElectionID, c.ElectionFallback = leasePrefix+"ingress-controller-leader", "ingress-controller-leader"
+	}
+	if c.ElectionTTL == 0 {
+		c.ElectionTTL = settings.Duration(30 * time.Second)
+	}
+	if c.PublishService.IsZero() && len(c.PublishAddress) == 0 && c.PublishNodes == "" && c.Status != settings.StatusOff {
+		c.PublishNodes = settings.PublishNodesExternal
+		if s.internalNodes {
+			c.PublishNodes = settings.PublishNodesInternal
+		}
+	}
+	if c.Source == nil {
+		c.Source = &settings.Source{Kubernetes: new(settings.Kubernetes)}
+	}
+}
+
+// kubernetes returns the settings of the Kubernetes source, and creates them if necessary.
+func (s *Settings) kubernetes() *settings.Kubernetes {
+	if s.Config.Source == nil {
+		s.Config.Source = new(settings.Source)
+	}
+	if s.Config.Source.Kubernetes == nil {
+		s.Config.Source.Kubernetes = new(settings.Kubernetes)
+	}
+	return s.Config.Source.Kubernetes
+}
+
+// Texts for Row.Values. A flag with the value boolean may be given without a value.
+const (
+	boolean  = "true or false"
+	text     = "text"
+	number   = "a number"
+	duration = "a duration such as 30s"
+	named    = "namespace/name"
+)
+
+// Boolean reports whether a flag may be given without a value, which means true.
+func Boolean(row *Row) bool { return row.Values == boolean }
+
+// set returns a parser that stores the value in a field of the options.
+func set[T any](field func(*settings.Config) *T, read func(string) (T, error)) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		v, err := read(value)
+		if err == nil {
+			*field(&s.Config) = v
+		}
+		return err
+	}
+}
+
+func readText(s string) (string, error) { return s, nil }
+
+func readBool(s string) (bool, error) {
+	v, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", s)
+	}
+	return v, nil
+}
+
+func readSeconds(s string) (settings.Duration, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 24*60*60 {
+		return 0, fmt.Errorf("%q is no number of seconds", s)
+	}
+	return settings.Duration(time.Duration(n) * time.Second), nil
+}
+
+func readDuration(s string) (settings.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < settings.LeastElectionTTL {
+		return 0, fmt.Errorf("%q is no duration of %s or more, such as 30s", s, settings.LeastElectionTTL)
+	}
+	return settings.Duration(d), nil
+}
+
+func readPort(s string) (string, error) {
+	if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("%q is no port: they are 1 to 65535", s)
+	}
+	return s, nil
+}
+
+// readAddress returns the listen address for a port.
+func readAddress(s string) ([]string, error) {
+	port, err := readPort(s)
+	return []string{":" + port}, err
+}
+
+func readList(s string) ([]string, error) {
+	var list []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list, nil
+}
+
+func readPath(s string) (string, error) {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "?#*{} ") {
+		return "", fmt.Errorf("%q is no path: it begins with / and has none of ?#*{} in it", s)
+	}
+	return s, nil
+}
+
+// readExternalNames parses disable-svc-external-name.
+func readExternalNames(s string) (string, error) {
+	off, err := readBool(s)
+	if !off {
+		return "", err
+	}
+	return settings.ExternalNamesOff, nil
+}
+
+// readElection parses disable-leader-election.
+func readElection(s string) (string, error) {
+	off, err := readBool(s)
+	if !off {
+		return "", err
+	}
+	return settings.ElectionOff, nil
+}
+
+// readUpdateStatus parses update-status.
+func readUpdateStatus(s string) (string, error) {
+	update, err := readBool(s)
+	if update || err != nil {
+		return "", err
+	}
+	return settings.StatusOff, nil
+}
+
+// readLevel parses the verbosity of klog, whose level 3 logs each change.
+func readLevel(s *Settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return fmt.Errorf("%q is no number", value)
+	}
+	s.Debug = n >= 3
+	return nil
+}
+
+// only returns a parser that accepts only the value that matches the fixed behavior.
+func only(allowed, why string) func(*Settings, string) error {
+	return func(_ *Settings, value string) error {
+		if value == allowed {
+			return nil
+		}
+		return nginx.Unsupported(why)
+	}
+}

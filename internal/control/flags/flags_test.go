@@ -1,0 +1,181 @@
+package flags_test
+
+import (
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/control/flags"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+var update = flag.Bool("update", false, "rewrite the document")
+
+func TestReference(t *testing.T) {
+	fixture.Printed(t, "../../../docs/flags.md", map[string]any{"Rows": flags.Table}, *update)
+}
+
+// known lists the flags of ingress-nginx v1.15.1, without those of its libraries.
+const known = `annotations-prefix apiserver-host bucket-factor certificate-authority configmap controller-class deep-inspect
+default-backend-service default-server-port default-ssl-certificate disable-catch-all disable-full-test disable-leader-election
+disable-svc-external-name disable-sync-events dynamic-configuration-retries election-id election-ttl enable-annotation-validation
+enable-metrics enable-ssl-chain-completion enable-ssl-passthrough enable-topology-aware-routing exclude-socket-metrics health-check-path
+health-check-timeout healthz-host healthz-port http-port https-port ingress-class ingress-class-by-name internal-logger-address kubeconfig
+length-buckets max-buckets maxmind-edition-ids maxmind-license-key maxmind-mirror maxmind-retries-count maxmind-retries-timeout
+metrics-per-host metrics-per-undefined-host monitor-max-batch-size post-shutdown-grace-period profiler-address profiler-port profiling
+publish-service publish-status-address report-node-internal-ip-address report-status-classes shutdown-grace-period size-buckets
+ssl-passthrough-proxy-port status-port status-update-interval stream-port sync-period sync-rate-limit tcp-services-configmap time-buckets
+udp-services-configmap update-status update-status-on-shutdown validating-webhook validating-webhook-certificate validating-webhook-key
+watch-ingress-without-class watch-namespace watch-namespace-selector`
+
+// TestEveryFlagIsThere checks that no flag of ingress-nginx prevents the start.
+func TestEveryFlagIsThere(t *testing.T) {
+	names := strings.Fields(known)
+	if len(names) != 71 {
+		t.Errorf("the list has %d names; --version is the 72nd, and is a matter of the command", len(names))
+	}
+	for _, name := range names {
+		if flags.Table.Find(name) == nil {
+			t.Errorf("--%s is missing", name)
+		}
+	}
+}
+
+// TestRows checks that every row has the texts for the documentation, and an example that works.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range flags.Table {
+		row := &flags.Table[i]
+		if seen[row.Name] {
+			t.Errorf("%s is given twice", row.Name)
+		}
+		seen[row.Name] = true
+		if row.Values == "" || row.Default == "" || row.Doc+row.Ignored == "" || strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
+			t.Errorf("%s cannot be printed", row.Name)
+		}
+		_, problems := flags.Apply(settings.Config{}, map[string]string{row.Name: row.Example})
+		if warned := len(problems) > 0; warned != (row.Ignored != "") {
+			t.Errorf("--%s=%s: problems are %v", row.Name, row.Example, problems)
+		}
+	}
+}
+
+// TestWithoutFlags checks that the defaults without flags are those of ingress-nginx.
+func TestWithoutFlags(t *testing.T) {
+	want := settings.Config{
+		Health: ":10254", HealthMetrics: true, HealthReady: true, AutoHTTPS: settings.AutoHTTPSOff,
+		ElectionID: "k8singress-ingress-controller-leader", ElectionFallback: "ingress-controller-leader",
+		ElectionTTL: settings.Duration(30 * time.Second), PublishNodes: settings.PublishNodesExternal,
+		Source: &settings.Source{Kubernetes: new(settings.Kubernetes)},
+	}
+	got, problems := flags.Apply(settings.Config{}, nil)
+	if diff := cmp.Diff(want, got.Config); diff != "" || len(problems) > 0 {
+		t.Errorf("problems %v, -want +got:\n%s", problems, diff)
+	}
+}
+
+// TestCommandLine checks the flags that the Helm chart of ingress-nginx sets, and more.
+func TestCommandLine(t *testing.T) {
+	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll}, map[string]string{
+		"publish-service": "ingress-nginx/ingress-nginx-controller", "election-id": "ingress-nginx-leader",
+		"controller-class": "k8s.io/ingress-nginx",
+		"ingress-class":    "nginx", "ingress-class-by-name": "true", "disable-leader-election": "true",
+		"configmap": "ingress-nginx/ingress-nginx-controller", "tcp-services-configmap": "ingress-nginx/tcp",
+		"http-port": "8080", "https-port": "8443", "healthz-port": "10255", "health-check-path": "/alive", "enable-metrics": "false",
+		"default-ssl-certificate": "a/b", "default-backend-service": "a/default", "watch-namespace": "shop", "watch-ingress-without-class": "true",
+		"disable-svc-external-name": "true", "shutdown-grace-period": "10", "election-ttl": "1m", "enable-ssl-passthrough": "true", "v": "5",
+	})
+	name := func(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }
+	want := settings.Config{
+		Health: "127.0.0.1:10255", HealthPath: "/alive", HealthReady: true, AutoHTTPS: settings.AutoHTTPSAll,
+		ElectionID: "k8singress-ingress-nginx-leader", ElectionFallback: "ingress-nginx-leader", Election: settings.ElectionOff,
+		ElectionTTL: settings.Duration(time.Minute), ShutdownDelay: settings.Duration(10 * time.Second), SSLPassthrough: true,
+		PublishService: name("ingress-nginx", "ingress-nginx-controller"), ConfigMap: name("ingress-nginx", "ingress-nginx-controller"),
+		TCPServices: name("ingress-nginx", "tcp"), DefaultCertificate: name("a", "b"),
+		DefaultBackend: ir.ServicePort{Service: name("a", "default")},
+		ControllerName: "k8s.io/ingress-nginx", IngressClass: "nginx", HTTP: []string{":8080"}, HTTPS: []string{":8443"},
+		IngressClassByName: true, WatchIngressWithoutClass: true, ExternalNames: settings.ExternalNamesOff,
+		Source: &settings.Source{Kubernetes: &settings.Kubernetes{Namespaces: []string{"shop"}}},
+	}
+	if diff := cmp.Diff(want, got.Config); diff != "" || len(problems) > 0 || !got.Debug {
+		t.Errorf("problems %v, -want +got:\n%s", problems, diff)
+	}
+}
+
+// TestNoStatus checks that update-status=false applies whatever other flags are given. The Service is kept as our own,
+// because no endpoint may use its addresses.
+func TestNoStatus(t *testing.T) {
+	got, _ := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "update-status": "false"})
+	if got.Config.Status != settings.StatusOff || got.Config.PublishService.IsZero() {
+		t.Errorf("the options are %+v", got.Config)
+	}
+}
+
+// TestNodes checks that, without another address, the status contains the addresses of nodes, as in ingress-nginx.
+func TestNodes(t *testing.T) {
+	internal := "report-node-internal-ip-address"
+	for want, given := range map[string]map[string]string{
+		settings.PublishNodesInternal: {internal: "true"}, settings.PublishNodesExternal: {internal: "false"},
+		"": {internal: "true", "publish-status-address": "192.0.2.1"},
+	} {
+		if got, problems := flags.Apply(settings.Config{}, given); got.Config.PublishNodes != want || len(problems) > 0 {
+			t.Errorf("%v: publish_nodes %q, problems %v", given, got.Config.PublishNodes, problems)
+		}
+	}
+	got, _ := flags.Apply(settings.Config{}, map[string]string{internal: "true", "update-status": "false"})
+	if got.Config.PublishNodes != "" {
+		t.Errorf("without a status: publish_nodes %q", got.Config.PublishNodes)
+	}
+}
+
+// TestRefused checks that an unsupported value prevents the start.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ name, value, message string }{
+		{"configmap", "no-namespace", "is not namespace/name"},
+		{"http-port", "http", "is no port"},
+		{"http-port", "65536", "is no port"},
+		{"enable-metrics", "perhaps", "is neither true nor false"},
+		{"shutdown-grace-period", "-1", "is no number of seconds"},
+		{"election-ttl", "30", "is no duration"},
+		{"health-check-path", "healthz", "is no path"},
+		{"health-check-path", "/{env.HOME}", "is no path"},
+		{"election-ttl", "1s", "5s or more"},
+		{"annotations-prefix", "example.com", "keep requests out"},
+		{"enable-ssl-chain-completion", "true", "tls.crt"},
+		{"apiserver-host", "https://192.0.2.1", "--kubeconfig"},
+	} {
+		before, _ := flags.Apply(settings.Config{}, nil)
+		got, problems := flags.Apply(settings.Config{}, map[string]string{c.name: c.value})
+		if len(problems) != 1 || problems[0].Severity != report.Error || !strings.Contains(problems[0].Message, c.message) {
+			t.Errorf("--%s=%s: problems are %v", c.name, c.value, problems)
+		}
+		if diff := cmp.Diff(before.Config, got.Config); diff != "" {
+			t.Errorf("--%s=%s changes the options:\n%s", c.name, c.value, diff)
+		}
+	}
+	_, problems := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "publish-status-address": "192.0.2.1"})
+	if len(problems) != 1 || problems[0].Severity != report.Error || problems[0].Field != "--publish-status-address" {
+		t.Errorf("two addresses: problems are %v", problems)
+	}
+}
+
+// FuzzApply checks that a rejected value changes nothing, and that no value causes a panic.
+func FuzzApply(f *testing.F) {
+	for i := range flags.Table {
+		f.Add(flags.Table[i].Name, flags.Table[i].Example)
+	}
+	f.Add("election-id", "{env.HOME}")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		without, _ := flags.Apply(settings.Config{}, nil)
+		got, problems := flags.Apply(settings.Config{}, map[string]string{name: value})
+		if len(problems) > 0 && !cmp.Equal(without.Config, got.Config) {
+			t.Errorf("--%s=%q is refused, and changes the options:\n%s", name, value, cmp.Diff(without.Config, got.Config))
+		}
+	})
+}

@@ -1,0 +1,430 @@
+package flags
+
+import (
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// Reasons why flags have no effect.
+const (
+	dropped           = "ingress-nginx has dropped it"
+	noGeoIP           = "there are no variables of GeoIP yet"
+	ownLog            = "the log goes to standard error, unless Caddy's global option log says otherwise"
+	ownMetrics        = "the metrics of requests have labels and buckets of their own"
+	profilesElsewhere = "profiles are at /debug/pprof of the admin API"
+)
+
+// Table lists the flags of ingress-nginx v1.15.1, including those of klog, and some flags that ingress-nginx has
+// removed.
+var Table = option.Table[Settings, string]{
+	{
+		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller", Scope: "configmap",
+		Doc:   "The ConfigMap with the global options.",
+		Parse: set(func(c *settings.Config) *ir.Name { return &c.ConfigMap }, ir.ParseName),
+	},
+	{
+		Name: "tcp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/tcp-services", Scope: "tcp_services",
+		Doc:   "The ConfigMap with the TCP ports.",
+		Parse: set(func(c *settings.Config) *ir.Name { return &c.TCPServices }, ir.ParseName),
+	},
+	{
+		Name: "udp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/udp-services", Scope: "udp_services",
+		Doc:   "The ConfigMap with the UDP ports.",
+		Parse: set(func(c *settings.Config) *ir.Name { return &c.UDPServices }, ir.ParseName),
+	},
+	{
+		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback", Scope: "default_certificate",
+		Doc:   "The Secret that answers for names without a certificate.",
+		Parse: set(func(c *settings.Config) *ir.Name { return &c.DefaultCertificate }, ir.ParseName),
+	},
+	{
+		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend", Scope: "default_backend",
+		Doc:   "The Service that answers requests which no host or path is for.",
+		Parse: set(func(c *settings.Config) *ir.ServicePort { return &c.DefaultBackend }, ir.ParseServicePort),
+	},
+	{
+		Name: "publish-service", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller", Scope: "publish_service",
+		Doc:   "The Service whose address is written to the status of Ingresses.",
+		Parse: set(func(c *settings.Config) *ir.Name { return &c.PublishService }, ir.ParseName),
+	},
+	{
+		Name: "publish-status-address", Values: text, Default: "none", Example: "192.0.2.1", Scope: "publish_address",
+		Doc:   "The addresses that are written to the status of Ingresses, with commas between them.",
+		Parse: set(func(c *settings.Config) *[]string { return &c.PublishAddress }, readList),
+	},
+	{
+		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true", Scope: "publish_nodes",
+		Doc: "Without `--publish-service` and `--publish-status-address`, the status has the addresses of the nodes that the pods of the " +
+			"controller run on: with `true` the internal ones.",
+		Parse: func(s *Settings, value string) (err error) {
+			s.internalNodes, err = readBool(value)
+			return err
+		},
+	},
+	{
+		Name: "update-status", Values: boolean, Default: "true", Example: "false", Scope: "status",
+		Doc:   "With `false` no address is written to the status of Ingresses.",
+		Parse: set(func(c *settings.Config) *string { return &c.Status }, readUpdateStatus),
+	},
+	{
+		Name: "controller-class", Values: text, Default: "k8s.io/ingress-nginx", Example: "example.com/edge", Scope: "controller_name",
+		Doc:   "The `spec.controller` of the IngressClasses that are served.",
+		Parse: set(func(c *settings.Config) *string { return &c.ControllerName }, readText),
+	},
+	{
+		Name: "ingress-class", Values: text, Default: "nginx", Example: "edge", Scope: "ingress_class",
+		Doc:   "The value of the annotation `kubernetes.io/ingress.class` that is served.",
+		Parse: set(func(c *settings.Config) *string { return &c.IngressClass }, readText),
+	},
+	{
+		Name: "ingress-class-by-name", Values: boolean, Default: "false", Example: "true", Scope: "ingress_class_by_name",
+		Doc:   "Serves Ingresses of the class that `--ingress-class` names, whatever the `spec.controller` of that IngressClass is.",
+		Parse: set(func(c *settings.Config) *bool { return &c.IngressClassByName }, readBool),
+	},
+	{
+		Name: "watch-ingress-without-class", Values: boolean, Default: "false", Example: "true", Scope: "watch_ingress_without_class",
+		Doc:   "Serves Ingresses that name no class, too.",
+		Parse: set(func(c *settings.Config) *bool { return &c.WatchIngressWithoutClass }, readBool),
+	},
+	{
+		Name: "watch-namespace", Values: text, Default: "all", Example: "shop", Scope: "namespaces",
+		Doc: "The one namespace whose objects are followed.",
+		Parse: func(s *Settings, value string) (err error) {
+			s.kubernetes().Namespaces, err = readList(value)
+			return err
+		},
+	},
+	{
+		Name: "watch-namespace-selector", Values: text, Default: "all", Example: "team=shop", Scope: "namespace_selector",
+		Doc: "A label selector for the namespaces that are served.",
+		Parse: func(s *Settings, value string) error {
+			s.kubernetes().NamespaceSelector = value
+			return nil
+		},
+	},
+	{
+		Name: "disable-catch-all", Values: boolean, Default: "false", Example: "true", Scope: "disable_catch_all",
+		Doc:   "Refuses Ingresses that would answer for every host.",
+		Parse: set(func(c *settings.Config) *bool { return &c.DisableCatchAll }, readBool),
+	},
+	{
+		Name: "enable-ssl-passthrough", Values: boolean, Default: "false", Example: "true", Scope: "ssl_passthrough",
+		Doc:   "Lets Ingresses pass TLS connections on.",
+		Parse: set(func(c *settings.Config) *bool { return &c.SSLPassthrough }, readBool),
+	},
+	{
+		Name: "disable-svc-external-name", Values: boolean, Default: "false", Example: "true", Scope: "external_names",
+		Doc:   "Refuses Services of type ExternalName.",
+		Parse: set(func(c *settings.Config) *string { return &c.ExternalNames }, readExternalNames),
+	},
+	{
+		Name: "http-port", Values: number, Default: "80", Example: "8080", Scope: "http",
+		Doc:   "The port that answers HTTP.",
+		Parse: set(func(c *settings.Config) *[]string { return &c.HTTP }, readAddress),
+	},
+	{
+		Name: "https-port", Values: number, Default: "443", Example: "8443", Scope: "https",
+		Doc:   "The port that answers HTTPS.",
+		Parse: set(func(c *settings.Config) *[]string { return &c.HTTPS }, readAddress),
+	},
+	{
+		Name: "healthz-port", Values: number, Default: "10254", Example: "10254", Scope: "health",
+		Doc: "The port that answers probes and `/metrics`.",
+		Parse: func(s *Settings, value string) (err error) {
+			s.healthPort, err = readPort(value)
+			return err
+		},
+	},
+	{
+		Name: "healthz-host", Values: text, Default: "all addresses", Example: "127.0.0.1", Scope: "health",
+		Doc: "The address of that port.",
+		Parse: func(s *Settings, value string) error {
+			s.healthHost = value
+			return nil
+		},
+	},
+	{
+		Name: "health-check-path", Values: text, Default: "/healthz", Example: "/alive", Scope: "health_path",
+		Doc:   "The path that answers whether the process works.",
+		Parse: set(func(c *settings.Config) *string { return &c.HealthPath }, readPath),
+	},
+	{
+		Name: "enable-metrics", Values: boolean, Default: "true", Example: "false", Scope: "health_metrics",
+		Doc:   "Serves `/metrics` at the port for probes.",
+		Parse: set(func(c *settings.Config) *bool { return &c.HealthMetrics }, readBool),
+	},
+	{
+		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
+		Doc:   "For how many seconds new requests are still taken once the process has to end.",
+		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),
+	},
+	{
+		Name: "election-id", Values: text, Default: "ingress-controller-leader", Example: "ingress-nginx-leader", Scope: "election_id",
+		Doc: "The name of the Lease, with `k8singress-` before it: two controllers side by side never share one. Where the rights allow only the " +
+			"Lease of the name itself, that one is used.",
+		Parse: func(s *Settings, value string) error {
+			s.Config.ElectionID, s.Config.ElectionFallback = leasePrefix+value, value
+			return nil
+		},
+	},
+	{
+		Name: "disable-leader-election", Values: boolean, Default: "false", Example: "true", Scope: "election",
+		Doc:   "Asks for no Lease: every replica writes status and Events.",
+		Parse: set(func(c *settings.Config) *string { return &c.Election }, readElection),
+	},
+	{
+		Name: "election-ttl", Values: duration, Default: "30s", Example: "30s", Scope: "election_ttl",
+		Doc:   "How long the Lease is good when its holder does not renew it.",
+		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ElectionTTL }, readDuration),
+	},
+	{
+		Name: "kubeconfig", Values: text, Default: "the service account of the pod", Example: "/etc/kubernetes/admin.conf", Scope: "kubeconfig",
+		Doc: "A file that says how to reach the API server.",
+		Parse: func(s *Settings, value string) error {
+			s.kubernetes().Kubeconfig = value
+			return nil
+		},
+	},
+	{
+		Name: "annotations-prefix", Values: text, Default: "nginx.ingress.kubernetes.io", Example: "nginx.ingress.kubernetes.io",
+		Doc:   "Another prefix ends the start: without it, what keeps requests out would not be read.",
+		Parse: only("nginx.ingress.kubernetes.io", "annotations with another prefix are not read yet, and some of them keep requests out"),
+	},
+	{
+		Name: "apiserver-host", Values: text, Default: "none", Example: "",
+		Doc:   "An address ends the start: it would be another cluster.",
+		Parse: only("", "it is not supported: give --kubeconfig a file with this address"),
+	},
+	{
+		Name: "certificate-authority", Values: text, Default: "none", Example: "",
+		Doc:   "A file ends the start.",
+		Parse: only("", "it is not supported: give --kubeconfig a file that names it"),
+	},
+	{
+		Name: "enable-ssl-chain-completion", Values: boolean, Default: "false", Example: "false",
+		Doc:   "`true` ends the start: it would fetch addresses that stand in the certificates of tenants.",
+		Parse: only("false", "it would fetch addresses that stand in certificates: put the whole chain into tls.crt of each Secret"),
+	},
+	{
+		Name: "update-status-on-shutdown", Values: boolean, Default: "true",
+		Ignored: "what was written to the status stays when the process ends, because another replica may go on",
+	},
+	{
+		Name: "enable-topology-aware-routing", Values: boolean, Default: "false",
+		Ignored: "the controller follows hints for zones where the option zone of the Caddyfile says in which one it runs",
+	},
+	{
+		Name: "post-shutdown-grace-period", Values: number, Default: "10",
+		Ignored: "the process ends as soon as the last request has",
+	},
+	{
+		Name: "profiling", Values: boolean, Default: "true",
+		Ignored: profilesElsewhere,
+	},
+	{
+		Name: "profiler-port", Values: number, Default: "10245",
+		Ignored: profilesElsewhere,
+	},
+	{
+		Name: "profiler-address", Values: text, Default: "127.0.0.1",
+		Ignored: profilesElsewhere,
+	},
+	{
+		Name: "validating-webhook", Values: text, Default: "none",
+		Ignored: "there is no webhook yet: take the ValidatingWebhookConfiguration away, for its failurePolicy may block changes of Ingresses",
+	},
+	{
+		Name: "validating-webhook-certificate", Values: text, Default: "none",
+		Ignored: "there is no webhook yet",
+	},
+	{
+		Name: "validating-webhook-key", Values: text, Default: "none",
+		Ignored: "there is no webhook yet",
+	},
+	{
+		Name: "maxmind-edition-ids", Values: text, Default: "GeoLite2-City,GeoLite2-ASN",
+		Ignored: noGeoIP,
+	},
+	{
+		Name: "maxmind-license-key", Values: text, Default: "none",
+		Ignored: noGeoIP,
+	},
+	{
+		Name: "maxmind-mirror", Values: text, Default: "none",
+		Ignored: noGeoIP,
+	},
+	{
+		Name: "maxmind-retries-count", Values: number, Default: "1",
+		Ignored: noGeoIP,
+	},
+	{
+		Name: "maxmind-retries-timeout", Values: duration, Default: "0s",
+		Ignored: noGeoIP,
+	},
+	{
+		Name: "metrics-per-host", Values: boolean, Default: "true",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "metrics-per-undefined-host", Values: boolean, Default: "false",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "report-status-classes", Values: boolean, Default: "false",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "time-buckets", Values: text, Default: "0.005 to 10",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "length-buckets", Values: text, Default: "10 to 100",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "size-buckets", Values: text, Default: "10 to 10^7",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "bucket-factor", Values: text, Default: "0",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "max-buckets", Values: number, Default: "100",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "exclude-socket-metrics", Values: text, Default: "none",
+		Ignored: ownMetrics,
+	},
+	{
+		Name: "health-check-timeout", Values: number, Default: "10",
+		Ignored: "the controller asks no other process whether it works",
+	},
+	{
+		Name: "sync-period", Values: duration, Default: "0s",
+		Ignored: "changes are followed by watches",
+	},
+	{
+		Name: "sync-rate-limit", Values: text, Default: "0.3",
+		Ignored: "a change is applied at once, without a reload",
+	},
+	{
+		Name: "dynamic-configuration-retries", Values: number, Default: "15",
+		Ignored: "there is no second process that a change is sent to",
+	},
+	{
+		Name: "disable-full-test", Values: boolean, Default: "false",
+		Ignored: "there is no configuration of nginx to test",
+	},
+	{
+		Name: "disable-sync-events", Values: boolean, Default: "false",
+		Ignored: "there are no Sync Events",
+	},
+	{
+		Name: "internal-logger-address", Values: text, Default: "127.0.0.1:11514",
+		Ignored: "the access log is written by the process itself",
+	},
+	{
+		Name: "status-port", Values: number, Default: "10246",
+		Ignored: "there is no second process with a port of its own",
+	},
+	{
+		Name: "stream-port", Values: number, Default: "10247",
+		Ignored: "there is no second process with a port of its own",
+	},
+	{
+		Name: "ssl-passthrough-proxy-port", Values: number, Default: "442",
+		Ignored: "connections that are passed on stay in the process",
+	},
+	{
+		Name: "default-server-port", Values: number, Default: "8181",
+		Ignored: "the process answers unknown hosts itself",
+	},
+	{
+		Name: "status-update-interval", Values: number, Default: "60",
+		Ignored: "a status is written when it changes",
+	},
+	{
+		Name: "monitor-max-batch-size", Values: number, Default: "10000",
+		Ignored: "metrics are counted in the process",
+	},
+	{
+		Name: "deep-inspect", Values: boolean, Default: "true",
+		Ignored: "values are data, and never configuration that could be injected into",
+	},
+	{
+		Name: "enable-annotation-validation", Values: boolean, Default: "true",
+		Ignored: "every value is checked, always",
+	},
+	{
+		Name: "v", Values: number, Default: "0", Example: "2",
+		Doc:   "The verbosity of log lines: 3 and more is the level DEBUG.",
+		Parse: readLevel,
+	},
+	{
+		Name: "logtostderr", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "alsologtostderr", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "log_dir", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "log_file", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "log_file_max_size", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "one_output", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "skip_headers", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "skip_log_headers", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "stderrthreshold", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "vmodule", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "add_dir_header", Values: boolean, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "log_backtrace_at", Values: text, Default: "-",
+		Ignored: ownLog,
+	},
+	{
+		Name: "force-namespace-isolation", Values: boolean, Default: "-",
+		Ignored: dropped,
+	},
+	{
+		Name: "sort-backends", Values: boolean, Default: "-",
+		Ignored: dropped,
+	},
+	{
+		Name: "enable-dynamic-certificates", Values: boolean, Default: "-",
+		Ignored: dropped,
+	},
+	{
+		Name: "enable-dynamic-configuration", Values: boolean, Default: "-",
+		Ignored: dropped,
+	},
+}

@@ -1,0 +1,153 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+func (m chains) host(h *ir.VirtualHost) part[document.Host] {
+	host := &document.Host{
+		AliasOf: h.AliasOf, AliasSince: h.AliasSince, TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes)),
+	}
+	if h.AliasBy != (ir.Ref{}) {
+		host.AliasBy = h.AliasBy.String()
+	}
+	for _, route := range h.Routes {
+		host.Routes = append(host.Routes, m.route(route))
+	}
+	if h.Passthrough != nil {
+		to := document.StreamsTo(h.Passthrough.Backends)
+		host.Passthrough, host.PassthroughSplit = to.Backend, to.Split
+	}
+	return part[document.Host]{h.Host, host}
+}
+
+func (m chains) route(route *ir.Route) *document.Route {
+	r := &document.Route{
+		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions, Origin: route.Origin.String(),
+		Unlogged: route.Unlogged, Tracing: route.Tracing,
+	}
+	filters := route.Filters
+	if len(filters) > 0 {
+		if redirect, ok := filters[0].(ir.HTTPSRedirect); ok {
+			r.HTTPSRedirect, filters = &redirect, filters[1:]
+		}
+	}
+	r.ErrorPages = errorPages(route.ErrorPages)
+	if len(route.Backends) == 1 {
+		r.Destination = m.destination(route, filters, &route.Backends[0])
+		return r
+	}
+	for i := range route.Backends {
+		b := &route.Backends[i]
+		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight, Fallback: b.Fallback})
+	}
+	return r
+}
+
+func errorPages(of *ir.ErrorPages) *document.ErrorPages {
+	if of == nil {
+		return nil
+	}
+	pages := &document.ErrorPages{ErrorPages: ir.ErrorPages{Statuses: of.Statuses, OwnOnly: of.OwnOnly}}
+	if of.Backend != nil {
+		pages.Backend = of.Backend.ID
+	}
+	return pages
+}
+
+// destination renders one destination of a route. If this panics, it returns a destination that rejects all requests.
+// Without a destination, the requests would go to another route, which might not be protected.
+func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
+	if len(b.Filters) > 0 {
+		filters = slices.Concat(filters, b.Filters)
+	}
+	if caught := panics.Try(func() {
+		d.Backend, d.TLS, d.Users = b.Backend.ID, route.Proxy.TLS, ir.UsersOf(filters)
+		made := m.of(filters, route.Proxy)
+		d.Chain, d.Access = made.json, made.access
+		if ir.GuardsByRoute(filters) {
+			// The same settings may allow other clients on another route.
+			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
+			d.Access = digest([]json.RawMessage{document.Encode(of)})
+		}
+	}); caught != nil {
+		d.Chain, d.TLS, d.Users, d.Access, d.Refused = nil, nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
+	}
+	return d
+}
+
+// chain renders a handler chain. It depends on neither the host, the path nor the endpoints, so that routes with the
+// same settings share it.
+func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access string) {
+	var handlers, guards []json.RawMessage
+	for _, f := range filters {
+		handler := filter(f)
+		handlers = append(handlers, handler)
+		if f.Guards() {
+			guards = append(guards, handler)
+		}
+	}
+	handlers = append(handlers, proxyHandler(proxy))
+	return document.Encode(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
+}
+
+// digest returns a hash of the guards, or "" if there are none.
+func digest(guards []json.RawMessage) string {
+	if guards == nil {
+		return ""
+	}
+	sum := sha256.Sum256(document.Encode(guards))
+	return hex.EncodeToString(sum[:16])
+}
+
+// handlerNames maps each filter type to the Caddy handler that implements it.
+var handlerNames = map[reflect.Type]string{
+	reflect.TypeFor[ir.URLRewrite]():      "k8singress_rewrite",
+	reflect.TypeFor[ir.Redirect]():        "k8singress_redirect",
+	reflect.TypeFor[ir.RewriteRedirect](): "k8singress_rewrite_redirect",
+	reflect.TypeFor[ir.HostRedirect]():    "k8singress_host_redirect",
+	reflect.TypeFor[ir.AppRoot]():         "k8singress_app_root",
+	reflect.TypeFor[ir.RequestHeaders]():  "k8singress_request_headers",
+	reflect.TypeFor[ir.ResponseHeaders](): "k8singress_response_headers",
+	reflect.TypeFor[ir.CORS]():            "k8singress_cors",
+	reflect.TypeFor[ir.ExternalAuth]():    "k8singress_external_auth",
+	reflect.TypeFor[ir.SourceRanges]():    "k8singress_source_ranges",
+	reflect.TypeFor[ir.RateLimit]():       "k8singress_rate_limit",
+	reflect.TypeFor[ir.BasicAuth]():       "k8singress_basic_auth",
+	reflect.TypeFor[ir.AnyOf]():           "k8singress_any_of",
+	reflect.TypeFor[ir.Bandwidth]():       "k8singress_bandwidth",
+	reflect.TypeFor[ir.Mirror]():          "k8singress_mirror",
+	reflect.TypeFor[ir.HandlerChain]():    "k8singress_chain",
+	reflect.TypeFor[ir.DirectResponse]():  "k8singress_direct_response",
+}
+
+// filter returns the JSON of the Caddy handler that implements a filter.
+func filter(f ir.Filter) json.RawMessage {
+	name, ok := handlerNames[reflect.TypeOf(f)]
+	if !ok {
+		panic(fmt.Sprintf("no rendering of filter %T", f))
+	}
+	if list, ok := f.(ir.AnyOf); ok {
+		return document.EncodeModule("handler", name, anyOf(list))
+	}
+	return document.EncodeModule("handler", name, f)
+}
+
+func anyOf(f ir.AnyOf) document.AnyOf {
+	var of document.AnyOf
+	for _, one := range f.Filters {
+		of.Filters = append(of.Filters, filter(one))
+	}
+	return of
+}

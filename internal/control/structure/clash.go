@@ -1,0 +1,145 @@
+package structure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+)
+
+// clashes returns an error if another part of the configuration listens on one of our addresses. Within one process two
+// listeners can share a port without an error, and each would get a part of the connections.
+func clashes(config map[string]any, c settings.Config) error {
+	if err := CheckAddresses(c); err != nil {
+		return fmt.Errorf("the options of k8singress: %w", err)
+	}
+	others := takenAddresses(config)
+	for _, l := range listeners(c) {
+		for _, address := range l.addresses {
+			parsed, err := caddy.ParseNetworkAddress(address)
+			if err != nil {
+				return fmt.Errorf("address %q of the k8singress option %s: %w", address, l.option, err)
+			}
+			if other := netaddr.FirstTaken(others, onNetworks(parsed, l.networks)...); other != nil {
+				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: %s",
+					address, l.option, other.By, fmt.Sprintf(l.remedy, l.option))
+			}
+		}
+	}
+	return nil
+}
+
+// listener is one of our options with listen addresses.
+type listener struct {
+	option    string
+	addresses []string
+	networks  []string
+	// remedy is the end of the error message. It contains a formatting verb for the name of the option.
+	remedy string
+}
+
+func listeners(c settings.Config) []listener {
+	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over with the " +
+		"k8singress directive"
+	secure := []string{"tcp", "udp"}
+	if c.HTTP3 == settings.HTTP3Off {
+		secure = secure[:1]
+	}
+	all := []listener{{"http", c.HTTP, []string{"tcp"}, remedy}, {"https", c.HTTPS, secure, remedy}}
+	if c.Health != "" {
+		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}, "give %s another address"})
+	}
+	return all
+}
+
+// CheckAddresses returns an error if two of HTTP, HTTPS and Health use the same port of the same address. The error is
+// worded for the author of the options. Invalid addresses are ignored, because other code reports them. Options that
+// are not set have their defaults.
+func CheckAddresses(c settings.Config) error {
+	all := listeners(c.WithDefaults())
+	for i := range all {
+		for _, other := range all[i+1:] {
+			if err := all[i].check(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l listener) check(o listener) error {
+	for _, one := range l.addresses {
+		for _, other := range o.addresses {
+			a, err := caddy.ParseNetworkAddress(one)
+			b, otherErr := caddy.ParseNetworkAddress(other)
+			if err != nil || otherErr != nil || !netaddr.Overlap(a, b) {
+				continue
+			}
+			remedy := "give one of them another address, or turn it off"
+			if o.option == "health" {
+				remedy = "give one of them another address"
+			}
+			if a == b {
+				return fmt.Errorf("%s and %s cannot both listen on %s: %s", l.option, o.option, one, remedy)
+			}
+			return fmt.Errorf("%s on %s and %s on %s cannot both listen: they have a port in common; %s",
+				l.option, one, o.option, other, strings.Replace(remedy, "another address", "another", 1))
+		}
+	}
+	return nil
+}
+
+// onNetworks returns the address once for each network on which a server listens.
+func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
+	if a.IsUnixNetwork() {
+		return []caddy.NetworkAddress{a}
+	}
+	variants := make([]caddy.NetworkAddress, 0, len(networks))
+	for _, network := range networks {
+		a.Network = network
+		variants = append(variants, a)
+	}
+	return variants
+}
+
+// takenAddresses returns the addresses on which other parts of the configuration listen.
+func takenAddresses(config map[string]any) []netaddr.Taken {
+	var all []netaddr.Taken
+	add := func(by string, addresses ...string) {
+		for _, address := range addresses {
+			// An invalid address may contain a placeholder; otherwise Caddy reports it.
+			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
+				all = append(all, netaddr.Taken{Address: parsed, By: by})
+			}
+		}
+	}
+	if listen, ok := Branch(config, "admin")["listen"].(string); ok {
+		add("the admin API", listen)
+	}
+	for _, app := range []string{"http", "layer4"} {
+		servers := Branch(config, "apps", app, "servers")
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			server, _ := servers[name].(map[string]any)
+			if !slices.Contains(ours, name) {
+				add(describe(app, name, server), texts(server["listen"])...)
+			}
+		}
+	}
+	return all
+}
+
+// describe returns a name of a server for messages. It lists the sites, because servers in a Caddyfile have no names.
+func describe(app, name string, server map[string]any) string {
+	if app != "http" {
+		return app + " server " + name
+	}
+	if sites := slices.Sorted(maps.Keys(hosts(server))); len(sites) > 0 {
+		return "the site " + strings.Join(sites, ", ")
+	}
+	return "server " + name
+}

@@ -1,0 +1,185 @@
+package structure
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// Merge adds the structure to a Caddy configuration, which is a tree as encoding/json decodes it. All other parts are
+// kept: sites, their certificates, and additions of the administrator to our servers. Merging again changes nothing.
+//
+// If the configuration conflicts with the structure, Merge returns an error, worded for the author of the
+// configuration.
+func Merge(config map[string]any, c settings.Config) error {
+	wanted := Structure(c)
+	apps, err := child(config, "apps")
+	if err != nil {
+		return err
+	}
+	if err := clashes(config, c.WithDefaults()); err != nil {
+		return err
+	}
+	if err := mergePersist(config); err != nil {
+		return err
+	}
+	if err := mergeHTTP(apps, wanted, c); err != nil {
+		return fmt.Errorf("apps.http: %w", err)
+	}
+	if err := mergeTLS(apps, wanted); err != nil {
+		return fmt.Errorf("apps.tls: %w", err)
+	}
+	if err := mergePKI(apps, wanted); err != nil {
+		return fmt.Errorf("apps.pki: %w", err)
+	}
+	mergeTickets(config, Branch(apps, "tls"))
+	return nil
+}
+
+// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an old one.
+func mergePersist(config map[string]any) error {
+	admin, err := child(config, "admin")
+	if err != nil {
+		return err
+	}
+	load, err := child(admin, "config")
+	if err != nil {
+		return err
+	}
+	load["persist"] = false
+	return nil
+}
+
+func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
+	http, err := child(apps, "http")
+	if err != nil {
+		return err
+	}
+	if http["metrics"] == nil {
+		http["metrics"] = map[string]any{}
+	}
+	mergeShutdown(http, Branch(structure, "apps", "http"), c)
+	servers, err := child(http, "servers")
+	if err != nil {
+		return err
+	}
+	wanted := Branch(structure, "apps", "http", "servers")
+	for _, name := range ours {
+		server, _ := wanted[name].(map[string]any)
+		if server == nil {
+			delete(servers, name)
+			continue
+		}
+		existing, err := child(servers, name)
+		if err != nil {
+			return err
+		}
+		maps.Copy(existing, server)
+	}
+	return nil
+}
+
+// mergeShutdown sets Caddy's grace_period and shutdown_delay only if they are not set or our options define them,
+// because they apply to all servers.
+func mergeShutdown(http, wanted map[string]any, c settings.Config) {
+	given := c.WithoutDefaults()
+	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0, "grace_period": given.ShutdownTimeout != 0} {
+		if value, ok := wanted[key]; ok && (isGiven || http[key] == nil) {
+			http[key] = value
+		}
+	}
+}
+
+func mergeTLS(apps, ours map[string]any) error {
+	tls, err := child(apps, "tls")
+	if err != nil {
+		return err
+	}
+	wanted := Branch(ours, "apps", "tls")
+	tls["disable_ocsp_stapling"] = wanted["disable_ocsp_stapling"]
+	tls["disable_storage_check"] = wanted["disable_storage_check"]
+	cache, err := child(tls, "cache")
+	if err != nil {
+		return err
+	}
+	if capacity, ok := cache["capacity"].(float64); !ok || capacity < certificates {
+		cache["capacity"] = float64(certificates)
+	}
+	automation, err := child(tls, "automation")
+	if err != nil {
+		return err
+	}
+	policies, err := list(automation["policies"])
+	if err != nil {
+		return err
+	}
+	ourPolicies, _ := list(Branch(wanted, "automation")["policies"])
+	automation["policies"], err = mergePolicies(policies, ourPolicies[0].(map[string]any), siteNames(apps))
+	return err
+}
+
+var errCatchAll = errors.New("the configuration asks for certificates on demand for every name, and so does k8singress: " +
+	"name the hosts of the site that has on_demand or get_certificate")
+
+// mergePolicies makes our policy the catch-all policy. Caddy allows only one such policy, and ours disables issuing
+// certificates in advance. Therefore the names of the configuration's own sites are moved to separate policies.
+func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
+	var merged []any
+	base := map[string]any{}
+	for _, p := range policies {
+		policy, ok := p.(map[string]any)
+		if !ok {
+			return nil, errors.New("a policy is not an object")
+		}
+		if subjects, _ := policy["subjects"].([]any); len(subjects) > 0 {
+			merged = append(merged, policy)
+			continue
+		}
+		base = maps.Clone(policy)
+	}
+	if managers := base["get_certificate"]; base["on_demand"] == true ||
+		managers != nil && !reflect.DeepEqual(managers, ours["get_certificate"]) {
+		return nil, errCatchAll
+	}
+	delete(base, "get_certificate")
+	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
+	// The issuers for sites must not be used for Ingresses.
+	delete(base, "issuers")
+	maps.Copy(base, ours)
+	return append(merged, base), nil
+}
+
+// child returns the object at a key, and creates it if it does not exist.
+func child(parent map[string]any, key string) (map[string]any, error) {
+	if parent[key] == nil {
+		parent[key] = map[string]any{}
+	}
+	object, ok := parent[key].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an object", key)
+	}
+	return object, nil
+}
+
+// Branch returns the object at a path in a tree of JSON objects, or nil if it does not exist.
+func Branch(object map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		object, _ = object[key].(map[string]any)
+	}
+	return object
+}
+
+func list(v any) ([]any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, errors.New("policies is not a list")
+	}
+	return slices.Clone(values), nil
+}

@@ -1,0 +1,193 @@
+// Package structure renders the static part of the Caddy configuration, which changes only with the options: the HTTP
+// servers, the TLS policies, and the required settings of Caddy.
+package structure
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// Names of our servers in apps.http.servers.
+const (
+	HTTPServer   = "k8singress_http"
+	HTTPSServer  = "k8singress_https"
+	HealthServer = "k8singress_health"
+)
+
+// ours lists the names of our servers, in the order in which they are added.
+var ours = []string{HTTPServer, HTTPSServer, HealthServer}
+
+const (
+	// maxHeaderBytes is the maximum size of request headers, as in ingress-nginx by default: four buffers of 8 KiB.
+	maxHeaderBytes = 32 << 10
+	// certificates is the minimum capacity of Caddy's certificate cache. A full cache drops random certificates.
+	certificates = 20_000
+)
+
+// Timeouts with ingress-nginx's defaults.
+const (
+	// headerTimeout is client-header-timeout: the maximum time to receive the headers of a request.
+	headerTimeout = caddy.Duration(time.Minute)
+	// bodyTimeout is client-body-timeout and send-timeout: the maximum time without progress while a request body is
+	// received or a response is sent.
+	bodyTimeout = caddy.Duration(time.Minute)
+	// keepAlive is keep-alive: the maximum idle time of a connection between requests.
+	keepAlive = caddy.Duration(75 * time.Second)
+)
+
+// probeTimeout is the maximum time to receive the headers of a probe.
+const probeTimeout = caddy.Duration(10 * time.Second)
+
+// handshakeTimeout is the maximum duration of a TLS handshake. By default Go uses the timeout for request headers.
+const handshakeTimeout = caddy.Duration(10 * time.Second)
+
+// Structure returns the parts of a Caddy configuration that the options require, as a tree as encoding/json decodes it.
+// Options that are not set have their defaults.
+func Structure(c settings.Config) map[string]any {
+	persist := false
+	apps := map[string]any{
+		"http":       httpApp(c.WithDefaults()),
+		"tls":        tlsApp(c),
+		"k8singress": c.WithoutDefaults(),
+	}
+	if keepsToItself(c) {
+		apps["pki"] = pkiApp()
+	}
+	return Tree(map[string]any{
+		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}}, "apps": apps,
+	})
+}
+
+func httpApp(c settings.Config) *caddyhttp.App {
+	return &caddyhttp.App{
+		Servers: servers(c), Metrics: &caddyhttp.Metrics{},
+		ShutdownDelay: caddy.Duration(c.ShutdownDelay), GracePeriod: caddy.Duration(c.ShutdownTimeout),
+	}
+}
+
+func servers(c settings.Config) map[string]*caddyhttp.Server {
+	all := map[string]*caddyhttp.Server{}
+	if len(c.HTTP) > 0 {
+		all[HTTPServer] = server(c.HTTP)
+		all[HTTPServer].ListenerWrappersRaw = []json.RawMessage{wrapper(c)}
+	}
+	if len(c.HTTPS) > 0 {
+		all[HTTPSServer] = server(c.HTTPS)
+		if c.HTTP3 == settings.HTTP3Off {
+			all[HTTPSServer].Protocols = []string{"h1", "h2"}
+		}
+		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(), new(bool)
+		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
+			document.Encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
+			json.RawMessage(`{"wrapper":"tls"}`),
+		}
+	}
+	if c.Health != "" {
+		all[HealthServer] = healthServer(c)
+	}
+	return all
+}
+
+// wrapper returns the listener wrapper of the HTTP server. The option for h2c is part of it, and not of the server's
+// protocols, because the administrator may change those.
+func wrapper(c settings.Config) json.RawMessage {
+	options := map[string]any{"wrapper": "k8singress"}
+	if c.H2C {
+		options["h2c"] = true
+	}
+	return document.Encode(options)
+}
+
+// server returns a server without automatic HTTPS, because only the tables know the hosts.
+func server(listen []string) *caddyhttp.Server {
+	return &caddyhttp.Server{
+		Listen:            listen,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadIdleTimeout:   bodyTimeout,
+		WriteIdleTimeout:  bodyTimeout,
+		IdleTimeout:       keepAlive,
+		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:            only("k8singress"),
+	}
+}
+
+// healthServer returns the server for probes. It supports only HTTP/1.1 and has no access log.
+func healthServer(c settings.Config) *caddyhttp.Server {
+	return &caddyhttp.Server{
+		Listen:              []string{c.Health},
+		ReadHeaderTimeout:   probeTimeout,
+		Protocols:           []string{"h1"},
+		AutoHTTPS:           &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:              healthRoutes(c),
+		ListenerWrappersRaw: []json.RawMessage{json.RawMessage(`{"wrapper":"k8singress_probes"}`)},
+	}
+}
+
+func healthRoutes(c settings.Config) caddyhttp.RouteList {
+	probes := map[string]any{"handler": "k8singress_health"}
+	if c.HealthPath != "" {
+		probes["path"] = c.HealthPath
+	}
+	if c.HealthReady {
+		probes["ready"] = true
+	}
+	routes := caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(probes)}}}
+	if !c.HealthMetrics {
+		return routes
+	}
+	return slices.Insert(routes, 0, caddyhttp.Route{
+		MatcherSetsRaw: caddyhttp.RawMatcherSets{{"path": json.RawMessage(`["/metrics"]`)}},
+		HandlersRaw:    []json.RawMessage{json.RawMessage(`{"handler":"metrics"}`)},
+	})
+}
+
+// only returns routes that pass every request to one handler.
+func only(handler string) caddyhttp.RouteList {
+	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
+}
+
+// tlsApp returns a TLS app with one catch-all policy. The policy gets certificates from our table, which has a
+// certificate for every name, so Caddy never contacts an issuer during a handshake. The policy's issuers handle the
+// ACME challenges that any replica has started.
+func tlsApp(c settings.Config) *caddytls.TLS {
+	return &caddytls.TLS{
+		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
+			ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)},
+			IssuersRaw:  Issuers(c),
+		}}},
+		Cache:               &caddytls.CertCacheOptions{Capacity: certificates},
+		DisableOCSPStapling: true,
+		DisableStorageCheck: true,
+	}
+}
+
+// Issuers returns the issuer modules for hosts of Ingresses, in the order in which they are tried. It returns nil if
+// the options leave the choice to Caddy.
+func Issuers(c settings.Config) []json.RawMessage {
+	switch {
+	case len(c.Issuers) > 0:
+		return c.Issuers
+	case c.Email == "" && c.ACMECA == "":
+		return nil
+	}
+	return []json.RawMessage{document.EncodeModule("module", "acme", &caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
+}
+
+// Tree converts Caddy's structs to the form into which encoding/json decodes them, so that trees can be compared and
+// merged.
+func Tree(v any) map[string]any {
+	var result map[string]any
+	if err := json.Unmarshal(document.Encode(v), &result); err != nil {
+		panic(err)
+	}
+	return result
+}

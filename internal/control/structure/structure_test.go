@@ -1,0 +1,116 @@
+package structure_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/control/structure"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// TestMerge merges the configurations and options in files, and compares the results with golden files.
+func TestMerge(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.in.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test data: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.json"), func(t *testing.T) {
+			config, options := read(t, file)
+			if err := structure.Merge(config, options); err != nil {
+				golden(t, file, "error: "+err.Error()+"\n")
+				return
+			}
+			golden(t, file, encode(t, config))
+			once := encode(t, config)
+			if err := structure.Merge(config, options); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(once, encode(t, config)); diff != "" {
+				t.Errorf("merging again changes (-once +twice):\n%s", diff)
+			}
+			decodes(t, config)
+		})
+	}
+}
+
+func read(t *testing.T, file string) (config map[string]any, options settings.Config) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := struct {
+		Config  *map[string]any
+		Options *settings.Config
+	}{&config, &options}
+	if err := json.Unmarshal(data, &input); err != nil {
+		t.Fatal(err)
+	}
+	return config, options
+}
+
+func encode(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data) + "\n"
+}
+
+func golden(t *testing.T, input, got string) {
+	t.Helper()
+	file := strings.TrimSuffix(input, ".in.json") + ".out"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// decodes checks that Caddy knows every field, as it does when it loads a configuration.
+func decodes(t *testing.T, config map[string]any) {
+	t.Helper()
+	var whole caddy.Config
+	if err := caddy.StrictUnmarshalJSON([]byte(encode(t, config)), &whole); err != nil {
+		t.Fatal(err)
+	}
+	for name, into := range map[string]any{"http": new(caddyhttp.App), "tls": new(caddytls.TLS)} {
+		if err := caddy.StrictUnmarshalJSON(whole.AppsRaw[name], into); err != nil {
+			t.Errorf("apps.%s: %v", name, err)
+		}
+	}
+}
+
+// TestStructureIsWhatMergeAdds checks that Structure and Merge create the same servers and policies.
+func TestStructureIsWhatMergeAdds(t *testing.T) {
+	options := settings.Config{HTTP: []string{":8080"}, HTTPS: []string{}, Email: "ops@example.com"}
+	whole := structure.Structure(options)
+	merged := map[string]any{"apps": map[string]any{"k8singress": structure.Tree(options)}}
+	if err := structure.Merge(merged, options); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, merged); diff != "" {
+		t.Errorf("-Structure +Merge:\n%s", diff)
+	}
+}

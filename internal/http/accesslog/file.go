@@ -1,0 +1,219 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// mostWaiting is the maximum size in bytes of the lines that wait for a file.
+	mostWaiting = 1 << 20
+	// gather is how long lines are collected before a write, so that a busy file gets few writes and does not need a
+	// goroutine for each line.
+	gather = 5 * time.Millisecond
+	// enough is the size in bytes of waiting lines that are written without a further delay.
+	enough = 64 << 10
+	// mostFlush is the maximum time that Flush waits for files that accept no data.
+	mostFlush = time.Second
+	// lookAgain is the interval of the checks whether a file was renamed by log rotation.
+	lookAgain = time.Second
+)
+
+// Files holds the open log files. They outlive the logs that write to them.
+type Files struct {
+	mu   sync.Mutex
+	open map[string]*File
+	log  *zap.Logger
+	// dropped is the number of lines that were not written.
+	dropped atomic.Uint64
+	// Collector exports the number of dropped lines as a metric.
+	prometheus.Collector
+}
+
+// NewFiles returns an empty Files. Errors of files are logged to log.
+func NewFiles(log *zap.Logger) *Files {
+	f := &Files{open: map[string]*File{}, log: log}
+	f.Collector = prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "k8singress_access_log_dropped_lines_total", Help: "How many lines of the access log were dropped, because their file took none.",
+	}, func() float64 { return float64(f.dropped.Load()) })
+	return f
+}
+
+// Open returns the File for a path, and creates it if necessary. path is as in ir.AccessLog. The paths of the
+// ingress-nginx image for standard output and standard error also work.
+func (f *Files) Open(path string) *File {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if file := f.open[path]; file != nil {
+		return file
+	}
+	file := &File{files: f, path: path, full: make(chan struct{}, 1)}
+	f.open[path] = file
+	return file
+}
+
+// Flush waits until all lines are written, at most for mostFlush.
+func (f *Files) Flush() {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(mostFlush); f.writing() && time.Now().Before(end); {
+		<-tick.C
+	}
+}
+
+func (f *Files) writing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, file := range f.open {
+		if file.isWriting() {
+			return true
+		}
+	}
+	return false
+}
+
+// File accepts lines from any goroutine, and writes them in its own goroutine.
+type File struct {
+	files *Files
+	path  string
+	// full wakes the writing goroutine when there are enough lines.
+	full chan struct{}
+
+	mu      sync.Mutex
+	waiting []byte
+	// writing is true while a goroutine writes. The following fields belong to this goroutine.
+	writing bool
+	lines   []byte
+	out     io.Writer
+	file    *os.File
+	looked  time.Time
+	failed  bool
+}
+
+// write adds a line to the waiting lines, or drops it.
+func (f *File) write(line []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting)+len(line) > mostWaiting {
+		f.files.dropped.Add(1)
+		return
+	}
+	f.waiting = append(f.waiting, line...)
+	if len(f.waiting) >= enough {
+		select {
+		case f.full <- struct{}{}:
+		default:
+		}
+	}
+	if !f.writing {
+		f.writing = true
+		panics.Loop("accesslog/file", f.run)
+	}
+}
+
+func (f *File) isWriting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writing
+}
+
+// run writes all waiting lines at once, and repeats this until there are no more lines.
+func (f *File) run() {
+	for f.gather(); f.take(); f.gather() {
+		err := f.put(f.lines)
+		if err != nil {
+			f.files.dropped.Add(uint64(bytes.Count(f.lines, []byte{'\n'})))
+			if !f.failed {
+				f.files.log.Error("cannot write the access log: lines are dropped", zap.String("path", f.path), zap.Error(err))
+			}
+		}
+		f.failed = err != nil
+	}
+}
+
+// gather waits until there are enough lines, at most for the interval gather.
+func (f *File) gather() {
+	select {
+	case <-time.After(gather):
+	case <-f.full:
+	}
+}
+
+// take moves the waiting lines to f.lines. It returns false if there are none. The calling goroutine then ends, and the
+// next line starts a new one.
+func (f *File) take() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines, f.waiting = f.waiting, f.lines[:0]
+	f.writing = len(f.lines) > 0
+	return f.writing
+}
+
+func (f *File) put(lines []byte) error {
+	if err := f.reopen(); err != nil {
+		return err
+	}
+	_, err := f.out.Write(lines)
+	return err
+}
+
+// reopen opens the file. It opens it again if the path now names another file.
+func (f *File) reopen() error {
+	switch f.path {
+	case "", ir.LogStdout, "/dev/stdout":
+		f.out = os.Stdout
+		return nil
+	case "/var/log/nginx/error.log", "/dev/stderr":
+		f.out = os.Stderr
+		return nil
+	}
+	if server, ok := strings.CutPrefix(f.path, ir.Syslog); ok {
+		if f.out == nil {
+			f.out = newSyslog(server)
+		}
+		return nil
+	}
+	if f.file != nil && time.Since(f.looked) < lookAgain {
+		return nil
+	}
+	f.looked = time.Now()
+	if f.file != nil {
+		if f.isThere() {
+			return nil
+		}
+		_ = f.file.Close() // All data has been written, so an error does not matter.
+		f.file = nil
+	}
+	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("opening it: %w", err)
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return errors.Join(errors.New("it is a folder"), file.Close())
+	}
+	f.file, f.out = file, file
+	return nil
+}
+
+// isThere reports whether the path still names the open file.
+func (f *File) isThere() bool {
+	named, err := os.Stat(f.path)
+	if err != nil {
+		return false
+	}
+	own, err := f.file.Stat()
+	return err == nil && os.SameFile(named, own)
+}

@@ -1,0 +1,188 @@
+package accesslog
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// entry is a request whose response has ended.
+type entry struct {
+	*exchange.Exchange
+	now  time.Time
+	took time.Duration
+}
+
+// values holds the variables that only exist in logs, from nginx's log and upstream modules and from ingress-nginx.
+var values = map[string]func(*entry) string{
+	"body_bytes_sent":                 (*entry).sent,
+	"bytes_sent":                      (*entry).sent,
+	"hostname":                        func(*entry) string { return hostname },
+	"http2":                           http2,
+	"https":                           https,
+	"pid":                             func(*entry) string { return pid },
+	"pipe":                            func(*entry) string { return "." },
+	"proxy_alternative_upstream_name": func(*entry) string { return "" },
+	"proxy_upstream_name":             upstreamName,
+	"remote_user":                     remoteUser,
+	"request":                         request,
+	"request_length":                  requestLength,
+	"request_time":                    func(e *entry) string { return seconds(e.took.Milliseconds()) },
+	"server_protocol":                 func(e *entry) string { return e.Protocol() },
+	"ssl_cipher":                      ofTLS(func(s *tls.ConnectionState) string { return tls.CipherSuiteName(s.CipherSuite) }),
+	"ssl_protocol": ofTLS(func(s *tls.ConnectionState) string {
+		return strings.Replace(tls.VersionName(s.Version), "TLS 1", "TLSv1", 1)
+	}),
+	"ssl_server_name":          ofTLS(func(s *tls.ConnectionState) string { return s.ServerName }),
+	"status":                   status,
+	"time_iso8601":             func(e *entry) string { return timeISO(e.now) },
+	"time_local":               func(e *entry) string { return timeLocal(e.now) },
+	"upstream_addr":            ofAttempts(func(a *exchange.Attempt) string { return a.Address }),
+	"upstream_response_length": (*entry).upstreamLength,
+	"upstream_response_time":   ofAttempts(func(a *exchange.Attempt) string { return seconds(a.Took.Milliseconds()) }),
+	"upstream_status":          ofAttempts(func(a *exchange.Attempt) string { return strconv.Itoa(a.Status) }),
+}
+
+var (
+	pid         = strconv.Itoa(os.Getpid())
+	hostname, _ = os.Hostname() // If there is an error, the name is empty and "-" is logged.
+)
+
+// request returns the request line. As in nginx, it is empty if the request line could not be parsed.
+func request(e *entry) string {
+	if e.Method == "" {
+		return ""
+	}
+	return e.Method + " " + e.Target + " " + e.Protocol()
+}
+
+// writtenTime is the formatted text of one second.
+type writtenTime struct {
+	unix int64
+	text string
+}
+
+// lastTime caches the last result of timeLocal.
+var lastTime atomic.Pointer[writtenTime]
+
+func timeISO(t time.Time) string { return t.Format("2006-01-02T15:04:05-07:00") }
+
+// timeLocal formats a time for the log. The result is cached for one second.
+func timeLocal(t time.Time) string {
+	unix := t.Unix()
+	if last := lastTime.Load(); last != nil && last.unix == unix {
+		return last.text
+	}
+	next := &writtenTime{unix, t.Format("02/Jan/2006:15:04:05 -0700")}
+	lastTime.Store(next)
+	return next.text
+}
+
+func (e *entry) sent() string {
+	if e.Writer == nil {
+		// The parser rejected the request.
+		return "0"
+	}
+	return strconv.FormatInt(e.Writer.Sent(), 10)
+}
+
+// clientGone is the status that nginx logs if the client disconnected before the response.
+const clientGone = "499"
+
+func status(e *entry) string {
+	if e.Status == 0 {
+		return clientGone
+	}
+	return strconv.Itoa(e.Status)
+}
+
+func http2(e *entry) string {
+	if e.Major != 2 {
+		return ""
+	}
+	if e.TLS() != nil {
+		return "h2"
+	}
+	return "h2c"
+}
+
+func https(e *entry) string {
+	if e.TLS() == nil {
+		return ""
+	}
+	return "on"
+}
+
+// upstreamName returns ingress-nginx's name for a backend: "namespace-service-port".
+func upstreamName(e *entry) string {
+	if e.Backend == nil {
+		return ""
+	}
+	return strings.ReplaceAll(e.Backend.ID(), "/", "-")
+}
+
+// remoteUser returns the user name in the credentials of the request. The credentials may be wrong.
+func remoteUser(e *entry) string {
+	kind, credentials, _ := strings.Cut(e.Fields.Get(message.Authorization), " ")
+	if !strings.EqualFold(kind, "Basic") {
+		return ""
+	}
+	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
+	if err != nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(string(plain), ":")
+	return name
+}
+
+// requestLength returns the size in bytes of the head, as it would be in HTTP/1.1, plus the length of the body, if it
+// is known.
+func requestLength(e *entry) string {
+	const lineEnd, separator = 2, 2
+	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) + lineEnd + lineEnd
+	for i := range e.Fields {
+		size += len(e.Fields[i].Name) + separator + len(e.Fields[i].Value) + lineEnd
+	}
+	return strconv.FormatInt(int64(size)+max(e.Length, 0), 10)
+}
+
+func ofTLS(value func(*tls.ConnectionState) string) func(*entry) string {
+	return func(e *entry) string {
+		if e.TLS() == nil {
+			return ""
+		}
+		return value(e.TLS())
+	}
+}
+
+// ofAttempts returns a variable that lists a value of each attempted endpoint, separated by commas.
+func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
+	return func(e *entry) string {
+		attempts := e.Attempts()
+		if len(attempts) == 1 {
+			return value(&attempts[0])
+		}
+		var all []string
+		for i := range attempts {
+			all = append(all, value(&attempts[i]))
+		}
+		return strings.Join(all, ", ")
+	}
+}
+
+// upstreamLength returns the number of body bytes that were forwarded from the last endpoint. For the earlier attempts
+// it is 0.
+func (e *entry) upstreamLength() string {
+	attempts := e.Attempts()
+	if len(attempts) == 0 {
+		return ""
+	}
+	return strings.Repeat("0, ", len(attempts)-1) + e.sent()
+}

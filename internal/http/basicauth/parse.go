@@ -1,0 +1,130 @@
+package basicauth
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tg123/go-htpasswd"
+
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// fileKey is the key of the htpasswd file in a Secret.
+const fileKey = "auth"
+
+// people holds the users of a Secret whose passwords can be verified.
+type people struct {
+	passwords map[string]password
+	// order holds the sorted names.
+	order []string
+	// bad describes the problems of other users, without their names and passwords. skipped is the number of problems.
+	bad     []string
+	skipped int
+}
+
+// password is a password as it is stored in the Secret, and in its parsed form.
+type password struct {
+	hash string
+	htpasswd.EncodedPasswd
+}
+
+var (
+	errNoFile = errors.New("there is no key " + fileKey + ": put a file of htpasswd there, or set auth-secret-type to auth-map for a Secret " +
+		"with a key for each user")
+	errNobody  = errors.New("there is no user in it")
+	errNoColon = errors.New("it has no colon: a user is NAME:HASH")
+	errNoName  = errors.New("it has no name in front of the colon")
+	errLines   = errors.New("it has several lines")
+)
+
+// read parses the data of a Secret. It returns an error if no user can be verified.
+func read(data map[string][]byte, asMap bool) (*people, error) {
+	p := &people{passwords: map[string]password{}}
+	if asMap {
+		p.readMap(data)
+	} else {
+		file, ok := data[fileKey]
+		if !ok {
+			return nil, errNoFile
+		}
+		p.readFile(file)
+	}
+	p.order = slices.Sorted(maps.Keys(p.passwords))
+	switch {
+	case len(p.order) > 0:
+		return p, nil
+	case p.skipped > 0:
+		return nil, fmt.Errorf("no user in it can be verified: %s", p.problems())
+	}
+	return nil, errNobody
+}
+
+// problems returns a text with the problems of the skipped users.
+func (p *people) problems() string { return report.List(p.bad, p.skipped, report.MostListed) }
+
+// readFile parses an htpasswd file like nginx: lines that begin with # are comments, and so is text after a second
+// colon. If several lines have the same name, the first one is used.
+func (p *people) readFile(file []byte) {
+	number := 0
+	seen := map[string]bool{}
+	for line := range bytes.Lines(file) {
+		number++
+		text := strings.TrimRight(string(line), "\r\n")
+		if strings.TrimSpace(text) == "" || text[0] == '#' {
+			continue
+		}
+		name, hash, ok := strings.Cut(text, ":")
+		hash, _, _ = strings.Cut(hash, ":")
+		err := errNoColon
+		switch {
+		case ok && name == "":
+			err = errNoName
+		case ok && seen[name]:
+			continue
+		case ok:
+			seen[name] = true
+			err = p.add(name, hash)
+		}
+		if err != nil {
+			p.skip(fmt.Sprintf("line %d (%v)", number, err))
+		}
+	}
+}
+
+// readMap parses a Secret with a key for each user. User names are confidential, so the problems only contain the
+// number of users.
+func (p *people) readMap(data map[string][]byte) {
+	reasons := map[string]int{}
+	for name, value := range data {
+		hash, _, _ := strings.Cut(strings.TrimSpace(string(value)), ":")
+		err := errLines
+		if !strings.ContainsAny(hash, "\r\n") {
+			err = p.add(name, hash)
+		}
+		if err != nil {
+			reasons[err.Error()]++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		p.bad = append(p.bad, fmt.Sprintf("%d of the keys (%s)", reasons[reason], reason))
+	}
+	p.skipped = len(p.bad)
+}
+
+func (p *people) add(name, hash string) error {
+	compared, err := readHash(hash)
+	if err == nil {
+		p.passwords[name] = password{hash, compared}
+	}
+	return err
+}
+
+func (p *people) skip(why string) {
+	if p.skipped++; len(p.bad) < report.MostListed {
+		p.bad = append(p.bad, why)
+	}
+}

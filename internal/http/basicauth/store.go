@@ -1,0 +1,220 @@
+package basicauth
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// Store holds the users to which the document refers. Users is safe for concurrent use. Only one goroutine may call the
+// other methods.
+type Store struct {
+	// mu protects entries, which Users reads from any goroutine.
+	mu      sync.RWMutex
+	entries map[ir.Users]*entry
+	// references are grouped by the part of the document that contains them.
+	references map[string][]reference
+	gate       *gate
+	// changed is called if users have lost access or have new passwords.
+	changed func(ir.Users)
+}
+
+// entry holds the users of a Secret, with the store's own data about them.
+type entry struct {
+	*Users
+	// parts are the parts of the document that refer to the users.
+	parts map[string]bool
+	sum   [sha256.Size]byte
+}
+
+// reference is a use of a user list by a route.
+type reference struct {
+	users ir.Users
+	// origin is the object that requires the users, and host the host of the route.
+	origin ir.Ref
+	host   string
+}
+
+// NewStore returns a store without users.
+func NewStore() *Store {
+	return &Store{entries: map[ir.Users]*entry{}, references: map[string][]reference{}, gate: newGate(), changed: func(ir.Users) {}}
+}
+
+// OnChange sets a function that is called when users were removed or have a new password. Added users do not cause a
+// call. f runs on the goroutine that changes the store.
+func (s *Store) OnChange(f func(ir.Users)) { s.changed = f }
+
+// Update changes which parts of the document refer to which Secrets. It returns the Secrets that had no reference
+// before. Until SetSecret sets their contents, all clients are rejected, so Update must be called before the delta is
+// applied. A Secret without references is removed.
+func (s *Store) Update(d *document.Delta) (added []ir.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, h := range d.Hosts {
+		added = append(added, s.replace("host "+name, ofHost(name, h))...)
+	}
+	for name, g := range d.ListenerGroups {
+		added = append(added, s.replace("listener group "+name, ofGroup(g))...)
+	}
+	maps.DeleteFunc(s.entries, func(_ ir.Users, e *entry) bool { return len(e.parts) == 0 })
+	slices.SortFunc(added, ir.Name.Compare)
+	return slices.Compact(added)
+}
+
+func (s *Store) replace(part string, refs []reference) (added []ir.Name) {
+	for _, old := range s.references[part] {
+		delete(s.entries[old.users].parts, part)
+	}
+	delete(s.references, part)
+	for _, ref := range refs {
+		e := s.entries[ref.users]
+		if e == nil {
+			e = &entry{Users: s.newUsers(ref.users), parts: map[string]bool{}}
+			s.entries[ref.users] = e
+			added = append(added, ref.users.Secret)
+		}
+		e.parts[part] = true
+	}
+	if len(refs) > 0 {
+		s.references[part] = refs
+	}
+	return added
+}
+
+func (s *Store) newUsers(of ir.Users) *Users {
+	u := &Users{of: of, gate: s.gate}
+	u.contents.Store(none(errUnknown))
+	return u
+}
+
+func ofHost(name string, h *document.Host) (all []reference) {
+	if h == nil {
+		return nil
+	}
+	for _, r := range h.Routes {
+		// All destinations of a route have the same users.
+		for _, users := range r.First().Users {
+			next := reference{users, ir.ParseRef(r.Origin), cmp.Or(name, "every other host")}
+			if !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+func ofGroup(g *document.ListenerGroup) (all []reference) {
+	if g == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Hosts)) {
+		all = append(all, ofHost(name, g.Hosts[name])...)
+	}
+	return all
+}
+
+// Users returns the users of a Secret. If the document does not refer to the Secret, the result rejects all clients and
+// never changes.
+func (s *Store) Users(of ir.Users) *Users {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if e := s.entries[of]; e != nil {
+		return e.Users
+	}
+	return s.newUsers(of)
+}
+
+// SetSecret sets the contents of a Secret. present is false if the Secret does not exist. It does nothing for a Secret
+// without references. The contents are only parsed if they have changed, so that the cache of verified credentials is
+// kept.
+func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	for _, asMap := range []bool{false, true} {
+		if e := s.entries[ir.Users{Secret: name, Map: asMap}]; e != nil {
+			s.set(e, data, present)
+		}
+	}
+}
+
+func (s *Store) set(e *entry, data map[string][]byte, present bool) {
+	before := e.contents.Load()
+	if !present {
+		e.sum = [sha256.Size]byte{}
+		e.contents.Store(none(errMissing))
+	} else if sum := sumOf(data); e.sum != sum {
+		e.sum = sum
+		e.contents.Store(contentsOf(data, e.of.Map))
+	}
+	if !e.contents.Load().admits(before) {
+		s.changed(e.of)
+	}
+}
+
+// admits reports whether c accepts every user that others accepts, with the same password.
+func (c *contents) admits(others *contents) bool {
+	if others.err != nil || c == others {
+		return true
+	}
+	return c.err == nil && !slices.ContainsFunc(others.order, func(name string) bool { return c.passwords[name].hash != others.passwords[name].hash })
+}
+
+func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(h, "%d:%s%d:%s", len(key), key, len(data[key]), data[key])
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// Problems returns a verdict for each object that refers to a Secret whose contents are missing or invalid.
+func (s *Store) Problems() []*report.Verdict {
+	type asker struct {
+		users  ir.Users
+		origin ir.Ref
+	}
+	hosts := map[asker][]string{}
+	for _, refs := range s.references {
+		for _, ref := range refs {
+			a := asker{ref.users, ref.origin}
+			if !slices.Contains(hosts[a], ref.host) {
+				hosts[a] = append(hosts[a], ref.host)
+			}
+		}
+	}
+	askers := slices.SortedFunc(maps.Keys(hosts), func(a, b asker) int {
+		return cmp.Or(a.users.Secret.Compare(b.users.Secret), cmp.Compare(a.origin.String(), b.origin.String()))
+	})
+	var all []*report.Verdict
+	for _, a := range askers {
+		slices.Sort(hosts[a])
+		if p := s.entries[a.users].contents.Load().check(report.List(hosts[a], len(hosts[a]), report.MostListed)); p.Message != "" {
+			p.Field, p.Message = report.AnnotationField(report.BasicAuthSecret), "Secret "+a.users.Secret.String()+p.Message
+			all = append(all, &report.Verdict{Object: a.origin, Problems: []report.Problem{p}})
+		}
+	}
+	return all
+}
+
+// check returns the problem with a Secret, without the Secret's name. Its Message is empty if there is no problem.
+func (c *contents) check(hosts string) (p report.Problem) {
+	const effect = "503 is the answer to every request"
+	p.Severity, p.Reason = report.Error, report.InvalidUsers
+	switch {
+	case errors.Is(c.err, errUnknown):
+	case errors.Is(c.err, errMissing):
+		p.Reason, p.Message = report.SecretNotFound, " does not exist: "+effect+" for "+hosts+" until it does"
+	case c.err != nil:
+		p.Message = ": " + c.err.Error() + "; " + effect + " for " + hosts + " until it is mended"
+	case c.skipped > 0:
+		p.Severity, p.Message = report.Warning, ": these users get 401 with any password: "+c.problems()
+	}
+	return p
+}

@@ -1,0 +1,202 @@
+package callout
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// URL is the URL of a service. It may contain nginx variables. It is immutable.
+type URL struct {
+	// Secure is true for https.
+	Secure bool
+	// host is the host name of the service, and port its port.
+	host   *nginx.Template
+	port   string
+	target *nginx.Template
+}
+
+// hostVariables are the variables that may appear in a host. With other variables, clients could choose the host that
+// is called.
+var hostVariables = []string{"host", "http_host", "namespace", "ingress_name", "service_name"}
+
+// chosenByClients are the hostVariables that come from the Host header.
+var chosenByClients = hostVariables[:2]
+
+// pathVariable matches a variable that starts a path in place of a slash, as in http://mirror.example$request_uri.
+var pathVariable = regexp.MustCompile(`\$(?:(?:request_)?uri\b|\{(?:request_)?uri\})`)
+
+var errURL = errors.New("it is not a URL such as http://name.example.svc.cluster.local/check")
+
+// ParseURL parses a URL. Its errors are written for the author of the Ingress.
+func ParseURL(text string) (*URL, error) {
+	u := &URL{port: "80"}
+	rest, ok := strings.CutPrefix(text, "http://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(text, "https://"); !ok {
+			return nil, fmt.Errorf("%w: it begins with http:// or https://", errURL)
+		}
+		u.Secure, u.port = true, "443"
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	if path := pathVariable.FindStringIndex(rest[:end]); path != nil {
+		end = path[0]
+	}
+	authority, target := rest[:end], rest[end:]
+	if strings.ContainsRune(target, '#') {
+		return nil, fmt.Errorf("%w: it has a fragment", errURL)
+	}
+	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$") {
+		target = "/" + target
+	}
+	if err := u.setAuthority(authority); err != nil {
+		return nil, err
+	}
+	var err error
+	u.target, err = parseText(target)
+	return u, err
+}
+
+// setAuthority parses a host and a port. A name may contain letters, digits, "-", "_" and "."; an IPv6 address is in
+// brackets.
+func (u *URL) setAuthority(authority string) error {
+	if strings.ContainsRune(authority, '@') {
+		return fmt.Errorf("%w: it has a user in it", errURL)
+	}
+	host := authority
+	if i := strings.LastIndexByte(authority, ':'); i >= 0 && !strings.HasSuffix(authority, "]") {
+		host = authority[:i]
+		if n, err := strconv.Atoi(authority[i+1:]); err != nil || n < 1 || n > 65535 || authority[i+1] == '+' {
+			return fmt.Errorf("%w: %s is not a port", errURL, nginx.Quote(authority[i+1:]))
+		}
+		u.port = authority[i+1:]
+	}
+	template, err := parseText(host)
+	if err != nil {
+		return err
+	}
+	for _, name := range template.Variables() {
+		if !slices.Contains(hostVariables, name) {
+			return fmt.Errorf("the variable $%s cannot stand in the host: only $%s can", name, strings.Join(hostVariables, ", $"))
+		}
+	}
+	if !validHost(template.Expand(func(string) string { return "a" })) {
+		return fmt.Errorf("%w: %s is not a host", errURL, nginx.Quote(host))
+	}
+	u.host = template
+	return nil
+}
+
+// validHost accepts names and addresses. A text that only some resolvers read as an address is accepted as a name,
+// because the resolved address is checked later.
+func validHost(host string) bool {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		a, err := netip.ParseAddr(inner)
+		return ok && err == nil && a.Is6() && a.Zone() == ""
+	}
+	for _, label := range strings.Split(strings.TrimSuffix(host, "."), ".") {
+		if label == "" || strings.ContainsFunc(label, func(r rune) bool {
+			return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// parseText parses a template whose literal text needs no escaping in a URL.
+func parseText(text string) (*nginx.Template, error) {
+	template, err := nginx.ParseTemplate(text)
+	if err != nil {
+		return nil, err
+	}
+	if own := template.Expand(func(string) string { return "" }); nginx.EscapeGraphic(own) != own {
+		return nil, fmt.Errorf("%w: it has a character in it that no URL has as it is", errURL)
+	}
+	return template, nil
+}
+
+// NamesClientsHost reports whether the host of the URL comes from the Host header. Such a URL only works for routes
+// that have a host.
+func (u *URL) NamesClientsHost() bool {
+	return slices.ContainsFunc(u.host.Variables(), func(name string) bool { return slices.Contains(chosenByClients, name) })
+}
+
+var errHost = errors.New("the host of the URL is none for this request")
+
+// Fill sets the destination of a call. host is the host of the request, or empty if the client could choose it. lookup
+// returns the values of variables.
+func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error {
+	q.Secure = u.Secure
+	q.Host = u.host.Expand(func(name string) string {
+		if slices.Contains(chosenByClients, name) {
+			return host
+		}
+		return lookup(name)
+	})
+	if _, ok := u.host.Text(); !ok && !validHost(q.Host) {
+		return errHost
+	}
+	q.Address = q.Host + ":" + u.port
+	if q.Target = ExpandURL(u.target, lookup); !strings.HasPrefix(q.Target, "/") {
+		q.Target = "/" + q.Target
+	}
+	return nil
+}
+
+// Literal reports whether the path and query contain no variables, so that they are the same for all requests.
+func (u *URL) Literal() bool {
+	_, ok := u.target.Text()
+	return ok
+}
+
+// families are the prefixes of variables whose values clients choose freely.
+var families = []string{"http_", "cookie_", "arg_"}
+
+// ExpandURL expands a part of a URL with the values of a request. Values from the client cannot end a component of the
+// URL: headers, cookies and arguments are fully escaped, except that existing escapes in arguments are kept.
+func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
+	if text, ok := t.Text(); ok {
+		return text
+	}
+	return t.Expand(func(name string) string {
+		value := lookup(name)
+		switch {
+		case name == "http_host":
+		case name == "uri":
+			// The value is decoded, so it is escaped to keep it from adding a query argument.
+			return strings.ReplaceAll(nginx.EscapeComponent(value), "%2F", "/")
+		case strings.HasPrefix(name, "arg_"):
+			return strings.ReplaceAll(nginx.EscapeComponent(value), "%25", "%")
+		case slices.ContainsFunc(families, func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
+			return nginx.EscapeComponent(value)
+		}
+		return nginx.EscapeGraphic(value)
+	})
+}
+
+// ParseSignIn parses the URL of the sign-in page, which may also be a path.
+func ParseSignIn(text string) (*nginx.Template, error) {
+	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "$") &&
+		(!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//")) {
+		return nil, fmt.Errorf("%s is neither a URL such as https://auth.example.com/login nor a path", nginx.Quote(text))
+	}
+	// The URL may have a fragment.
+	before, behind, _ := strings.Cut(text, "#")
+	for _, part := range []string{before, behind} {
+		if _, err := parseText(part); err != nil {
+			return nil, err
+		}
+	}
+	return nginx.ParseTemplate(text)
+}

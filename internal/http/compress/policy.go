@@ -1,0 +1,131 @@
+// Package compress compresses responses if the options enable it and the client accepts it, as nginx does.
+package compress
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// Policy is the compression configuration. It is immutable.
+type Policy struct {
+	// codings are in order of preference.
+	codings []*coding
+	// except reports whether a client gets no gzip, by its User-Agent. Nil means that there are no exceptions.
+	except func(agent string) bool
+}
+
+// New returns the policy for the settings. It returns nil if compression is disabled.
+func New(of *ir.Compression) *Policy {
+	p := &Policy{}
+	if of.Brotli.On {
+		p.codings = append(p.codings, newBrotli(&of.Brotli))
+	}
+	if of.Gzip.On {
+		p.codings = append(p.codings, newGzip(&of.Gzip))
+		p.except = exceptOf(of.GzipDisable)
+	}
+	if p.codings == nil {
+		return nil
+	}
+	return p
+}
+
+// exceptOf returns the function for Policy.except. expression is a regular expression, which was validated when the key
+// was parsed, or nginx's keyword msie6.
+func exceptOf(expression string) func(agent string) bool {
+	switch expression {
+	case "":
+		return nil
+	case "msie6":
+		return isMSIE6
+	}
+	p, err := pattern.CompileFold(expression)
+	if err != nil {
+		return nil
+	}
+	return p.Find
+}
+
+// isMSIE6 reports whether a client is one of the Internet Explorer versions that nginx calls msie6: versions 4, 5, and
+// 6 without SV1, the mark of Windows XP Service Pack 2.
+func isMSIE6(agent string) bool {
+	_, version, _ := strings.Cut(agent, "MSIE ")
+	if len(version) < len("6.0") || version[1] != '.' {
+		return false
+	}
+	switch version[0] {
+	case '4', '5':
+		return true
+	case '6':
+		return !strings.Contains(version, "SV1")
+	}
+	return false
+}
+
+// accepted returns the codings that a client accepts, at their index in p.codings. The other elements are nil.
+func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
+	fields, _ := r.Fields.Joined("Accept-Encoding")
+	if fields == "" || r.Major == 1 && r.Minor == 0 {
+		return accepted
+	}
+	for i, c := range p.codings {
+		excepted := c.name == gzipName && p.except != nil && p.except(r.Fields.Get(message.UserAgent))
+		if !excepted && accepts(fields, c.name) {
+			accepted[i] = c
+		}
+	}
+	return accepted
+}
+
+// accepts reports whether an Accept-Encoding list contains a coding with a weight above 0.
+func accepts(list, name string) bool {
+	for entry := range strings.SplitSeq(list, ",") {
+		coding, parameters, _ := strings.Cut(entry, ";")
+		if !strings.EqualFold(strings.Trim(coding, " \t"), name) {
+			continue
+		}
+		for parameter := range strings.SplitSeq(parameters, ";") {
+			key, value, _ := strings.Cut(parameter, "=")
+			if !strings.EqualFold(strings.Trim(key, " \t"), "q") {
+				continue
+			}
+			if weight, err := strconv.ParseFloat(strings.Trim(value, " \t"), 64); err != nil || weight <= 0 || weight > 1 {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// compressible reports whether a response may be compressed. As in nginx, only three statuses are compressed. Event
+// streams are not compressed because each event must arrive at once, and gRPC compresses by itself. no-transform is
+// defined in RFC 9111 5.2.2.6.
+func compressible(a *message.Response) bool {
+	if a.Status != 200 && a.Status != 403 && a.Status != 404 || a.Length == 0 {
+		return false
+	}
+	if encoding, _ := a.Fields.Joined("Content-Encoding"); encoding != "" {
+		return false
+	}
+	if control, _ := a.Fields.Joined("Cache-Control"); slices.ContainsFunc(strings.Split(control, ","), isNoTransform) {
+		return false
+	}
+	media := mediaType(a)
+	return media != "" && media != "text/event-stream" && !strings.HasPrefix(media, "application/grpc")
+}
+
+func isNoTransform(directive string) bool {
+	return strings.EqualFold(strings.Trim(directive, " \t"), "no-transform")
+}
+
+// mediaType returns the media type without parameters, in lower case.
+func mediaType(a *message.Response) string {
+	media, _, _ := strings.Cut(a.Fields.Get(message.ContentType), ";")
+	return strings.ToLower(strings.Trim(media, " \t"))
+}

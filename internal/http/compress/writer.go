@@ -1,0 +1,223 @@
+package compress
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+// Writer compresses the body of a response if its head allows it. The caller must call End and then Close.
+type Writer struct {
+	message.Writer
+	policy   *Policy
+	accepted [2]*coding
+	// namespace returns the namespace of the backend that responds. taken is the number of bytes that the encoder takes
+	// from share.
+	namespace func() string
+	share     *budget.Share
+	taken     int64
+	// encoder is empty if the body is not compressed.
+	encoder pools.Handle[encoder]
+	// left is the number of body bytes that are still to be written. It is negative if the length is not known.
+	left int64
+	// held is true if the encoder has data that was not sent yet.
+	held  bool
+	ended bool
+}
+
+var (
+	errEnded   = errors.New("the compressed answer has ended")
+	errShort   = errors.New("the body of the answer is shorter than its head says")
+	errTooMuch = errors.New("the body of the answer is longer than its head says")
+)
+
+// Writer returns a compressing writer for the response to a request. It returns nil if the response to such a request
+// is never compressed. r must be as the client sent it. p may be nil. namespace returns the namespace of the backend
+// that responds; it is called when the head of the response is written.
+func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() string) *Writer {
+	if p == nil || r.Method == http.MethodHead || r.NamesUpgrade() != "" {
+		return nil
+	}
+	return &Writer{Writer: w, policy: p, accepted: p.accepted(r), namespace: namespace}
+}
+
+// Head decides whether the body is compressed, and writes the head. It adds Vary if the response depends on
+// Accept-Encoding, even if it is not compressed.
+func (w *Writer) Head(a *message.Response) error {
+	if !compressible(a) {
+		return w.Writer.Head(a)
+	}
+	with, depends := w.choose(a)
+	if !depends {
+		return w.Writer.Head(a)
+	}
+	head := *a
+	head.Fields = append(message.Fields(nil), a.Fields...)
+	if vary, _ := head.Fields.Joined("Vary"); !names(vary, "Accept-Encoding") && !names(vary, "*") {
+		head.Fields.Add(message.NewField("Vary", "Accept-Encoding"))
+	}
+	if with == nil {
+		return w.Writer.Head(&head)
+	}
+	head.Length = -1
+	head.Fields.Remove(message.Other, "Accept-Ranges")
+	weaken(&head.Fields)
+	head.Fields.Add(message.NewField("Content-Encoding", with.name))
+	if err := w.Writer.Head(&head); err != nil {
+		return err
+	}
+	w.encoder, w.left = with.begin(w.Writer), a.Length
+	return nil
+}
+
+// choose returns the coding for a response, or nil if it is not compressed. depends reports whether the response may be
+// different for other clients. choose takes the memory for the encoder; if there is not enough, it tries the next
+// coding.
+func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
+	full := false
+	for i, c := range w.policy.codings {
+		if !c.takes(a) {
+			continue
+		}
+		depends = true
+		switch accepted := w.accepted[i]; {
+		case with != nil || accepted == nil:
+		case w.take(accepted.bytes):
+			with = accepted
+		default:
+			full = true
+		}
+	}
+	if full && with == nil {
+		uncompressed.Add(1)
+	}
+	return with, depends
+}
+
+// take takes the memory of an encoder. It returns false if there is not enough.
+func (w *Writer) take(bytes int64) bool {
+	if w.share == nil {
+		w.share = encoderMemory().Share(w.namespace(), "")
+	}
+	if !w.share.Take(bytes) {
+		return false
+	}
+	w.taken += bytes
+	return true
+}
+
+// Close returns the memory of the encoder. It is also called after a panic.
+func (w *Writer) Close() {
+	if w.taken > 0 {
+		w.share.Give(w.taken)
+		w.taken = 0
+	}
+}
+
+func names(list, name string) bool {
+	for entry := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.Trim(entry, " \t"), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// weaken turns a strong entity tag into a weak one, as nginx does, because the bytes of the content change.
+func weaken(fields *message.Fields) {
+	const name = "ETag"
+	switch tag, ok := fields.Joined(name); {
+	case !ok || strings.HasPrefix(tag, "W/"):
+	case strings.HasPrefix(tag, `"`):
+		fields.Set(message.NewField(name, "W/"+tag))
+	default:
+		fields.Remove(message.KindOf(name), name)
+	}
+}
+
+// Write writes a part of the body.
+func (w *Writer) Write(part []byte) (int, error) {
+	switch {
+	case w.ended:
+		return 0, errEnded
+	case !w.encoder.Held():
+		return w.Writer.Write(part)
+	case w.left >= 0 && int64(len(part)) > w.left:
+		return 0, errTooMuch
+	}
+	n, err := w.encoder.Value().to.Write(part)
+	w.held = w.held || n > 0
+	if w.left >= 0 {
+		w.left -= int64(n)
+	}
+	return n, err
+}
+
+// ReadFrom compresses the data, or passes source to the wrapped writer if the body is not compressed.
+func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
+	if !w.encoder.Held() && !w.ended {
+		return w.Writer.ReadFrom(source)
+	}
+	return io.Copy(struct{ io.Writer }{w}, source)
+}
+
+// Flush compresses and sends all data that was written.
+func (w *Writer) Flush() error {
+	if w.ended {
+		return errEnded
+	}
+	if w.held {
+		if err := w.encoder.Value().flush(); err != nil {
+			return err
+		}
+		w.held = false
+	}
+	return w.Writer.Flush()
+}
+
+// Trailer ends the body with trailer fields.
+func (w *Writer) Trailer(fields message.Fields) error {
+	if err := w.finish(); err != nil {
+		return err
+	}
+	return w.Writer.Trailer(fields)
+}
+
+func (w *Writer) finish() error {
+	switch {
+	case !w.encoder.Held():
+		return nil
+	case w.left > 0:
+		return errShort
+	}
+	err := w.encoder.Value().close()
+	if err == nil {
+		w.encoder.Release()
+	}
+	w.leave()
+	return err
+}
+
+// Abort ends the response early.
+func (w *Writer) Abort() {
+	w.leave()
+	w.Writer.Abort()
+}
+
+// leave ends the body. An encoder that was not released is left to the garbage collector.
+func (w *Writer) leave() { w.encoder, w.held, w.ended = pools.Handle[encoder]{}, false, true }
+
+// End ends the response. failed is true if the response has failed; the body is then left incomplete, so that the
+// client notices it. Nothing can be written after End. If End returns an error, the caller must abort the response.
+func (w *Writer) End(failed bool) (err error) {
+	if !failed {
+		err = w.finish()
+	}
+	w.leave()
+	return err
+}

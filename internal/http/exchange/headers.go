@@ -1,0 +1,101 @@
+package exchange
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// Headers holds the administrator's changes to the fields of all requests and responses. It is immutable.
+type Headers struct {
+	// hidden are the fields of endpoint responses that are not sent to clients.
+	hidden []message.Field
+	// requests are set on requests to endpoints, and answers on responses to clients.
+	requests, answers []templated
+	originalURI       bool
+}
+
+// templated is a field whose value contains variables.
+type templated struct {
+	field message.Field
+	value *nginx.Template
+}
+
+// NewHeaders returns the changes that need a route. h is nil if there are none. constant holds the response fields
+// without variables, which also apply to responses without a route. Fields whose value is not a valid template are left
+// out.
+func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
+	h = &Headers{originalURI: of.OriginalURI, requests: templates(of.Requests)}
+	for _, name := range of.Hidden {
+		h.hidden = append(h.hidden, message.NewField(name, ""))
+	}
+	for _, each := range templates(of.Answers) {
+		if text, ok := each.value.Text(); ok {
+			each.field.Value = text
+			constant = append(constant, each.field)
+			continue
+		}
+		h.answers = append(h.answers, each)
+	}
+	if h.hidden == nil && h.requests == nil && h.answers == nil && !h.originalURI {
+		return nil, constant
+	}
+	return h, constant
+}
+
+func templates(of []ir.Header) []templated {
+	var all []templated
+	for _, header := range of {
+		if value, err := nginx.ParseTemplate(header.Value); err == nil {
+			all = append(all, templated{message.NewField(header.Name, ""), value})
+		}
+	}
+	return all
+}
+
+// set sets fields from templates. If the expanded value is empty, or contains a control character, the field is removed
+// instead.
+func set(fields *message.Fields, all []templated, lookup func(name string) string) {
+	for _, each := range all {
+		field := each.field
+		field.Value = strings.Trim(each.value.Expand(lookup), " \t")
+		if field.Value == "" || strings.ContainsFunc(field.Value, nginx.IsControl) {
+			fields.Remove(field.Kind, field.Name)
+			continue
+		}
+		fields.Set(field)
+	}
+}
+
+// Hide removes the fields of an endpoint's response that clients must not get.
+func (x *Exchange) Hide(fields *message.Fields) {
+	if x.Headers == nil {
+		return
+	}
+	for _, field := range x.Headers.hidden {
+		fields.Remove(field.Kind, field.Name)
+	}
+}
+
+// SendsToEndpoint reports whether a field whose name matches is sent to the endpoint in addition to the client's
+// fields.
+func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
+	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
+		return true
+	}
+	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, func(t templated) bool { return matches(t.field.Name) })
+}
+
+// AddForEndpoint adds the administrator's fields to the fields for an endpoint.
+func (x *Exchange) AddForEndpoint(fields *message.Fields) {
+	if x.Headers == nil {
+		return
+	}
+	if x.Headers.originalURI {
+		fields.Set(message.XOriginalURI.Field(x.Target))
+	}
+	set(fields, x.Headers.requests, x.Variable)
+}

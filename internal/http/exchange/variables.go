@@ -1,0 +1,225 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/mtls"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// values holds the functions that return the values of nginx variables, by name. Variables with the prefixes http_,
+// cookie_ and arg_ are in families.
+var values = map[string]func(*Exchange) string{
+	"args":                      query,
+	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
+	"binary_remote_addr":        binaryAddress,
+	"escaped_request_uri":       func(x *Exchange) string { return nginx.EscapeComponent(x.Target) },
+	"host":                      requestHost,
+	"http_host":                 func(x *Exchange) string { return x.Host },
+	"ingress_name":              func(x *Exchange) string { return x.route().object().Name },
+	"is_args":                   isArgs,
+	"location_path":             func(x *Exchange) string { return x.route().Path },
+	"msec":                      msec,
+	"namespace":                 func(x *Exchange) string { return x.route().object().Namespace },
+	"pass_access_scheme":        func(x *Exchange) string { return x.Client().Proto },
+	"proxy_add_x_forwarded_for": addedForwardedFor,
+	"query_string":              query,
+	"remote_addr":               (*Exchange).ClientIP,
+	"remote_port":               remotePort,
+	"req_id":                    (*Exchange).ID,
+	"request_id":                (*Exchange).ID,
+	"request_method":            func(x *Exchange) string { return x.Method },
+	"request_uri":               requestURI,
+	"scheme":                    (*Exchange).Scheme,
+	"server_name":               func(x *Exchange) string { return cmp.Or(x.route().Host, "_") },
+	"server_port":               serverPort,
+	"service_name":              func(x *Exchange) string { return x.service(1) },
+	"service_port":              func(x *Exchange) string { return x.service(2) },
+	"ssl_client_escaped_cert":   ofPeer((*mtls.Client).Escaped),
+	"ssl_client_i_dn":           ofPeer(func(c *mtls.Client) string { return c.Issuer }),
+	"ssl_client_s_dn":           ofPeer(func(c *mtls.Client) string { return c.Subject }),
+	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
+	"the_real_ip":               (*Exchange).ClientIP,
+	"uri":                       func(x *Exchange) string { return message.CleanPath(x.Path) },
+
+	"opentelemetry_context_traceparent": traceParent,
+	"opentelemetry_span_id":             ofSpan(func(c trace.SpanContext) string { return c.SpanID().String() }),
+	"opentelemetry_trace_id":            ofSpan(func(c trace.SpanContext) string { return c.TraceID().String() }),
+}
+
+// families are groups of variables: a prefix followed by the name of a part of the request.
+var families = []struct {
+	prefix string
+	value  func(x *Exchange, name string) string
+}{
+	{"http_", (*Exchange).header},
+	{"cookie_", (*Exchange).anyCookie},
+	{"arg_", (*Exchange).argument},
+}
+
+// Variable returns the value of an nginx variable. It is empty if the request has no such value.
+func (x *Exchange) Variable(name string) string {
+	if value := VariableOf(name); value != nil {
+		return value(x)
+	}
+	return ""
+}
+
+// VariableOf returns a function that returns the value of a variable, or nil if there is no such variable.
+func VariableOf(name string) func(*Exchange) string {
+	if value, ok := values[name]; ok {
+		return value
+	}
+	for _, family := range families {
+		if rest, ok := strings.CutPrefix(name, family.prefix); ok && rest != "" {
+			return func(x *Exchange) string { return family.value(x, rest) }
+		}
+	}
+	return nil
+}
+
+var noRoute Route
+
+// route returns the route of the request. It is never nil; it is empty if the request has no route.
+func (x *Exchange) route() *Route {
+	if x.Route == nil {
+		return &noRoute
+	}
+	return x.Route
+}
+
+func (r *Route) object() ir.Ref { return ir.ParseRef(r.Origin) }
+
+func query(x *Exchange) string { return x.Query }
+
+func isArgs(x *Exchange) string {
+	if x.Query == "" {
+		return ""
+	}
+	return "?"
+}
+
+func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.route().Host) }
+
+// Scheme returns https for a connection with TLS, otherwise http. It ignores what a proxy in front reports.
+func (x *Exchange) Scheme() string {
+	if x.TLS() != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// msec returns the current Unix time in seconds, with milliseconds as decimals.
+func msec(*Exchange) string {
+	now := time.Now().UnixMilli()
+	return fmt.Sprintf("%d.%03d", now/1000, now%1000)
+}
+
+// addedForwardedFor returns the X-Forwarded-For of the client with the client's address appended.
+func addedForwardedFor(x *Exchange) string {
+	if before := x.Fields.JoinedKind(message.XForwardedFor); before != "" {
+		return before + ", " + x.ClientIP()
+	}
+	return x.ClientIP()
+}
+
+// requestURI returns the target as the client sent it, without later changes.
+func requestURI(x *Exchange) string { return x.Target }
+
+func binaryAddress(x *Exchange) string {
+	address, err := netip.ParseAddr(x.ClientIP())
+	if err != nil {
+		return ""
+	}
+	return string(address.Unmap().AsSlice())
+}
+
+func remotePort(x *Exchange) string {
+	if !x.Conn.Remote.IsValid() {
+		return ""
+	}
+	return strconv.Itoa(int(x.Conn.Remote.Port()))
+}
+
+func serverPort(x *Exchange) string {
+	switch {
+	case x.Conn.LocalPort != "":
+		return x.Conn.LocalPort
+	case x.TLS() != nil:
+		return "443"
+	}
+	return "80"
+}
+
+// service returns a part of the backend's ID, which has the form "namespace/service/port".
+func (x *Exchange) service(part int) string {
+	if x.Backend == nil {
+		return ""
+	}
+	parts := strings.Split(x.Backend.ID(), "/")
+	if part >= len(parts) {
+		return ""
+	}
+	return parts[part]
+}
+
+// header returns a header by nginx's variable name, in lower case and with underscores.
+func (x *Exchange) header(name string) string {
+	value, _ := x.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
+	return value
+}
+
+// anyCookie returns a cookie, ignoring the case of its name.
+func (x *Exchange) anyCookie(name string) string {
+	value, _ := x.CookieFold(name)
+	return value
+}
+
+// argument returns a query argument as it was sent, ignoring the case of its name.
+func (x *Exchange) argument(name string) string {
+	for pair := range strings.SplitSeq(x.Query, "&") {
+		if key, value, ok := strings.Cut(pair, "="); ok && strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// ofPeer returns the variable for a property of the client certificate. It is empty without a client certificate
+// policy.
+func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
+	return func(x *Exchange) string {
+		if x.Peer == nil {
+			return ""
+		}
+		return value(x.Peer)
+	}
+}
+
+// ofSpan returns the variable for a property of the request's span. It is empty if the request is not traced.
+func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
+	return func(x *Exchange) string {
+		if x.Span == nil {
+			return ""
+		}
+		return value(x.Span.SpanContext())
+	}
+}
+
+// traceParent returns the traceparent field that is sent to the endpoint. It is empty if the request is not traced.
+func traceParent(x *Exchange) string {
+	if x.Span == nil {
+		return ""
+	}
+	value, _ := x.Fields.Joined("traceparent")
+	return value
+}

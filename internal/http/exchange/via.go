@@ -1,0 +1,34 @@
+package exchange
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// Pseudonym is the name of this proxy in the Via field.
+const Pseudonym = "k8singress"
+
+// Via returns the value of the Via field: the proxies that the request has passed, followed by this one (RFC 9110
+// 7.6.3).
+func (x *Exchange) Via() string {
+	own := "1.1 " + Pseudonym
+	if x.Major != 1 || x.Minor != 1 {
+		own = strconv.Itoa(int(x.Major)) + "." + strconv.Itoa(int(x.Minor)) + " " + Pseudonym
+	}
+	if before := x.Fields.JoinedKind(message.Via); before != "" {
+		return before + ", " + own
+	}
+	return own
+}
+
+// Rounds returns how often the request has passed this proxy, or another instance of it, before.
+func Rounds(r *message.Request) (times int) {
+	for i := range r.Fields {
+		if r.Fields[i].Kind == message.Via {
+			times += strings.Count(r.Fields[i].Value, Pseudonym)
+		}
+	}
+	return times
+}

@@ -1,0 +1,338 @@
+package extauth
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+const (
+	// entryBytes is the approximate memory in bytes of a cached response without its fields, and fieldBytes of a field
+	// without its text.
+	entryBytes, fieldBytes = 384, 48
+)
+
+// Key identifies requests to the service that have the same response.
+type Key struct {
+	// Namespace is the namespace of the Ingress. Its share of the cache is used.
+	Namespace string
+	// Digest is the digest of the settings of the filter, the route, the host and the configured cache key.
+	Digest [32]byte
+}
+
+// Cache caches responses of authentication services. Namespaces share its memory. If a namespace needs more, it drops
+// its own least recently used responses. It is safe for concurrent use.
+type Cache struct {
+	// room is the budget for the approximate memory of the responses, in bytes.
+	room *budget.Budget
+	now  func() time.Time
+
+	mu      sync.Mutex
+	entries map[Key]*list.Element
+	// used holds the entries of each namespace, most recently used first.
+	used map[string]*list.List
+	// asked holds the requests to services that are in flight.
+	asked map[Key]*asking
+}
+
+// entry is a cached response.
+type entry struct {
+	key    Key
+	answer *Answer
+	until  time.Time
+	bytes  int
+	// varied are the request fields on which the response depends, with their values.
+	varied message.Fields
+}
+
+// asking is a request to the service in flight, for which several client requests wait.
+type asking struct {
+	done chan struct{}
+	// kept is the cached response. It is nil if the response cannot be shared.
+	kept *entry
+}
+
+// longestWait is how long a request waits for the response to an equal request, as in nginx. Without a limit there
+// could be a deadlock, because the authentication service may itself wait for this request.
+const longestWait = 5 * time.Second
+
+// mostVaried is the maximum number of fields on which a cached response may depend.
+const mostVaried = 16
+
+// NewCache returns an empty cache.
+func NewCache() *Cache { return newCache(budget.AuthCache.Limit(), time.Now) }
+
+func newCache(limit int64, now func() time.Time) *Cache {
+	return &Cache{
+		room: budget.New(limit), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{}, asked: map[Key]*asking{},
+	}
+}
+
+// Get returns the cached response for a key and the fields of a request, or nil.
+func (c *Cache) Get(key Key, of message.Fields) *Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(key, of)
+}
+
+func (c *Cache) get(key Key, of message.Fields) *Answer {
+	element := c.entries[key]
+	if element == nil {
+		return nil
+	}
+	e := element.Value.(*entry) //nolint:forcetypeassert // There is nothing else in the list.
+	if !c.now().Before(e.until) {
+		c.drop(element)
+		return nil
+	}
+	if !e.isFor(of) {
+		return nil
+	}
+	c.used[key.Namespace].MoveToFront(element)
+	return e.answer
+}
+
+// isFor reports whether a request has the same values of the fields on which the response depends.
+func (e *entry) isFor(of message.Fields) bool {
+	for i := range e.varied {
+		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cache) drop(element *list.Element) {
+	e := element.Value.(*entry) //nolint:forcetypeassert // There is nothing else in the list.
+	delete(c.entries, e.key)
+	used := c.used[e.key.Namespace]
+	if used.Remove(element); used.Len() == 0 {
+		delete(c.used, e.key.Namespace)
+	}
+	c.share(e.key.Namespace).Give(int64(e.bytes))
+}
+
+// share returns the share of a namespace in the budget.
+func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
+
+// put stores an entry. It drops other entries of the namespace to make room. If there is still not enough room, the
+// entry is not stored.
+func (c *Cache) put(e *entry) {
+	if old := c.entries[e.key]; old != nil {
+		c.drop(old)
+	}
+	share := c.share(e.key.Namespace)
+	for !share.Take(int64(e.bytes)) {
+		used := c.used[e.key.Namespace]
+		if used == nil {
+			return
+		}
+		c.drop(used.Back())
+	}
+	if c.used[e.key.Namespace] == nil {
+		c.used[e.key.Namespace] = list.New()
+	}
+	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
+}
+
+// errWaited ends the wait of a request that may be waiting for itself.
+var errWaited = fmt.Errorf("an equal question has not been answered within %s, and this one has come through here before", longestWait)
+
+// Question is a request to an authentication service.
+type Question struct {
+	Service *Service
+	// Key is equal for requests with the same response. Fields are the client's request fields, on which the response
+	// may depend.
+	Key    Key
+	Fields message.Fields
+	// Again is true if the client's request has passed through this controller before.
+	Again bool
+}
+
+// Fetch returns the response for a request that is not in the cache. Of equal requests, only one is sent to the service
+// at a time; the others wait for its response for 5 seconds. Then they are sent themselves, except if q.Again is true:
+// such a request may be waiting for itself, so it fails. A response that is not cached is used for a single request
+// only. ctx is the context of the client's request.
+func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, error)) (*Answer, error) {
+	s, key, of := q.Service, q.Key, q.Fields
+	c.mu.Lock()
+	if answer := c.get(key, of); answer != nil {
+		c.mu.Unlock()
+		return answer, nil
+	}
+	if other := c.asked[key]; other != nil {
+		c.mu.Unlock()
+		answer, err := other.await(ctx, of)
+		switch {
+		case errors.Is(err, errWaited) && !q.Again:
+		case answer != nil || err != nil:
+			return answer, err
+		}
+		answer, err = ask()
+		if err == nil {
+			c.keep(s, key, of, answer)
+		}
+		return answer, err
+	}
+	own := &asking{done: make(chan struct{})}
+	c.asked[key] = own
+	c.mu.Unlock()
+	// This must also run after a panic of ask, because other requests wait for the result.
+	defer func() {
+		c.mu.Lock()
+		delete(c.asked, key)
+		c.mu.Unlock()
+		close(own.done)
+	}()
+	answer, err := ask()
+	if err == nil {
+		own.kept = c.keep(s, key, of, answer)
+	}
+	return answer, err
+}
+
+// await waits for the response to an equal request. It returns nil if the response cannot be shared, and errWaited
+// after longestWait.
+func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
+	enough := time.NewTimer(longestWait)
+	defer enough.Stop()
+	select {
+	case <-a.done:
+		if a.kept != nil && a.kept.isFor(of) {
+			return a.kept.answer, nil
+		}
+	case <-enough.C:
+		return nil, errWaited
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return nil, nil
+}
+
+// keep caches a response if this is allowed. It returns nil if it is not.
+func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *entry {
+	now := c.now()
+	lifetime := min(s.lifetime(answer, now), mostLifetime)
+	if lifetime <= 0 {
+		return nil
+	}
+	e := newEntry(s, key, of, answer)
+	e.until = now.Add(lifetime)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(e)
+	return e
+}
+
+// newEntry copies the strings that are cached, because each string of a response keeps its whole head in memory.
+func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
+	e := &entry{key: key, answer: &Answer{Status: answer.Status}, bytes: entryBytes}
+	own := func(name, value string, kind message.Kind) message.Field {
+		e.bytes += fieldBytes + len(name) + len(value)
+		return message.Field{Name: strings.Clone(name), Value: strings.Clone(value), Kind: kind}
+	}
+	for i := range answer.Fields {
+		f := &answer.Fields[i]
+		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).Wants(f) {
+			e.answer.Fields = append(e.answer.Fields, own(f.Name, f.Value, f.Kind))
+		}
+	}
+	vary, _ := answer.Fields.Joined(varyField)
+	for name := range strings.SplitSeq(vary, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			value, _ := of.Joined(name)
+			e.varied = append(e.varied, own(name, value, message.KindOf(name)))
+		}
+	}
+	return e
+}
+
+// The response fields that determine whether a response is cached.
+const (
+	varyField     = "Vary"
+	controlField  = "Cache-Control"
+	expiresField  = "Expires"
+	expiresXField = "X-Accel-Expires"
+)
+
+const mostLifetime = 365 * 24 * time.Hour
+
+func decidesOnKeeping(f *message.Field) bool {
+	for _, name := range [...]string{varyField, controlField, expiresField, expiresXField} {
+		if f.Is(message.Other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lifetime returns how long a response is cached; 0 means that it is not. As in nginx's proxy_cache, the headers of the
+// response take precedence over the configured statuses. A response with a cookie is for a single client, so it is not
+// cached.
+func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
+	vary, _ := a.Fields.Joined(varyField)
+	// The number of fields is limited, because their values are compared under the lock of the cache.
+	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried {
+		return 0
+	}
+	if a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+		return 0
+	}
+	if said, ok := saidLifetime(a, now); ok {
+		return said
+	}
+	for _, l := range s.Keep {
+		if l.Status == a.Status {
+			return l.For
+		}
+	}
+	return 0
+}
+
+// saidLifetime returns the lifetime that the headers of the response define. ok is false if they define none.
+func saidLifetime(a *Answer, now time.Time) (time.Duration, bool) {
+	if text, ok := a.Fields.Joined(expiresXField); ok {
+		if at, isTime := strings.CutPrefix(text, "@"); isTime {
+			unix, err := strconv.ParseInt(at, 10, 64)
+			return time.Unix(unix, 0).Sub(now), err == nil
+		}
+		return seconds(text), true
+	}
+	control, _ := a.Fields.Joined(controlField)
+	for _, directive := range [...]string{"no-cache", "no-store", "private"} {
+		if _, ok := hasWord(control, directive); ok {
+			return 0, true
+		}
+	}
+	for _, directive := range [...]string{"s-maxage", "max-age"} {
+		if value, ok := hasWord(control, directive); ok {
+			return seconds(value), true
+		}
+	}
+	if text, ok := a.Fields.Joined(expiresField); ok {
+		at, err := http.ParseTime(text)
+		if err != nil {
+			return 0, true
+		}
+		return at.Sub(now), true
+	}
+	return 0, false
+}
+
+// seconds parses a number of seconds. An invalid number is zero.
+func seconds(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(min(n, int(mostLifetime/time.Second))) * time.Second
+}

@@ -1,0 +1,99 @@
+package filter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// bandwidth limits the speed of responses.
+type bandwidth struct{ ir.Bandwidth }
+
+func newBandwidth(of ir.Bandwidth) (Filter, error) {
+	if of.BytesPerSecond <= 0 || of.After < 0 {
+		return nil, errors.New("bytes_per_second must be above zero, and after not below")
+	}
+	return &bandwidth{of}, nil
+}
+
+func (h *bandwidth) Apply(x *exchange.Exchange) (bool, error) {
+	x.Writer = &pacedWriter{Writer: x.Writer, ctx: x.Context(), rate: h.BytesPerSecond, free: h.After}
+	return false, nil
+}
+
+// perSecond is the number of parts of a response that are written in a second.
+const perSecond = 4
+
+// pacedWriter writes the body of a response in parts, and before each part waits for the time that the previous one
+// should take. It is for one request. A connection that is switched to another protocol is not limited, as in nginx.
+type pacedWriter struct {
+	message.Writer
+	ctx  context.Context //nolint:containedctx // The writer lives as long as the request.
+	rate int64
+	// free is the number of bytes that may still be written without a limit.
+	free int64
+	next time.Time
+}
+
+func (w *pacedWriter) Write(part []byte) (written int, err error) {
+	for len(part) > 0 {
+		n := int64(len(part))
+		if w.free <= 0 {
+			if err := w.wait(); err != nil {
+				return written, err
+			}
+			n = min(n, max(1, w.rate/perSecond))
+		} else {
+			n = min(n, w.free)
+		}
+		done, err := w.Writer.Write(part[:n])
+		written += done
+		if err != nil {
+			return written, err
+		}
+		w.account(n)
+		part = part[n:]
+	}
+	return written, nil
+}
+
+// account subtracts n bytes from free, or sets the time of the next part.
+func (w *pacedWriter) account(n int64) {
+	if w.free > 0 {
+		w.free -= n
+		return
+	}
+	if now := time.Now(); w.next.Before(now) {
+		w.next = now
+	}
+	w.next = w.next.Add(time.Duration(n * int64(time.Second) / w.rate))
+}
+
+// wait flushes the written data and waits for the time of the next part.
+func (w *pacedWriter) wait() error {
+	left := time.Until(w.next)
+	if left <= 0 {
+		return nil
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
+	}
+}
+
+// ReadFrom copies with Write, because data that the kernel copies is not limited.
+func (w *pacedWriter) ReadFrom(source io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{w}, source)
+}

@@ -1,0 +1,71 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/basicauth"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// basicAuth authenticates clients by name and password.
+type basicAuth struct {
+	users *basicauth.Users
+	// challenge is the WWW-Authenticate field.
+	challenge message.Field
+}
+
+func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
+	if of.Users.Secret.IsZero() {
+		return nil, errors.New("there is no Secret of users")
+	}
+	if strings.ContainsAny(of.Realm, `"\\`) || !httpguts.ValidHeaderFieldValue(of.Realm) {
+		return nil, fmt.Errorf("the realm %q has characters in it that it may not have", of.Realm)
+	}
+	return &basicAuth{shared.Users.Users(of.Users), message.NewField("WWW-Authenticate", `Basic realm="`+of.Realm+`"`)}, nil
+}
+
+var errNoPassword = errors.New("the request has no name and password")
+
+// Apply rejects a client without valid credentials with 401. While the user list is not available, it rejects every
+// client with 503.
+func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
+	credentials, ok := credentialsOf(x.Fields)
+	if ok && h.users.Verified(credentials) {
+		return false, nil
+	}
+	err := errNoPassword
+	if ok {
+		err = h.users.Verify(x.Context(), credentials)
+	} else if !h.users.Available() {
+		err = basicauth.ErrUnavailable
+	}
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, basicauth.ErrUnavailable), errors.Is(err, basicauth.ErrBusy):
+		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+	case errors.Is(err, basicauth.ErrRefused), errors.Is(err, errNoPassword):
+		x.Left = append(x.Left, h.challenge)
+		return false, exchange.Fail(http.StatusUnauthorized, err)
+	}
+	// The client disconnected while it waited.
+	return false, err
+}
+
+// credentialsOf returns the text after the scheme of the Authorization field. ok is false if there are several such
+// fields, because it is ambiguous which one is valid.
+func credentialsOf(fields message.Fields) (credentials string, ok bool) {
+	const scheme = "basic "
+	text := fields.Get(message.Authorization)
+	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) || fields.Count(message.Authorization) > 1 {
+		return "", false
+	}
+	return strings.TrimLeft(text[len(scheme):], " "), true
+}

@@ -1,0 +1,374 @@
+package filter
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/callout"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/extauth"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// externalAuth asks an external service whether to accept a request, like nginx's auth_request with the headers of
+// ingress-nginx.
+type externalAuth struct {
+	shared  *Shared
+	service extauth.Service
+	// to holds the connection settings for the service.
+	to     callout.Service
+	url    *callout.URL
+	method string
+	// detailed adds the headers that ingress-nginx only sends if a method is configured.
+	detailed bool
+	// signIn is the URL of the sign-in page. It is nil if there is no such page. redirect is the value of
+	// X-Auth-Request-Redirect. If it is nil, the requested target is sent. key is the cache key. If it is nil,
+	// responses are not cached.
+	signIn, redirect, key *nginx.Template
+	// set are additional fields for the service. own are the names of all fields that the client cannot send to the
+	// service.
+	set []setField
+	own []message.Field
+	// always sets the service's cookies on every response, including errors.
+	always bool
+	// digest distinguishes the cached responses of this filter from the responses of other filters.
+	digest [sha256.Size]byte
+}
+
+// setField is a field whose value is a template.
+type setField struct {
+	field message.Field
+	value *nginx.Template
+}
+
+// Names and values that ingress-nginx sends to the service, in addition to the fields that have a message.Kind.
+const (
+	sentFrom     = "nginx-ingress-controller"
+	redirectName = "X-Auth-Request-Redirect"
+	sentFromName = "X-Sent-From"
+)
+
+func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
+	h := &externalAuth{
+		shared: shared, method: cmp.Or(of.Method, http.MethodGet), detailed: of.Method != "", always: of.AlwaysSetCookie,
+		to: callout.Service{
+			Purpose: "external authentication",
+			Connect: cmp.Or(of.Connect, 5*time.Second), Read: cmp.Or(of.Read, time.Minute), Write: cmp.Or(of.Write, time.Minute),
+			Idle: of.KeepAlive, IdleTimeout: of.KeepAliveTimeout, Requests: cmp.Or(of.KeepAliveRequests, 1000),
+		},
+	}
+	if h.url, err = callout.ParseURL(of.URL); err != nil {
+		return nil, err
+	}
+	if err := h.setTemplates(&of); err != nil {
+		return nil, err
+	}
+	if h.service.Wanted, err = wantedOf(of.ResponseHeaders); err != nil {
+		return nil, err
+	}
+	for _, l := range of.CacheFor {
+		for _, status := range l.Statuses {
+			h.service.Keep = append(h.service.Keep, extauth.Lifetime{Status: status, For: l.For})
+		}
+	}
+	if h.key == nil {
+		h.service.Keep = nil
+	}
+	h.to.Wants = h.service.Wants
+	raw, err := json.Marshal(of)
+	h.digest = sha256.Sum256(raw)
+	return h, err
+}
+
+func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
+	if of.SignIn != "" {
+		if h.signIn, err = callout.ParseSignIn(of.SignIn); err != nil {
+			return err
+		}
+	}
+	if of.RequestRedirect != "" {
+		if h.redirect, err = nginx.ParseTemplate(of.RequestRedirect); err != nil {
+			return err
+		}
+	}
+	if of.CacheKey != "" {
+		if h.key, err = nginx.ParseTemplate(of.CacheKey); err != nil {
+			return err
+		}
+	}
+	h.own = []message.Field{message.NewField(redirectName, ""), message.NewField(sentFromName, "")}
+	for _, header := range of.SetHeaders {
+		value, err := nginx.ParseTemplate(header.Value)
+		if err != nil {
+			return err
+		}
+		field := message.NewField(header.Name, "")
+		if field.Kind.Hop() || !httpguts.ValidHeaderFieldName(header.Name) {
+			return fmt.Errorf("the header %q cannot be set", header.Name)
+		}
+		if field.Kind != message.Via {
+			h.set, h.own = append(h.set, setField{field, value}), append(h.own, field)
+		}
+	}
+	return nil
+}
+
+// wantedOf returns the response headers of the service that are sent to the backend. It rejects names that would change
+// how the request is forwarded.
+func wantedOf(names []string) (wanted []message.Field, _ error) {
+	for _, name := range names {
+		field := message.NewField(name, "")
+		if field.Kind.Hop() || field.Kind == message.Invalid {
+			return nil, fmt.Errorf("the header %q of an answer cannot go to the backend", name)
+		}
+		wanted = append(wanted, field)
+	}
+	return wanted, nil
+}
+
+var (
+	errAuthHost    = errors.New("external authentication: the URL has the host of the request in it, and the Ingress answers for any host")
+	errAuthRefused = errors.New("external authentication: the service does not let the request in")
+)
+
+// Apply asks the service, or uses a cached response. In any case it removes the client's fields that the backend could
+// attribute to the service.
+func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
+	if hostOf(x) == "" && h.url.NamesClientsHost() {
+		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
+	}
+	answer, err := h.answer(x)
+	h.skip(x)
+	switch {
+	case errors.Is(err, callout.ErrBusy):
+		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+	case err != nil:
+		return false, exchange.Fail(http.StatusInternalServerError, err)
+	}
+	if !answer.LetsIn() {
+		return h.refuse(x, answer)
+	}
+	h.setCookies(x, answer)
+	for _, name := range h.service.Wanted {
+		if value, ok := answer.Join(name); ok && value != "" {
+			name.Value = value
+			x.Fields.Add(name)
+		}
+	}
+	return false, nil
+}
+
+// refuse rejects the request with the status of the service, or redirects the client to the sign-in page.
+func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (bool, error) {
+	switch {
+	case !answer.Refuses():
+		return false, exchange.Fail(http.StatusInternalServerError, fmt.Errorf("external authentication: the service answers %d", answer.Status))
+	case answer.Status == http.StatusUnauthorized && h.signIn != nil:
+		h.setCookies(x, answer)
+		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
+	}
+	if h.always {
+		h.setCookies(x, answer)
+	}
+	if answer.Status == http.StatusUnauthorized {
+		for i := range answer.Fields {
+			if extauth.IsChallenge(&answer.Fields[i]) {
+				x.Left = append(x.Left, answer.Fields[i])
+			}
+		}
+	}
+	return false, exchange.Fail(answer.Status, errAuthRefused)
+}
+
+// setCookies sends the cookies of the service to the client, each in its own field.
+func (h *externalAuth) setCookies(x *exchange.Exchange, answer *extauth.Answer) {
+	if !answer.Fields.Has(message.SetCookie) {
+		return
+	}
+	changes := &message.Changes{ByAddHeader: !h.always}
+	for i := range answer.Fields {
+		if answer.Fields[i].Kind == message.SetCookie {
+			changes.Add = append(changes.Add, answer.Fields[i])
+		}
+	}
+	if h.always {
+		x.Always = slices.Concat(x.Always, exchange.Changes{changes})
+		return
+	}
+	x.ChangeAnswer(changes)
+}
+
+// skip removes the request fields that only the service may set. It is also called for requests that are accepted
+// without asking the service.
+func (h *externalAuth) skip(x *exchange.Exchange) {
+	if len(h.service.Wanted) == 0 {
+		return
+	}
+	x.Fields = slices.DeleteFunc(x.Fields, h.reserved)
+	if behind := x.Trailers; behind != nil {
+		x.Trailers = func() message.Fields { return slices.DeleteFunc(behind(), h.reserved) }
+	}
+}
+
+// reserved reports whether a backend may attribute a field to the service.
+func (h *externalAuth) reserved(f message.Field) bool {
+	for i := range h.service.Wanted {
+		if extauth.SameToBackends(h.service.Wanted[i].Name, f.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
+	if h.key == nil {
+		return h.ask(x)
+	}
+	key := h.keyOf(x)
+	if answer := h.shared.answers.Get(key, x.Fields); answer != nil {
+		return answer, nil
+	}
+	question := extauth.Question{Service: &h.service, Key: key, Fields: x.Fields, Again: exchange.Rounds(x.Request) > 0}
+	return h.shared.answers.Fetch(x.Context(), question, func() (*extauth.Answer, error) { return h.ask(x) })
+}
+
+// keyOf returns the cache key. It depends on the settings, the Ingress, the host, the path of the route, and the
+// configured cache key. The length precedes each text, so that different lists of texts cannot produce the same key.
+func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
+	buffer := buffers.Get()
+	b := append(buffer.Bytes()[:0], h.digest[:]...)
+	for _, text := range [...]string{x.Route.Origin, x.Route.Host, x.Route.Type, x.Route.Path, message.Hostname(x.Host), h.key.Expand(x.Variable)} {
+		n := len(text)
+		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+		b = append(b, text...)
+	}
+	key := extauth.Key{Namespace: ir.ParseRef(x.Route.Origin).Namespace, Digest: sha256.Sum256(b)}
+	buffer.Replace(b)
+	buffer.Release()
+	return key
+}
+
+// buffers is a pool of buffers for keys and for strings of calls.
+var buffers = pools.NewBuffers("filter: text", 1<<10)
+
+// calls is a pool of Calls. They keep the capacity of their fields.
+var calls = pools.New("filter: call", nil, func(q *callout.Call) {
+	clear(q.Fields)
+	*q = callout.Call{Fields: q.Fields[:0]}
+})
+
+func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
+	q := calls.Get()
+	answer, err := h.askBy(x, q.Value())
+	q.Release()
+	return answer, err
+}
+
+// askBy calls the service. The caller owns q.
+func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.Answer, error) {
+	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
+	host := hostOf(x)
+	if err := h.url.Fill(q, host, x.Variable); err != nil {
+		return nil, err
+	}
+	q.Own = q.Host == host
+	q.Fields = h.headers(x, q.Fields[:0])
+	found, err := h.shared.ask(x.Request, q)
+	if err != nil {
+		return nil, err
+	}
+	answer := extauth.Answer(found)
+	return &answer, nil
+}
+
+// hostOf returns the host of the route, or for a wildcard route the requested host. It is empty if the host is not
+// known, because a client may use any name for a host that it reaches by an alias.
+func hostOf(x *exchange.Exchange) string {
+	suffix, wild := strings.CutPrefix(x.Route.Host, "*")
+	if !wild {
+		return x.Route.Host
+	}
+	if name := message.Hostname(x.Host); len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
+		return name
+	}
+	return ""
+}
+
+// headers appends the header fields for the service: the client's fields, except those with which it could impersonate
+// someone else, followed by the fields that ingress-nginx sends.
+func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.Fields {
+	for i := range x.Fields {
+		f := &x.Fields[i]
+		switch {
+		case !goesOut(x, f):
+		case slices.ContainsFunc(h.own, func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
+		default:
+			to = append(to, *f)
+		}
+	}
+	to = h.addField(to, message.XRequestID, x.ID())
+	to = h.addField(to, message.XOriginalURL, originalURL(x))
+	to = h.addField(to, message.XOriginalMethod, x.Method)
+	to = h.addField(to, message.XRealIP, x.Client().IP)
+	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
+	// Via is sent regardless of the settings, because it detects requests that loop back through the service.
+	to = append(to, message.Via.Field(x.Via()))
+	if h.detailed {
+		to = h.addField(to, message.XOriginalURI, x.Target)
+		to = h.addField(to, message.XScheme, x.Client().Proto)
+	}
+	redirect := x.Target
+	if h.redirect != nil {
+		redirect = nginx.EscapeControls(h.redirect.Expand(x.Variable))
+	}
+	to = append(to, message.Field{Name: sentFromName, Value: sentFrom}, message.Field{Name: redirectName, Value: redirect})
+	for _, set := range h.set {
+		if set.field.Value = nginx.EscapeControls(set.value.Expand(x.Variable)); set.field.Value != "" {
+			to = append(to, set.field)
+		}
+	}
+	return to
+}
+
+// goesOut reports whether a field of a request may be sent to a service other than the backend. Connection fields may
+// not, nor fields with which a client could impersonate someone else.
+func goesOut(x *exchange.Exchange, f *message.Field) bool {
+	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
+		(f.Kind != message.SSLClient || x.Peer != nil)
+}
+
+// addField appends a field, unless its value is empty or the settings override the field.
+func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
+	for i := range h.set {
+		if h.set[i].field.Kind == kind {
+			return to
+		}
+	}
+	if value == "" {
+		return to
+	}
+	return append(to, kind.Field(value))
+}
+
+// originalURL returns the URL that the client requested.
+func originalURL(x *exchange.Exchange) string {
+	buffer := buffers.Get()
+	b := append(append(buffer.Bytes()[:0], x.Scheme()...), "://"...)
+	b = append(append(b, x.Host...), x.Target...)
+	url := x.Keep(b)
+	buffer.Replace(b)
+	buffer.Release()
+	return url
+}

@@ -1,0 +1,77 @@
+package filter
+
+import (
+	"fmt"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// changesOf converts header changes, and rejects invalid names and values. Unlike in Caddy's headers handler, values
+// are literal and contain no placeholders.
+func changesOf(c ir.HeaderChanges) (changes message.Changes, err error) {
+	for _, part := range []struct {
+		from []ir.Header
+		to   *[]message.Field
+	}{{c.Set, &changes.Set}, {c.Add, &changes.Add}, {namesOnly(c.Remove), &changes.Remove}} {
+		for _, f := range part.from {
+			if !httpguts.ValidHeaderFieldName(f.Name) || !httpguts.ValidHeaderFieldValue(f.Value) {
+				return changes, fmt.Errorf("the header field %q: %q has characters in it that no header may have", f.Name, f.Value)
+			}
+			*part.to = append(*part.to, message.NewField(f.Name, f.Value))
+		}
+	}
+	return changes, nil
+}
+
+func namesOnly(names []string) []ir.Header {
+	fields := make([]ir.Header, 0, len(names))
+	for _, name := range names {
+		fields = append(fields, ir.Header{Name: name})
+	}
+	return fields
+}
+
+// requestHeaders changes the request header fields that the backend gets.
+type requestHeaders struct{ changes message.Changes }
+
+func newRequestHeaders(of ir.RequestHeaders) (Filter, error) {
+	changes, err := changesOf(of.HeaderChanges)
+	return &requestHeaders{changes}, err
+}
+
+func (h *requestHeaders) Apply(x *exchange.Exchange) (bool, error) {
+	h.changes.Apply(&x.Fields)
+	return false, nil
+}
+
+// responseHeaders changes the header fields of responses from later handlers and the backend. Error responses are not
+// changed.
+type responseHeaders struct{ changes message.Changes }
+
+func newResponseHeaders(of ir.ResponseHeaders) (Filter, error) {
+	changes, err := changesOf(of.HeaderChanges)
+	return &responseHeaders{changes}, err
+}
+
+func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
+	x.ChangeAnswer(&h.changes)
+	return false, nil
+}
+
+// directResponse responds with a fixed status. Later filters and the backend do not get the request.
+type directResponse struct{ status int }
+
+func newDirectResponse(of ir.DirectResponse) (Filter, error) {
+	if of.Status < 200 || of.Status > 599 {
+		return nil, fmt.Errorf("status_code %d is not one from 200 to 599", of.Status)
+	}
+	return &directResponse{of.Status}, nil
+}
+
+func (d *directResponse) Apply(x *exchange.Exchange) (bool, error) {
+	return true, x.Respond(d.status, "")
+}

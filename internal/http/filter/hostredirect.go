@@ -1,0 +1,30 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// hostRedirect redirects to the same target on another host.
+type hostRedirect struct{ ir.HostRedirect }
+
+func newHostRedirect(of ir.HostRedirect) (Filter, error) {
+	if of.Status < 300 || of.Status > 399 || !httpguts.ValidHostHeader(of.Host) {
+		return nil, fmt.Errorf("status_code %d and host %q are no redirect", of.Status, of.Host)
+	}
+	return &hostRedirect{of}, nil
+}
+
+// Apply omits a port that the client did not send, because behind a load balancer the port of the connection is a
+// different one.
+func (h *hostRedirect) Apply(x *exchange.Exchange) (bool, error) {
+	client := x.Client()
+	port := strings.TrimPrefix(client.Host, client.Hostname())
+	return true, x.Respond(h.Status, "", message.Location.Field(client.Proto+"://"+h.Host+port+x.Target))
+}

@@ -1,0 +1,92 @@
+package filter
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/ratelimit"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// rateLimit rejects requests of clients that exceed the request rate, and then requests of clients with too many
+// concurrent requests. nginx checks them in this order.
+type rateLimit struct {
+	began time.Time
+	// requests is nil if the rate is not limited. connections is nil if the number of concurrent requests is not
+	// limited.
+	requests    *ratelimit.Requests
+	connections *ratelimit.Connections
+	bursts      ratelimit.Bursts
+	// most is the maximum number of concurrent requests of a client.
+	most int
+	// status is the response status for an exceeded rate, and connectionsStatus for too many concurrent requests.
+	status, connectionsStatus int
+	// exempt are the networks without a limit. It may be nil.
+	exempt *networks
+	// key identifies a client. If it is nil, the client's address is used.
+	key *nginx.Template
+}
+
+var errZone = errors.New("a limit has no zone")
+
+func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
+	if of.Zone == "" {
+		return nil, errZone
+	}
+	h := &rateLimit{began: shared.began, most: of.Connections, status: of.Status, connectionsStatus: of.ConnectionsStatus}
+	if of.RequestsPerSecond > 0 || of.RequestsPerMinute > 0 {
+		h.requests = shared.zones.Requests(of.Zone, ratelimit.Rates{PerSecond: of.RequestsPerSecond, PerMinute: of.RequestsPerMinute})
+		h.bursts = ratelimit.Bursts{PerSecond: of.RequestsPerSecond * of.Burst, PerMinute: of.RequestsPerMinute * of.Burst}
+	}
+	if of.Connections > 0 {
+		h.connections = shared.zones.Connections(of.Zone)
+	}
+	if len(of.Exempt) > 0 {
+		if h.exempt, err = newNetworks(of.Exempt); err != nil {
+			return nil, err
+		}
+	}
+	if of.Key != "" {
+		h.key, err = nginx.ParseTemplate(of.Key)
+	}
+	return h, err
+}
+
+// Apply responds to rejected requests itself or with an error page. There may be many of them, so they are not logged
+// individually.
+func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
+	key, ok := h.keyOf(x)
+	if !ok {
+		return false, nil
+	}
+	if h.requests != nil && !h.requests.Take(key, h.bursts, time.Since(h.began)) {
+		return x.Reject(h.status)
+	}
+	if h.connections == nil {
+		return false, nil
+	}
+	if !h.connections.Enter(key, h.most) {
+		return x.Reject(h.connectionsStatus)
+	}
+	x.AtEnd(func() { h.connections.Leave(key) })
+	return false, nil
+}
+
+// keyOf returns the key of a request, and whether the request is limited. Clients without an IP address, such as those
+// of a Unix socket, share one key.
+func (h *rateLimit) keyOf(x *exchange.Exchange) (key ratelimit.Key, ok bool) {
+	address, err := netip.ParseAddr(x.Client().IP)
+	switch {
+	case err == nil && h.exempt.has(address):
+		return key, false
+	case h.key != nil:
+		text := h.key.Expand(x.Variable)
+		return ratelimit.OfText(text), text != ""
+	case err != nil:
+		return ratelimit.OfText(""), true
+	}
+	return ratelimit.OfAddress(address), true
+}

@@ -1,0 +1,101 @@
+package filter
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// rewriteRedirect redirects requests whose rewrite-target is a URL, as ingress-nginx does.
+type rewriteRedirect struct {
+	path, query *nginx.Template
+	// hasQuery is true if the target has a query. dropQuery drops the client's query.
+	hasQuery, dropQuery bool
+	// behindHost is the number of the group that directly follows the host. Zero means that there is no such group.
+	behindHost int
+}
+
+// groupBehindHost matches a URL in which a group directly follows the host.
+var groupBehindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$([1-9])([/?$]|$)`)
+
+func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
+	if !strings.Contains(of.Target, "://") || !httpguts.ValidHeaderFieldValue(of.Target) {
+		return nil, errors.New("the target is not a URL")
+	}
+	h := &rewriteRedirect{dropQuery: strings.HasSuffix(of.Target, "?")}
+	path, query, _ := strings.Cut(of.Target, "?")
+	query = strings.TrimSuffix(query, "?")
+	h.hasQuery = query != ""
+	if found := groupBehindHost.FindStringSubmatch(path); found != nil {
+		h.behindHost = int(found[1][0] - '0')
+	}
+	var err error
+	if h.path, err = nginx.ParseTemplate(path, nginx.Groups...); err != nil {
+		return nil, err
+	}
+	h.query, err = nginx.ParseTemplate(query, nginx.Groups...)
+	return h, err
+}
+
+var errOtherHost = errors.New("the path would name another host than the Ingress")
+
+// Apply responds with the redirect. The text from the client's path must not end the header field, and must not become
+// part of the host that it follows. Such a request gets 400.
+func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
+	path := message.CleanPath(x.Path)
+	groups := x.Route.Submatch(path)
+	if h.behindHost != 0 {
+		if rest := group(path, groups, h.behindHost); rest != "" && rest[0] != '/' {
+			return false, exchange.Fail(http.StatusBadRequest, errOtherHost)
+		}
+	}
+	location := h.expand(h.path, x, path, groups, escapePath)
+	if h.hasQuery {
+		location += "?" + h.expand(h.query, x, path, groups, url.QueryEscape)
+	}
+	switch {
+	case h.dropQuery || x.Query == "":
+	case h.hasQuery:
+		location += "&" + x.Query
+	case !strings.Contains(location, "?"):
+		// If the location already has a query, it comes from a variable such as $request_uri, which contains the
+		// client's query.
+		location += "?" + x.Query
+	}
+	if !httpguts.ValidHeaderFieldValue(location) {
+		return false, exchange.Fail(http.StatusBadRequest, errors.New("the redirect would have a character in it that no header may have"))
+	}
+	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
+}
+
+// expand expands a template and escapes the parts that come from the decoded path.
+func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int, escape func(string) string) string {
+	return t.Expand(func(name string) string {
+		switch {
+		case len(name) == 1:
+			return escape(group(path, groups, int(name[0]-'0')))
+		case name == "uri":
+			return escape(path)
+		}
+		return x.Variable(name)
+	})
+}
+
+func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+// group returns the text of a group of a match. groups are offsets into path, as in package regexp.
+func group(path string, groups []int, n int) string {
+	if 2*n+1 >= len(groups) || groups[2*n] < 0 {
+		return ""
+	}
+	return path[groups[2*n]:groups[2*n+1]]
+}

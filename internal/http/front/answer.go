@@ -1,0 +1,45 @@
+package front
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// answer serves a request that net/http has read, without Server. It sets the time limits for clients that stall. port
+// is the port of an address that Open has opened, or 0.
+func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
+	ctrl, begin := http.NewResponseController(w), time.Now()
+	request := message.Request{Names: limits.Names}
+	if limit := limits.Body; limit > 0 && r.ContentLength != 0 {
+		body := &caddyhttp.IdleTimeoutReader{
+			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
+			DrainDeadline: r.ProtoMajor == 1, ClearBetweenReads: r.ProtoMajor == 2,
+		}
+		defer body.HandlerDone()
+		r.Body = body
+		request.LiftPause = func() { body.Override(Unending, 0) }
+	}
+	if limit := limits.Send; limit > 0 {
+		paced := &caddyhttp.IdleTimeoutWriter{
+			ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Ctrl: ctrl,
+			Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(), ClearBetweenWrites: r.ProtoMajor == 2,
+		}
+		defer paced.HandlerDone()
+		w = paced
+	}
+	writer := message.NewHTTPWriter(w, r)
+	request.FromHTTP(r)
+	request.Conn.Listener = port
+	s.answering(port)(writer, &request)
+	if writer.Aborted() {
+		_ = ctrl.Flush() // Send the data that is already buffered.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Unending is longer than any request takes.
+const Unending = 100 * 365 * 24 * time.Hour

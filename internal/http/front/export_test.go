@@ -1,0 +1,15 @@
+package front
+
+import (
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+// LimitRequests replaces the memory budget of requests until the test ends, and returns the new budget.
+func LimitRequests(t *testing.T, bytes int64) *budget.Budget {
+	before, b := process.requests, budget.New(bytes)
+	process.requests = &requests{budget: func() *budget.Budget { return b }}
+	t.Cleanup(func() { process.requests = before })
+	return b
+}

@@ -1,0 +1,215 @@
+// Package front listens for HTTP and serves the connections, across configurations of Caddy. On a reload Caddy opens a
+// new socket and closes the old one, with all connections in the kernel's accept queue, and its http.Server drops
+// requests that arrive at that moment. This package therefore owns the sockets, the http.Servers and the TLS of our
+// listeners. They stay open across reloads, and each request is handled by the server of the configuration that Caddy
+// currently runs.
+//
+// A server of Caddy uses the front once its listener wrapper has called Prepare.
+// design/012-the-front-owns-its-sockets.md gives the reasons.
+package front
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/caddyinternals"
+	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+)
+
+func init() {
+	for _, suffix := range []string{"", "4", "6"} {
+		caddy.RegisterNetwork(netaddr.Front+suffix, process.listen)
+		caddy.RegisterNetwork(netaddr.FrontQUIC+suffix, process.listenQUIC)
+		caddyhttp.RegisterNetworkHTTP3(netaddr.Front+suffix, netaddr.FrontQUIC+suffix)
+	}
+}
+
+// process is the front of this process. There is only one, since Caddy runs one configuration at a time and its list of
+// networks is global.
+var process = &Front{
+	sockets: map[string]*socket{}, groups: map[string]*Group{}, servings: map[*caddyhttp.Server]*Serving{}, live: map[string]*claim{},
+	beside: map[*cohort]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
+}
+
+// Process returns the front of this process.
+func Process() *Front { return process }
+
+// Front holds the sockets of all addresses, and the groups that serve their connections.
+type Front struct {
+	// Drive serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
+	// configuration is loaded.
+	Drive Drive
+	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of Drive, and for each request
+	// from net/http or http3 that goes to Server because Serving has no Answer function for it. reason is one word.
+	// HandedOver may be nil; it must be set before the first configuration is loaded.
+	HandedOver func(reason string)
+	// HandshakeFailed is called with the reason for each failed TLS handshake over TCP. It may be nil; it must be set
+	// before the first configuration is loaded.
+	HandshakeFailed func(reason string)
+	// RequestRefused is called for each request that got a 503 response because there was no room for it. It may be
+	// nil; it must be set before the first configuration is loaded.
+	RequestRefused func(w message.Writer, r *message.Request, began time.Time)
+
+	clients  *connlimit.Limiter
+	requests *requests
+
+	mu       sync.Mutex
+	sockets  map[string]*socket
+	groups   map[string]*Group
+	servings map[*caddyhttp.Server]*Serving
+	// live holds the addresses that Open has opened. beside holds the cohorts of these addresses, until their last
+	// connection has ended, even after the address is closed.
+	live   map[string]*claim
+	beside map[*cohort]bool
+}
+
+// Listens reports whether a server has been prepared, so that the front serves its connections.
+func (f *Front) Listens(server *caddyhttp.Server) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.servings[server] != nil
+}
+
+// handedOver calls HandedOver, if it is set.
+func (f *Front) handedOver(reason string) {
+	if f.HandedOver != nil {
+		f.HandedOver(reason)
+	}
+}
+
+// listen is a caddy.ListenerFunc. It returns a claim to the address for one configuration. Its Accept never returns a
+// connection.
+//
+//nolint:revive // Caddy defines the parameters.
+func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
+	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(network, host, ports))
+	if err != nil {
+		return nil, err
+	}
+	of, err := f.owner(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{front: f, of: of, written: address, address: address.At(offset), done: make(chan struct{})}
+	if c.uncount, err = caddyinternals.CountListener(network, c.address.JoinHostPort(0)); err != nil {
+		logs.Logger("k8singress").Warn("this version of Caddy is not fully supported: each load of a configuration waits for "+
+			"shutdown_delay", zap.Error(err))
+	}
+	if err := f.claim(ctx, c, config); err != nil {
+		c.uncount()
+		return nil, err
+	}
+	return c, nil
+}
+
+// owner returns the server for which an address is opened. It returns an error if another server of the configuration
+// listens on the same address over network tcp. Caddy does not detect that conflict, because the names of the networks
+// differ.
+func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Serving, error) {
+	var servers map[string]*caddyhttp.Server
+	if of, ok := ctx.(caddy.Context); ok {
+		if app, err := of.AppIfConfigured("http"); err == nil {
+			servers = app.(*caddyhttp.App).Servers
+		}
+	}
+	var owner *Serving
+	for name, server := range servers {
+		for _, text := range server.Listen {
+			other, err := caddy.ParseNetworkAddress(text)
+			switch {
+			case err != nil:
+			case other == address:
+				f.mu.Lock()
+				owner = f.servings[server]
+				f.mu.Unlock()
+			case other.Host == address.Host && other.Network == "tcp" && netaddr.Overlap(address, other):
+				return nil, fmt.Errorf("server %s listens on %s, too", name, text)
+			}
+		}
+	}
+	if owner == nil {
+		return nil, fmt.Errorf("the network %s is for servers with the listener wrapper k8singress", address.Network)
+	}
+	return owner, nil
+}
+
+// claim adds a claim to the socket of its address, and opens the socket if necessary.
+func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
+	key := c.address.String()
+	for {
+		f.mu.Lock()
+		s := f.sockets[key]
+		if s == nil {
+			break
+		}
+		if !s.ending {
+			s.add(c)
+			f.mu.Unlock()
+			return nil
+		}
+		f.mu.Unlock()
+		// Two open sockets would share the new connections, and the kernel would reset the connections in the old one's
+		// queue when it is closed.
+		<-s.ended
+	}
+	defer f.mu.Unlock()
+	if err := c.tryAddress(ctx); err != nil {
+		return err
+	}
+	s, err := openSocket(ctx, f, c, config)
+	if err != nil {
+		return err
+	}
+	f.sockets[key] = s
+	return nil
+}
+
+// group returns the group with a name, and creates it if necessary. The caller holds the lock.
+func (f *Front) group(name string) *Group {
+	g := f.groups[name]
+	if g == nil {
+		g = &Group{front: f, name: name}
+		f.groups[name] = g
+	}
+	return g
+}
+
+// withoutTLS reports whether a port is the HTTP port of Caddy's http app. Caddy serves that port without TLS, even if
+// the server has connection policies.
+func withoutTLS(ctx caddy.Context, port string) bool {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return false
+	}
+	number := app.(*caddyhttp.App).HTTPPort
+	if number == 0 {
+		number = caddyhttp.DefaultHTTPPort
+	}
+	return port == strconv.Itoa(number)
+}
+
+// protocolsAt returns the protocols of a server at one of its listen addresses.
+func protocolsAt(server *caddyhttp.Server, address caddy.NetworkAddress) []string {
+	i := slices.IndexFunc(server.Listen, func(text string) bool {
+		parsed, err := caddy.ParseNetworkAddress(text)
+		return err == nil && strings.EqualFold(parsed.String(), address.String())
+	})
+	if i >= 0 && i < len(server.ListenProtocols) && server.ListenProtocols[i] != nil {
+		return server.ListenProtocols[i]
+	}
+	return server.Protocols
+}

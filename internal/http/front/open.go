@@ -1,0 +1,184 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// Opened is an additional address, which is open until it is closed or its server stops.
+type Opened struct{ claim *claim }
+
+// IsOpen reports whether the address is still open: Close was not called, and the server has not stopped.
+func (o *Opened) IsOpen() bool {
+	o.claim.front.mu.Lock()
+	defer o.claim.front.mu.Unlock()
+	return !o.claim.closed
+}
+
+// Ended reports whether the address is closed and its last connection has ended.
+func (o *Opened) Ended() bool {
+	o.claim.front.mu.Lock()
+	defer o.claim.front.mu.Unlock()
+	select {
+	case <-o.claim.cohort.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close closes the address. Requests under way are finished, and clients are asked to close their connections. Close
+// may be called more than once, and does not block.
+func (o *Opened) Close() {
+	// Close of a claim always returns nil.
+	_ = o.claim.Close()
+}
+
+// ErrNotStarted is returned for a server that does not run yet, because its configuration is still being loaded.
+var ErrNotStarted = errors.New("the server has not started yet")
+
+// Addresses returns the addresses at which a port can be opened for a server: each host on which the server listens
+// over TCP, with the given port. If no server with this name runs, it returns an error, which is ErrNotStarted if the
+// server is about to start.
+func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, error) {
+	f.mu.Lock()
+	serving, starts := f.serving(server), f.starts(server)
+	f.mu.Unlock()
+	switch {
+	case serving == nil && starts:
+		return nil, ErrNotStarted
+	case serving == nil:
+		return nil, fmt.Errorf("no server %s runs", server)
+	}
+	var all []caddy.NetworkAddress
+	for _, text := range serving.Server.Listen {
+		at, err := caddy.ParseNetworkAddress(text)
+		if err != nil || netaddr.Transport(at.Network) != "tcp" {
+			continue
+		}
+		at = netaddr.OffFront(at)
+		at.StartPort, at.EndPort = uint(port), uint(port)
+		if !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	if all == nil {
+		return nil, fmt.Errorf("the server %s listens on no TCP address", server)
+	}
+	return all, nil
+}
+
+// Runs reports whether a server with this name runs.
+func (f *Front) Runs(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serving(server) != nil
+}
+
+// Expects reports whether a server with this name runs or is about to start, because Caddy is loading its
+// configuration.
+func (f *Front) Expects(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serving(server) != nil || f.starts(server)
+}
+
+// serving returns the running server with a name, or nil. The caller holds the lock.
+func (f *Front) serving(name string) *Serving {
+	if g := f.groups[name]; g != nil && len(g.servings) > 0 {
+		return g.current.Load()
+	}
+	return nil
+}
+
+// starts reports whether a server with this name has been prepared but does not run yet. The caller holds the lock.
+func (f *Front) starts(name string) bool {
+	for server, s := range f.servings {
+		if server.Name() == name && s.group == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Open listens on an additional TCP address, with a single port, for a running server. AnswerBeside of the current
+// server handles the requests that arrive there, with the limits of that server, and with TLS if it has TLS. PortOf
+// returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener uses the
+// address.
+func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
+	on, ok := netaddr.OnFront(address)
+	if !ok || on.PortRangeSize() != 1 {
+		return nil, fmt.Errorf("address %s is not one TCP port", address)
+	}
+	f.mu.Lock()
+	serving := f.serving(server)
+	if serving == nil || f.live[on.String()] != nil {
+		f.mu.Unlock()
+		return nil, fmt.Errorf("no server %s runs, or address %s is open", server, address)
+	}
+	c := &claim{front: f, live: true, written: on, address: on, done: make(chan struct{}), uncount: func() {}}
+	f.live[on.String()] = c
+	f.mu.Unlock()
+	if err := f.claim(ctx, c, net.ListenConfig{KeepAliveConfig: keepAlive(serving.Server)}); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.live, on.String())
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.groups[server]
+	if len(g.servings) == 0 {
+		c.release()
+		return nil, fmt.Errorf("no server %s runs any more", server)
+	}
+	k := newCohort(g)
+	k.port = uint16(on.StartPort)
+	f.beside[k] = true
+	c.attach(g, k, g.current.Load().besideAt(c.Addr(), k.port))
+	return &Opened{c}, nil
+}
+
+// besideOf returns the cohorts of the additional addresses of a group. The caller holds the lock.
+func (f *Front) besideOf(g *Group) (all []*cohort) {
+	for k := range f.beside {
+		if k.group == g {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// forget removes an address that Open has opened, drains its connections, and removes their cohort when the last one
+// has ended. The caller holds the lock.
+func (f *Front) forget(c *claim) {
+	delete(f.live, c.address.String())
+	k := c.cohort
+	if k == nil {
+		return
+	}
+	k.drain(k.group.current.Load().Context)
+	panics.Go("front/forget", func() {
+		<-k.ended
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.beside, k)
+	})
+}
+
+type portKey struct{}
+
+// PortOf returns the port of an address that Open has opened, from the context of a TLS handshake. It is 0 for all
+// other addresses.
+func PortOf(ctx context.Context) uint16 {
+	port, _ := ctx.Value(portKey{}).(uint16)
+	return port
+}

@@ -1,0 +1,383 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/quic-go/http3/qlog"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// quicSocket serves HTTP/3 at one address, for as long as a configuration uses it. Caddy tracks that: all
+// configurations share Caddy's QUIC listener, which it creates on a quicClaim.
+type quicSocket struct {
+	group  *Group
+	cohort *cohort
+	conn   net.PacketConn
+	// transport uses the innermost part of conn, so that quic-go gets a *net.UDPConn.
+	transport *quic.Transport
+	listener  *quic.EarlyListener
+	// over is canceled when all connections must end. closed is closed once the socket is closed.
+	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
+	cutOff context.CancelFunc
+	closed chan struct{}
+	// serving holds the goroutines of the accept loop and of all connections.
+	serving panics.Group
+
+	mu sync.Mutex
+	// conns holds the connections whose HTTP/3 server has started. ending is true once they have been asked to end.
+	conns  map[*quicConn]bool
+	ending bool
+}
+
+// listenQUIC is a caddy.ListenerFunc for the HTTP/3 network. Caddy calls it if no earlier configuration has the address
+// open.
+//
+//nolint:revive // Caddy defines the parameters.
+func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
+	suffix := network[len(netaddr.FrontQUIC):]
+	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(netaddr.Front+suffix, host, ports))
+	if err != nil {
+		return nil, err
+	}
+	of, err := f.owner(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	address.Network = "udp" + suffix
+	if !of.SharePorts {
+		if err := netaddr.TryOthers(ctx, address.At(offset)); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := address.Listen(ctx, offset, config)
+	if err != nil || len(of.Server.PacketConnWrappersRaw) > 0 {
+		// If the server has packet conn wrappers, Caddy serves HTTP/3 for it.
+		return opened, err
+	}
+	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
+	q.over, q.cutOff = context.WithCancel(context.Background()) //nolint:forbidigo // The socket outlives configurations.
+	f.mu.Lock()
+	of.join()
+	q.group, q.cohort = of.group, of.cohort
+	q.cohort.conns.Add(1)
+	f.mu.Unlock()
+	if err := q.listen(of); err != nil {
+		q.cohort.conns.Add(-1)
+		return nil, errors.Join(err, q.conn.Close())
+	}
+	f.mu.Lock()
+	q.cohort.threes = append(q.cohort.threes, q)
+	f.mu.Unlock()
+	q.serving.Loop("front/quic accept", q.accept)
+	return &quicClaim{socket: q, done: make(chan struct{})}, nil
+}
+
+// handshakesPerSecond is the rate of new connections above which clients must validate their address, as in Caddy.
+const handshakesPerSecond = 1000
+
+// The flow control windows of HTTP/3 in bytes: how much a client may send before the server has read it. A window grows
+// while a request body is read as fast as it arrives, up to the size that Go has in HTTP/2. Some streams are never read,
+// such as the two of QPACK, so a client occupies the first windows without any request.
+const (
+	streamWindow     = 64 << 10
+	connectionWindow = 96 << 10
+	maxWindow        = 1 << 20
+)
+
+// listen starts QUIC as Caddy's ListenQUIC does.
+func (q *quicSocket) listen(of *Serving) (err error) {
+	inner := q.conn
+	for {
+		outer, ok := inner.(interface{ Unwrap() net.PacketConn })
+		if !ok {
+			break
+		}
+		inner = outer.Unwrap()
+	}
+	limiter := rate.NewLimiter(handshakesPerSecond, handshakesPerSecond)
+	q.transport = &quic.Transport{Conn: inner, VerifySourceAddress: func(net.Addr) bool { return !limiter.Allow() }}
+	config := q.group.tlsConfig()
+	config.MinVersion = tls.VersionTLS13
+	base := quicConfig(of)
+	config3 := base.Clone()
+	config3.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return q.fewer(base), nil }
+	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), config3)
+	return err
+}
+
+// quicConfig returns the configuration of the connections of a server.
+func quicConfig(of *Serving) *quic.Config {
+	return &quic.Config{
+		InitialPacketSize: 1200, Tracer: qlog.DefaultConnectionTracer,
+		// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can
+		// replay it from any address.
+		Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT,
+		// quic-go ends a handshake after twice this time, or once if no packet arrives. Zero is its default.
+		HandshakeIdleTimeout:       of.HandshakeTimeout / 2,
+		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: maxWindow,
+		InitialConnectionReceiveWindow: connectionWindow, MaxConnectionReceiveWindow: maxWindow,
+		MaxIncomingStreams: quicStreams,
+	}
+}
+
+// quicStreams is the maximum number of concurrent HTTP/3 requests on a connection. It is quic-go's default.
+const quicStreams = 100
+
+// fewer returns the configuration of a new connection. Fewer concurrent requests are allowed as their memory budget
+// fills up.
+func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
+	streams := int64(q.group.front.requests.streams(int(base.MaxIncomingStreams)))
+	if streams == base.MaxIncomingStreams {
+		return base
+	}
+	config := base.Clone()
+	config.MaxIncomingStreams = streams
+	return config
+}
+
+// tooMany is the error text sent to a client whose connection is rejected, or closed to make room.
+const tooMany = "there are too many connections"
+
+// accept serves all connections until the listener is closed.
+func (q *quicSocket) accept() {
+	for {
+		conn, err := q.listener.Accept(context.Background()) //nolint:forbidigo // Accept returns once the listener is closed.
+		if err != nil {
+			return
+		}
+		c := &quicConn{socket: q, conn: conn}
+		c.touch()
+		place := q.group.front.clients.Enter(q.group.Serving().client(conn.RemoteAddr()), c)
+		if place == nil {
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), tooMany)
+			continue
+		}
+		c.begin(q.group.front, place)
+		q.serving.Go("front/quic", func() { q.serve(c) }, func() {
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
+		})
+	}
+}
+
+// serve handles the requests of a connection until it ends. The limits are the current ones at the start of the
+// connection.
+func (q *quicSocket) serve(c *quicConn) {
+	serving := q.group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
+	defer c.place.Leave()
+	defer c.leave()
+	c.server = &http3.Server{
+		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
+		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
+			q.begin(c)
+			return ctx
+		},
+	}
+	defer q.forget(c)
+	defer c.watch(&limits)()
+	// The error only says how the connection ended.
+	_ = c.server.ServeQUICConn(c.conn)
+}
+
+func (q *quicSocket) forget(c *quicConn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.conns, c)
+}
+
+// begin registers a connection, so that goAway can be called for it. If the socket is ending, it is called at once.
+func (q *quicSocket) begin(c *quicConn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.conns[c] = true
+	if q.ending {
+		c.goAway()
+	}
+}
+
+// quicConn is one connection. It has its own http3.Server, because http3 sends GOAWAY to all connections of a server.
+type quicConn struct {
+	traffic
+	socket *quicSocket
+	conn   *quic.Conn
+	server *http3.Server
+	away   sync.Once
+	// under is the number of requests under way.
+	under atomic.Int64
+
+	mu sync.Mutex
+	// idle calls endIdle.
+	idle *time.Timer
+}
+
+// watch closes the connection when it has had no request in progress for longer than a client may take for the next
+// request and its head. http3 does not count a connection as idle while the head of a request is incomplete, so a client
+// could begin one request on each stream, complete none, and stay. stop ends the watch.
+func (c *quicConn) watch(limits *Limits) (stop func()) {
+	if limits.Idle <= 0 || limits.Head <= 0 {
+		return func() {}
+	}
+	limit := limits.Idle + limits.Head
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = panics.AfterFunc("front/quic idle", limit, func() { c.endIdle(limit) })
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.idle.Stop()
+	}
+}
+
+// endIdle closes the connection if it has been without a request for limit. Otherwise it looks again later.
+func (c *quicConn) endIdle(limit time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn.Context().Err() != nil {
+		return
+	}
+	left := limit
+	if c.under.Load() == 0 {
+		left -= c.silent()
+	}
+	if left > 0 {
+		c.idle.Reset(left)
+		return
+	}
+	_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "idle timeout")
+}
+
+// goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends with its
+// last request, or when the socket cuts its connections off.
+func (c *quicConn) goAway() {
+	// Shutdown only fails if the connections were cut off first.
+	c.away.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
+}
+
+// lingering is how long a connection must be idle before it may be closed, since a part of the last response may still
+// be in transit.
+const lingering = time.Second
+
+// State implements connlimit.Occupant.
+func (c *quicConn) State() (connlimit.State, time.Duration) {
+	answered := c.requests.Load() > 0
+	return c.state(c.under.Load() == 0 && (!answered || c.silent() >= lingering))
+}
+
+// End implements connlimit.Occupant.
+func (c *quicConn) End() {
+	switch state, _ := c.State(); state {
+	case connlimit.Idle:
+		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	case connlimit.Stalled:
+		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), tooMany)
+	default:
+		c.goAway()
+	}
+}
+
+// ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
+func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.under.Add(1)
+	defer c.under.Add(-1)
+	group := c.socket.group
+	serving := group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
+	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
+		c.goAway()
+	}
+	c.answer(w, r, serving, &limits, 0)
+}
+
+// end sends GOAWAY to all clients, and closes the socket when the last connection has ended.
+func (q *quicSocket) end() {
+	defer q.cohort.conns.Add(-1)
+	// Open connections keep working.
+	_ = q.listener.Close()
+	q.mu.Lock()
+	q.ending = true
+	for c := range q.conns {
+		c.goAway()
+	}
+	q.mu.Unlock()
+	q.serving.Wait()
+	q.cutOff()
+	_ = q.transport.Close()
+	if err := q.conn.Close(); err != nil {
+		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
+	}
+	close(q.closed)
+}
+
+// lastWords is the maximum time to tell all clients that their connections are closed.
+const lastWords = time.Second
+
+// cut closes all connections, which have already been sent GOAWAY. Unlike with TCP, clients do not notice when the
+// process ends.
+func (q *quicSocket) cut() {
+	q.cutOff()
+	select {
+	case <-q.closed:
+	case <-time.After(lastWords):
+	}
+}
+
+// quicClaim is the packet connection on which Caddy creates its HTTP/3 listener. It never receives a datagram.
+type quicClaim struct {
+	socket *quicSocket
+	once   sync.Once
+	done   chan struct{}
+}
+
+func (c *quicClaim) ReadFrom([]byte) (int, net.Addr, error) {
+	<-c.done
+	return 0, nil, net.ErrClosed
+}
+
+func (c *quicClaim) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
+
+// Close is called when no configuration uses the address any longer.
+func (c *quicClaim) Close() error {
+	c.once.Do(func() {
+		close(c.done)
+		panics.Go("front/quic end", c.socket.end)
+	})
+	return nil
+}
+
+// LocalAddr returns the address of the socket. Caddy announces its port to clients.
+func (c *quicClaim) LocalAddr() net.Addr { return c.socket.conn.LocalAddr() }
+
+// Deadlines and buffer sizes are ignored: ReadFrom only returns after Close, and the kernel options are set on the socket
+// itself.
+
+func (*quicClaim) SetDeadline(time.Time) error      { return nil }
+func (*quicClaim) SetReadDeadline(time.Time) error  { return nil }
+func (*quicClaim) SetWriteDeadline(time.Time) error { return nil }
+func (*quicClaim) SetReadBuffer(int) error          { return nil }
+func (*quicClaim) SetWriteBuffer(int) error         { return nil }
+
+// SyscallConn returns the raw connection of the socket.
+func (c *quicClaim) SyscallConn() (syscall.RawConn, error) {
+	inner, ok := c.socket.transport.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return inner.SyscallConn()
+}

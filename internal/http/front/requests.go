@@ -1,0 +1,94 @@
+package front
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/connlimit"
+)
+
+// requests limits the memory of HTTP/2 and HTTP/3 requests under way. Connections and client addresses share one
+// budget.
+type requests struct {
+	budget func() *budget.Budget
+	// conns is the number of connections that have had a request. refused is the number of requests rejected because
+	// there was no room.
+	conns, refused atomic.Int64
+}
+
+func newRequests() *requests {
+	// The memory limit of the process may change until the first request arrives.
+	return &requests{budget: sync.OnceValue(budget.Requests.Budget)}
+}
+
+// open returns the budget share of a new connection from an address.
+func (q *requests) open(of connlimit.Address) *budget.Share {
+	return q.budget().Share(string(of), strconv.FormatInt(q.conns.Add(1), 36))
+}
+
+// requestBytes is the memory that a request takes in addition to its headers. It was measured as the growth of the
+// process.
+const requestBytes = 16 << 10
+
+// costOf returns the estimated memory of a request, in bytes.
+func costOf(r *http.Request) int64 {
+	head := len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			head += len(name) + len(value)
+		}
+	}
+	return requestBytes + int64(head)
+}
+
+// fewer gives the maximum number of streams of a new connection, by the number of eighths of the budget that are in
+// use.
+var fewer = [...]struct {
+	eighths int64
+	streams int
+}{{7, 8}, {6, 32}, {4, 128}}
+
+// streams returns the maximum number of concurrent requests on a new connection. The number shrinks as the budget fills
+// up, because Go's servers can neither change it for an open connection nor refuse a stream. A configured value of 0
+// means the server's default.
+func (q *requests) streams(configured int) int {
+	b := q.budget()
+	for _, step := range fewer {
+		if b.Used() >= b.Limit()/8*step.eighths && (configured == 0 || configured > step.streams) {
+			return step.streams
+		}
+	}
+	return configured
+}
+
+// Requests returns the memory used by HTTP/2 and HTTP/3 requests under way, in bytes, and the number of requests that
+// got a 503 response for lack of room.
+func (f *Front) Requests() budget.Usage {
+	u := f.requests.budget().Usage()
+	u.Refused = f.requests.refused.Load()
+	return u
+}
+
+// retryAfter is the value of Retry-After, in seconds, in the 503 response to a request for which there is no room.
+const retryAfter = "1"
+
+// refuse sends a 503 response to a request for which there is no room. It does not read the body.
+func (f *Front) refuse(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
+	began := time.Now()
+	f.requests.refused.Add(1)
+	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: limits.Names}
+	request.FromHTTP(r)
+	request.Conn.Listener = port
+	// It fails only if the client has disconnected.
+	_ = writer.Head(&message.Response{
+		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
+	})
+	if f.RequestRefused != nil {
+		f.RequestRefused(writer, &request, began)
+	}
+}

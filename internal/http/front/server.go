@@ -1,0 +1,199 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"golang.org/x/net/http2"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// settings are the settings that cannot be changed on a running http.Server. Open connections keep their settings.
+type settings struct {
+	read, head, write, send, idle time.Duration
+	size, streams                 int
+	http1, http2                  bool
+}
+
+// servers are the two servers for connections with the same settings. one serves HTTP/1.1, and HTTP/2 without TLS; two
+// serves HTTP/2 with TLS.
+type servers struct {
+	settings settings
+	one, two *server
+	// conns is the number of open connections. It is guarded by the cohort's lock.
+	conns int
+}
+
+// server is an http.Server together with its listener. Accept returns the connections that push adds.
+type server struct {
+	*http.Server
+	cohort *cohort
+	of     *servers
+	conns  chan net.Conn
+	once   sync.Once
+	done   chan struct{}
+	ending sync.Once
+}
+
+// maxFrame is the size in bytes of the largest HTTP/2 frame that clients may send: the smallest limit that RFC 9113
+// allows. A connection keeps a buffer for the largest frame that it has received, so with Go's default a client occupies
+// 1 MiB with one frame.
+const maxFrame = 16 << 10
+
+// start starts an http.Server as Caddy's App.Start does.
+func (k *cohort) start(all *servers, second bool) *server {
+	of := all.settings
+	s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
+	s.Server = &http.Server{
+		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
+		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.began, ConnState: s.changed,
+		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads nothing.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame, WriteByteTimeout: of.send},
+		// net/http would answer "OPTIONS *" itself, without a line in the access log.
+		DisableGeneralOptionsHandler: true,
+	}
+	s.Protocols.SetHTTP1(of.http1)
+	if second {
+		s.Protocols.SetUnencryptedHTTP2(true)
+		// ConfigureServer only fails for invalid cipher suites, and none are set here.
+		_ = http2.ConfigureServer(s.Server, new(http2.Server)) //nolint:staticcheck // Caddy calls it, too.
+	} else {
+		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
+	panics.Go("front/server", func() { _ = s.Serve(s) }) // Serve only returns http.ErrServerClosed.
+	return s
+}
+
+// began starts tracking the traffic of a connection.
+func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
+	n := newcomerOf(conn)
+	n.served = &served{conn: conn, below: n}
+	n.served.begin(s.cohort.group.front, n.place)
+	n.served.waits.Store(true)
+	n.place.Occupy(n.served)
+	return context.WithValue(ctx, trafficKey{}, &n.served.traffic)
+}
+
+// served is a connection that net/http serves.
+type served struct {
+	traffic
+	// conn is the connection. below is the same connection without TLS.
+	conn, below net.Conn
+	// waits is true while no request is under way.
+	waits atomic.Bool
+}
+
+// State implements connlimit.Occupant.
+func (s *served) State() (connlimit.State, time.Duration) { return s.state(s.waits.Load()) }
+
+// End implements connlimit.Occupant.
+func (s *served) End() {
+	switch state, _ := s.State(); state {
+	case connlimit.Idle:
+		_ = s.conn.Close()
+	case connlimit.Stalled:
+		// Closing the TLS connection would block until the client reads the close_notify alert.
+		_ = s.below.Close()
+	default:
+		s.leaving.Store(true)
+	}
+}
+
+// changed tracks the state of a connection that net/http serves.
+func (s *server) changed(conn net.Conn, state http.ConnState) {
+	n := newcomerOf(conn)
+	n.served.waits.Store(state == http.StateNew || state == http.StateIdle)
+	n.served.touch()
+	if state == http.StateClosed || state == http.StateHijacked {
+		n.served.leave()
+		s.cohort.left(s.of, n.place)
+	}
+}
+
+// handedAtOnce is the number of connections that can wait for net/http without blocking the accept loop. net/http
+// starts serving each one at once.
+const handedAtOnce = 64
+
+// push adds a connection to serve. If the server is already shut down, which should not happen, push closes the
+// connection.
+func (s *server) push(conn net.Conn) {
+	select {
+	case s.conns <- conn:
+	case <-s.done:
+		_ = conn.Close()
+		s.cohort.pending.Add(-1)
+		s.cohort.left(s.of, newcomerOf(conn).place)
+	}
+}
+
+// shutdown starts a graceful shutdown. It may be called more than once, and does not block.
+func (s *server) shutdown(ctx context.Context) {
+	// Shutdown only returns the error of its context, which is never canceled.
+	s.ending.Do(func() { panics.Go("front/shutdown", func() { _ = s.Shutdown(ctx) }) })
+}
+
+func (s *server) Accept() (net.Conn, error) {
+	select {
+	case conn := <-s.conns:
+		s.cohort.pending.Add(-1)
+		return conn, nil
+	case <-s.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *server) Close() error {
+	s.once.Do(func() { close(s.done) })
+	return nil
+}
+
+// Addr returns an empty address, because a server has no socket.
+func (*server) Addr() net.Addr { return &net.TCPAddr{} }
+
+// stdlib returns the logger for net/http.
+func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
+
+// Limits are the limits of a connection. A duration of 0 means no limit.
+type Limits struct {
+	// Read limits the time to read a whole request, and Head the time to read its header. Body is the maximum time
+	// between two parts of a request body. Write limits the time to write a whole response, and Send is the maximum
+	// time between two parts of it that the client accepts. Idle limits the wait for the next request.
+	Read, Head, Body, Write, Send, Idle time.Duration
+	// HeadBytes is the maximum size of a request header, in bytes.
+	HeadBytes int
+	// Requests is the maximum number of requests on a connection; 0 means no limit. Streams is the maximum number of
+	// concurrent HTTP/2 requests; 0 means Go's default.
+	Requests, Streams int
+	// HTTP2 allows clients to use HTTP/2 without TLS (h2c).
+	HTTP2 bool
+	// Names decides which request header fields are forwarded.
+	Names message.Names
+}
+
+// settings returns the settings of an http.Server for connections with these limits.
+func (l *Limits) settings(http1 bool) settings {
+	return settings{
+		read: l.Read, head: l.Head, write: l.Write, send: l.Send, idle: l.Idle, size: l.HeadBytes, streams: l.Streams,
+		http1: http1, http2: l.HTTP2,
+	}
+}
+
+// limitsOf returns the limits that are configured in a Caddy server.
+func limitsOf(v *caddyhttp.Server) Limits {
+	return Limits{
+		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout), Body: time.Duration(v.ReadIdleTimeout),
+		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout), Idle: time.Duration(v.IdleTimeout),
+		HeadBytes: v.MaxHeaderBytes,
+	}
+}

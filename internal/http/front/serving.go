@@ -1,0 +1,249 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// ErrTaken is returned by Divert if other code has taken over the connection. The front then leaves the connection
+// alone.
+var ErrTaken = errors.New("the connection is served by somebody else")
+
+// Divert inspects a connection before its TLS handshake, which must be complete by until. It returns the connection to
+// use from then on, ErrTaken, or another error, for which the front closes the connection. If it returns a wrapper, its
+// NetConn method must return the given connection.
+type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
+
+// Answer handles a request.
+type Answer func(w message.Writer, r *message.Request)
+
+// Serving is a server of one configuration, together with the settings that turn connections into requests for it.
+type Serving struct {
+	Context caddy.Context
+	Server  *caddyhttp.Server
+	// Admit wraps an accepted connection. It must not block.
+	Admit func(net.Conn) net.Conn
+	// Divert returns the Divert function for TLS connections that are accepted at an address. port is the port of an
+	// address that Open has opened, or 0.
+	Divert func(at net.Addr, port uint16) Divert
+	// Answer handles requests in place of Server, for all HTTP versions. It is nil if Server has settings or routes
+	// that only Caddy can handle.
+	Answer Answer
+	// Reason is one word that says why Answer is nil.
+	Reason string
+	// AnswerBeside handles requests that arrive at an address that Open has opened. Conn.Listener is the port of the
+	// address. If it is nil, Server handles them.
+	AnswerBeside Answer
+	// Adjust returns the current limits, given the limits of Server. It is called for each connection and each request.
+	// If it is nil, the limits of Server apply.
+	Adjust func(Limits) Limits
+	// Handshake returns the TLS configuration for a client that sends a server name. config is the configuration that
+	// Server would use. Handshake returns config itself, or a changed copy. port is the port of an address that Open
+	// has opened, or 0. If Handshake is nil, config is used.
+	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
+	// Exempt reports whether an address belongs to a proxy, which may have any number of connections. Nil means that
+	// there are no such proxies.
+	Exempt func(netip.Addr) bool
+	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
+	HandshakeTimeout time.Duration
+	// SharePorts allows the addresses of Server to be opened even if another process listens on them. If it is false,
+	// opening such an address fails.
+	SharePorts bool
+	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of Server.
+	H2C bool
+
+	front *Front
+	tls   *tls.Config
+	// group is nil until the server starts. group, open and left are guarded by the front's lock. open is the number of
+	// open listeners.
+	group  *Group
+	cohort *cohort
+	open   int
+	left   bool
+}
+
+// Prepare makes the front listen on the server's TCP addresses in place of Caddy. It is called while the server is
+// provisioned; Forget is called when that is cleaned up. The addresses get our network's name here and not in the JSON:
+// when Caddy adds redirects for sites, it looks for a server with the address ":80", and would open that address again
+// if no server had it.
+func (f *Front) Prepare(s *Serving) {
+	s.front = f
+	for i, text := range s.Server.Listen {
+		if address, err := caddy.ParseNetworkAddress(text); err == nil {
+			if on, ok := netaddr.OnFront(address); ok {
+				s.Server.Listen[i] = on.String()
+			}
+		}
+	}
+	s.Server.RegisterOnStop(s.stop)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.servings[s.Server] = s
+}
+
+// Forget undoes Prepare.
+func (s *Serving) Forget() {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	delete(s.front.servings, s.Server)
+	s.leave()
+}
+
+// Wrap takes over the connections of a listener that Caddy has opened for the server. The listener that it returns
+// never accepts a connection.
+func (s *Serving) Wrap(next net.Listener) net.Listener {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	s.join()
+	s.open++
+	if c, ok := next.(*claim); ok {
+		_, port, _ := net.SplitHostPort(c.address.JoinHostPort(0))
+		secure := len(s.Server.TLSConnPolicies) > 0 && !withoutTLS(s.Context, port)
+		c.attach(s.group, s.cohort, s.manner(next.Addr(), secure, protocolsAt(s.Server, c.written), 0))
+		return c
+	}
+	a := &adopted{Listener: next, of: s, cohort: s.cohort, manner: s.usual(next.Addr()), done: make(chan struct{})}
+	s.cohort.sources.Add(1)
+	panics.Go("front/accept", a.accept)
+	return a
+}
+
+var errNoTLS = errors.New("the server has no TLS any more")
+
+// configForClient returns the TLS configuration that the server would use for a handshake, as changed by Handshake.
+func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	get := s.tls.GetConfigForClient
+	if get == nil {
+		return nil, errNoTLS
+	}
+	config, err := get(hello)
+	if err != nil || config == nil || s.Handshake == nil {
+		return config, err
+	}
+	return s.Handshake(PortOf(hello.Context()), hello.ServerName, config), nil
+}
+
+// join adds the server to its group. The callers of join, leave and closed hold the front's lock.
+func (s *Serving) join() {
+	if s.group != nil {
+		return
+	}
+	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
+	s.group = s.front.group(s.Server.Name())
+	s.cohort = s.group.join(s)
+}
+
+func (s *Serving) leave() {
+	if s.group == nil || s.left {
+		return
+	}
+	s.left = true
+	s.group.leave(s)
+}
+
+// closed is called each time a listener of the server is closed.
+func (s *Serving) closed() {
+	if s.open--; s.open == 0 {
+		s.leave()
+	}
+}
+
+// stop is called by Caddy when it stops the server, before it cleans up the modules of the configuration. No request
+// may reach these modules afterwards. When the process exits, stop waits for requests under way.
+func (s *Serving) stop(ctx context.Context) error {
+	s.front.mu.Lock()
+	all := s.front.besideOf(s.group)
+	s.leave()
+	if s.cohort != nil {
+		all = append(all, s.cohort)
+	}
+	s.front.mu.Unlock()
+	if !caddy.Exiting() {
+		return nil
+	}
+	for _, k := range all {
+		select {
+		case <-k.ended:
+		case <-ctx.Done():
+			k.cut()
+		}
+	}
+	return nil
+}
+
+// manner holds the settings for the connections of one listener.
+type manner struct {
+	of *Serving
+	// limits are the server's limits, before Adjust.
+	limits Limits
+	http1  bool
+	secure bool
+	admit  func(net.Conn) net.Conn
+	divert Divert
+	// handshake is the maximum duration of the TLS handshake.
+	handshake time.Duration
+	alive     net.KeepAliveConfig
+}
+
+// usual returns the settings for a listener that uses the server's own protocols.
+func (s *Serving) usual(at net.Addr) *manner {
+	return s.besideAt(at, 0)
+}
+
+// besideAt returns the settings for an address that Open has opened.
+func (s *Serving) besideAt(at net.Addr, port uint16) *manner {
+	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
+}
+
+// answering returns the function that handles requests at a port that Open has opened, or at the server's own addresses
+// if port is 0. It is nil if Server handles them.
+func (s *Serving) answering(port uint16) Answer {
+	if port == 0 {
+		return s.Answer
+	}
+	return s.AnswerBeside
+}
+
+func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint16) *manner {
+	v := s.Server
+	m := &manner{
+		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
+		http1: slices.Contains(protocols, "h1"),
+	}
+	m.limits.HTTP2 = s.H2C || slices.Contains(protocols, "h2c")
+	if m.handshake == 0 {
+		m.handshake = m.limits.Head
+	}
+	if secure && s.Divert != nil {
+		m.divert = s.Divert(at, port)
+	}
+	return m
+}
+
+// adjusted returns the limits after Adjust.
+func (s *Serving) adjusted(of Limits) Limits {
+	if s.Adjust == nil {
+		return of
+	}
+	return s.Adjust(of)
+}
+
+// keepAlive returns the TCP keep-alive settings that Caddy would use for the server.
+func keepAlive(s *caddyhttp.Server) net.KeepAliveConfig {
+	return net.KeepAliveConfig{
+		Enable: s.KeepAliveInterval >= 0, Interval: time.Duration(s.KeepAliveInterval), Idle: time.Duration(s.KeepAliveIdle),
+		Count: s.KeepAliveCount,
+	}
+}

@@ -1,0 +1,127 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// socket is the listening socket of an address. It stays open while the address has at least one claim.
+type socket struct {
+	front *Front
+	key   string
+	net.Listener
+	raw syscall.RawConn
+	// alive is the keep-alive configuration that the kernel applies to each accepted connection.
+	alive net.KeepAliveConfig
+
+	// claims are in the order in which they were added. ending is true once there are no claims left. Both are guarded
+	// by the front's lock.
+	claims []*claim
+	ending bool
+	ended  chan struct{}
+	// first is the claim that serves new connections.
+	first atomic.Pointer[claim]
+}
+
+// openSocket opens the socket of a claim as Caddy does. It may share the address with a server of the previous
+// configuration until that server stops.
+func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig) (*socket, error) {
+	s := &socket{front: f, key: c.address.String(), alive: config.KeepAliveConfig, ended: make(chan struct{})}
+	control := config.Control
+	config.Control = func(network, address string, raw syscall.RawConn) error {
+		s.raw = raw
+		if control == nil {
+			return nil
+		}
+		return control(network, address, raw)
+	}
+	opened, err := netaddr.OffFront(c.address).Listen(ctx, 0, config)
+	if err != nil {
+		return nil, err
+	}
+	s.Listener = opened.(net.Listener)
+	s.add(c)
+	return s, nil
+}
+
+// add adds a claim. The callers of add, remove and choose hold the front's lock.
+func (s *socket) add(c *claim) {
+	c.socket = s
+	s.claims = append(s.claims, c)
+	s.choose()
+}
+
+func (s *socket) remove(c *claim) {
+	s.claims = slices.DeleteFunc(s.claims, func(o *claim) bool { return o == c })
+	if len(s.claims) == 0 {
+		s.ending = true
+		panics.Go("front/socket", s.end)
+		return
+	}
+	s.choose()
+}
+
+// choose lets the oldest claim serve new connections. Caddy closes that claim once the whole next configuration has
+// started. A claim of a configuration that Caddy rejects never serves connections.
+func (s *socket) choose() {
+	attached := slices.IndexFunc(s.claims, func(c *claim) bool { return c.group != nil })
+	if attached < 0 {
+		return
+	}
+	if s.first.Swap(s.claims[attached]) == nil {
+		panics.Loop("front/accept", func() { acceptAll(s, func(conn net.Conn) { s.first.Load().serve(conn) }) })
+	}
+}
+
+const (
+	// leastPause and longestPause limit the wait after a failed accept, for example because of too many open files. The
+	// wait doubles with each failure.
+	leastPause, longestPause = 5 * time.Millisecond, time.Second
+	// Before a socket is closed, its accept queue is checked every lookAgain until it is empty, for at most longestEnd.
+	lookAgain, longestEnd = time.Millisecond, time.Second
+)
+
+// acceptAll passes each accepted connection to take, until the listener is closed.
+func acceptAll(l net.Listener, take func(net.Conn)) {
+	pause := leastPause
+	for {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = leastPause
+			take(conn)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			logs.Logger("k8singress").Warn("accepting connections", zap.Stringer("address", l.Addr()), zap.Error(err))
+			<-time.After(pause)
+			pause = min(2*pause, longestPause)
+		}
+	}
+}
+
+// end closes the socket once its accept queue is empty, since the kernel resets the connections in the queue of a
+// closed socket.
+func (s *socket) end() {
+	for begin := time.Now(); s.raw != nil && waiting(s.raw) && time.Since(begin) < longestEnd; {
+		<-time.After(lookAgain)
+	}
+	if err := s.Close(); err != nil {
+		logs.Logger("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))
+	}
+	s.front.mu.Lock()
+	delete(s.front.sockets, s.key)
+	s.front.mu.Unlock()
+	close(s.ended)
+}

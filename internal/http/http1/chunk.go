@@ -1,0 +1,281 @@
+package http1
+
+import (
+	"bytes"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+const (
+	// mostSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
+	mostSizeDigits = 15
+	// mostWaste limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
+	// mostTrailers limits the size of the trailer section in bytes.
+	mostWaste    = 16 << 10
+	mostTrailers = 8 << 10
+	// ordinaryLine is the length in bytes of a chunk line that causes no overhead.
+	ordinaryLine = 16
+)
+
+type chunkState uint8
+
+const (
+	chunkBegins chunkState = iota
+	chunkDigits
+	chunkPadding
+	chunkExtension
+	chunkLineLF
+	chunkData
+	chunkCR
+	chunkLF
+	chunkTrailers
+	chunksDone
+)
+
+// Decoder decodes a chunked body. The zero value is ready to decode a body from its start.
+type Decoder struct {
+	state chunkState
+	// digits is the number of digits read of the current chunk size. left is the number of bytes left in the current
+	// chunk.
+	digits uint8
+	left   int64
+	line   int
+	waste  int64
+	// total is the size of all chunks so far. most is the limit for total; 0 means no limit.
+	total, most int64
+	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
+	trailers []byte
+	fields   message.Fields
+}
+
+// Limit sets the maximum size of the decoded body in bytes, which must be positive. Next rejects a larger body at the
+// size line of the chunk that exceeds the limit, before any data of that chunk arrives.
+func (d *Decoder) Limit(most int64) { d.most = most }
+
+// Next decodes bytes of the body. It returns data, which is a part of in, and the number of bytes consumed. It returns
+// as soon as there is data, so the caller calls it again with the rest. After the end of the body, consumed may be less
+// than len(in); the rest belongs to the next message. An error is an *Error and final.
+func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err error) {
+	for i := 0; ; {
+		switch {
+		case d.state == chunksDone:
+			return nil, i, true, nil
+		case i == len(in):
+			return nil, i, false, nil
+		case d.state == chunkData:
+			n := int(min(d.left, int64(len(in)-i)))
+			d.Took(n)
+			return in[i : i+n], i + n, false, nil
+		case d.state == chunkTrailers:
+			n, err := d.takeTrailers(in[i:])
+			if err != nil {
+				return nil, i, false, err
+			}
+			i += n
+		default:
+			if err := d.step(in[i]); err != nil {
+				return nil, i, false, err
+			}
+			i++
+		}
+	}
+}
+
+// Ahead returns the number of data bytes that come next without a chunk boundary. The caller may read up to that many
+// bytes without the Decoder, and must then report them with Took.
+func (d *Decoder) Ahead() int64 {
+	if d.state != chunkData {
+		return 0
+	}
+	return d.left
+}
+
+// Took records that n bytes of data were read without the Decoder.
+func (d *Decoder) Took(n int) {
+	if d.left -= int64(n); d.left == 0 {
+		d.state = chunkCR
+	}
+}
+
+// Return gives back the last n bytes of data that the caller could not process. The caller passes them to Next again.
+func (d *Decoder) Return(n int) {
+	if n > 0 {
+		d.left += int64(n)
+		d.state = chunkData
+	}
+}
+
+// step processes one byte outside of chunk data.
+func (d *Decoder) step(c byte) error {
+	switch d.state {
+	case chunkCR:
+		if d.state = chunkLF; c != '\r' {
+			return errChunkEnd
+		}
+		return nil
+	case chunkLF:
+		if d.state = chunkBegins; c != '\n' {
+			return errChunkEnd
+		}
+		return nil
+	case chunkLineLF:
+		return d.endLine(c)
+	default:
+		d.line++
+	}
+	if d.state <= chunkDigits {
+		if value := message.HexValue(c); value < 16 {
+			return d.addDigit(value)
+		} else if d.state == chunkBegins {
+			return errChunkSize
+		}
+	}
+	return d.extend(c)
+}
+
+func (d *Decoder) addDigit(value uint8) error {
+	if d.digits == mostSizeDigits {
+		return errChunkSize
+	}
+	d.state = chunkDigits
+	d.digits++
+	d.left = d.left<<4 | int64(value)
+	return nil
+}
+
+// extend processes a byte after the size: white space or a chunk extension. Extensions are ignored.
+func (d *Decoder) extend(c byte) error {
+	switch {
+	case c == '\r':
+		d.state = chunkLineLF
+	case d.state == chunkExtension && c >= ' ' && c != 0x7f || c == '\t' && d.state == chunkExtension:
+	case c == ';':
+		d.state = chunkExtension
+	case c == ' ' || c == '\t':
+		d.state = chunkPadding
+	case d.state == chunkExtension || c < ' ' || c == 0x7f:
+		return errChunkLine
+	default:
+		return errChunkSize
+	}
+	if d.line > mostWaste {
+		return errChunkWaste
+	}
+	return nil
+}
+
+// endLine processes the end of a chunk line. It limits the overhead, because a body of one-byte chunks with long
+// extensions would cause much work for little data.
+func (d *Decoder) endLine(c byte) error {
+	if c != '\n' {
+		return errChunkLine
+	}
+	d.waste = max(0, d.waste+int64(d.line)-ordinaryLine-2*min(d.left, mostWaste))
+	if d.waste > mostWaste {
+		return errChunkWaste
+	}
+	if d.total += d.left; d.most > 0 && d.total > d.most {
+		return errBodyLarge
+	}
+	d.line, d.digits = 0, 0
+	if d.state = chunkData; d.left == 0 {
+		d.state = chunkTrailers
+	}
+	return nil
+}
+
+// takeTrailers collects the trailer section after the last chunk. It is almost always empty.
+func (d *Decoder) takeTrailers(in []byte) (int, error) {
+	if len(d.trailers) == 0 && len(in) >= 2 && in[0] == '\r' && in[1] == '\n' {
+		d.state = chunksDone
+		return 2, nil
+	}
+	before := len(d.trailers)
+	end := bytes.IndexByte(in, '\n') + 1
+	if end == 0 {
+		end = len(in)
+	}
+	if before+end > mostTrailers {
+		return 0, errTrailers
+	}
+	d.trailers = append(d.trailers, in[:end]...)
+	lines := d.trailers
+	switch {
+	case lines[len(lines)-1] != '\n':
+		return end, nil
+	case !bytes.HasSuffix(lines, crlf):
+		return 0, errBareLF
+	case len(lines) > len(crlf) && !bytes.HasSuffix(lines, crlfcrlf):
+		return end, nil
+	}
+	d.state = chunksDone
+	return end, d.parseTrailers()
+}
+
+var (
+	crlf     = []byte("\r\n")
+	crlfcrlf = []byte("\r\n\r\n")
+)
+
+// parseTrailers parses the trailer fields. Like message.Fields.Unknown, it only keeps fields that are allowed in
+// trailers.
+func (d *Decoder) parseTrailers() error {
+	l := lines{bytes: d.trailers, text: string(d.trailers)}
+	d.trailers = nil
+	for {
+		var field message.Field
+		more, err := l.field(&field)
+		if err != nil || !more {
+			return err
+		}
+		if len(d.fields) == message.MostFields {
+			return errMany
+		}
+		if field.Kind == message.Other {
+			d.fields = append(d.fields, field)
+		}
+	}
+}
+
+// Trailers returns the trailer fields. It is valid after the body has ended.
+func (d *Decoder) Trailers() message.Fields { return d.fields }
+
+const hexDigits = "0123456789abcdef"
+
+// ChunkHeadSize is the maximum length in bytes of the line that AppendChunkHead writes.
+const ChunkHeadSize = 18
+
+// AppendChunkHead appends the line before a chunk. size is in bytes and must not be zero. The caller writes EndOfChunk
+// after the data.
+func AppendChunkHead(buf []byte, size int) []byte {
+	var digits [16]byte
+	i := len(digits)
+	for {
+		i--
+		digits[i] = hexDigits[size&0xf]
+		if size >>= 4; size == 0 {
+			break
+		}
+	}
+	return append(append(buf, digits[i:]...), EndOfChunk...)
+}
+
+// EndOfChunk follows the data of a chunk.
+const EndOfChunk = "\r\n"
+
+// AppendLastChunk appends the last chunk and the trailer fields. Hop-by-hop fields are left out. After an error the
+// buffer is unchanged.
+func AppendLastChunk(buf []byte, trailers message.Fields) ([]byte, error) {
+	start := len(buf)
+	buf = append(buf, "0\r\n"...)
+	for i := range trailers {
+		var err error
+		if trailers[i].Kind.Hop() {
+			continue
+		}
+		if buf, err = AppendField(buf, trailers[i].Name, trailers[i].Value); err != nil {
+			return buf[:start], err
+		}
+	}
+	return append(buf, EndOfChunk...), nil
+}

@@ -1,0 +1,153 @@
+package http1
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// mostNominations is the maximum number of fields that Connection may name. Each of them is searched for among all
+// fields.
+const mostNominations = 32
+
+// framing collects what the fields specify about the body and the connection.
+type framing struct {
+	length      int64
+	lengths     int
+	lengthErr   error
+	codings     int
+	coding      string
+	close, keep bool
+	// nominations is the number of fields that Connection names.
+	nominations int
+}
+
+// note processes a field.
+func (f *framing) note(field *message.Field) {
+	switch field.Kind {
+	case message.ContentLength:
+		length, err := parseLength(field.Value)
+		if f.lengths > 0 && length != f.length && err == nil {
+			err = errTwoLengths
+		}
+		if f.lengthErr == nil {
+			f.lengthErr = err
+		}
+		f.length = length
+		f.lengths++
+	case message.TransferEncoding:
+		f.coding = field.Value
+		f.codings++
+	case message.Connection:
+		f.noteConnection(field.Value)
+	default:
+	}
+}
+
+func (f *framing) noteConnection(value string) {
+	if value == "keep-alive" {
+		f.keep = true
+		return
+	}
+	for option := range strings.SplitSeq(value, ",") {
+		switch option = strings.Trim(option, " \t"); {
+		case option == "":
+		case strings.EqualFold(option, "close"):
+			f.close = true
+		case strings.EqualFold(option, "keep-alive"):
+			f.keep = true
+		case strings.EqualFold(option, "upgrade"):
+		default:
+			f.nominations++
+		}
+	}
+}
+
+// persistent reports whether another message may follow on the connection.
+func (f *framing) persistent(minor uint8) bool { return !f.close && (minor > 0 || f.keep) }
+
+// mostDigits is the maximum number of digits of a length. It prevents an overflow.
+const mostDigits = 18
+
+func parseLength(digits string) (int64, error) {
+	if digits == "" {
+		return 0, errLength
+	}
+	var length int64
+	for i := range len(digits) {
+		c := digits[i]
+		if c < '0' || c > '9' {
+			return 0, errLength
+		}
+		if i < mostDigits {
+			length = 10*length + int64(c-'0')
+		}
+	}
+	if len(digits) > mostDigits {
+		return 0, errLengthLarge
+	}
+	return length, nil
+}
+
+// request returns the framing of a request body, and its length in bytes, or -1 if it is not known.
+func (f *framing) request(minor uint8) (Framing, int64, error) {
+	switch {
+	case f.codings == 0 && f.lengths == 0:
+		return NoBody, 0, nil
+	case f.codings > 0:
+		return Chunked, -1, f.requestCoding(minor)
+	case f.lengthErr != nil:
+		return NoBody, 0, f.lengthErr
+	case f.lengths > 1:
+		return NoBody, 0, errTwoLengths
+	case f.length == 0:
+		return NoBody, 0, nil
+	}
+	return Sized, f.length, nil
+}
+
+// requestCoding accepts a single "chunked" and nothing else. Content-Length together with Transfer-Encoding is
+// rejected, because it is used for request smuggling.
+func (f *framing) requestCoding(minor uint8) error {
+	switch {
+	case f.lengths > 0:
+		return errLengthCoding
+	case minor == 0:
+		return errCodingIn10
+	case f.codings == 1 && strings.EqualFold(f.coding, "chunked"):
+		return nil
+	case f.codings > 1:
+		return errTwoCodings
+	}
+	for coding := range strings.SplitSeq(f.coding, ",") {
+		if !strings.EqualFold(strings.Trim(coding, " \t"), "chunked") {
+			return errCoding
+		}
+	}
+	return errTwoCodings
+}
+
+// removeNominated removes the fields that Connection names, because they are hop-by-hop. Fields for which spare returns
+// true stay: a client could otherwise remove fields that a trusted proxy sets about it, or fields about the framing.
+func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
+	var names [mostNominations]message.Field
+	nominated := names[:0]
+	for i := range *fields {
+		if (*fields)[i].Kind != message.Connection {
+			continue
+		}
+		for name := range strings.SplitSeq((*fields)[i].Value, ",") {
+			name = strings.Trim(name, " \t")
+			if kind := message.KindOf(name); name != "" && !spare(kind) {
+				if len(nominated) == mostNominations {
+					return errNominations
+				}
+				nominated = append(nominated, message.Field{Name: name, Kind: kind})
+			}
+		}
+	}
+	for _, f := range nominated {
+		fields.Remove(f.Kind, f.Name)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package http1
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// mostAnswerFields is the maximum number of fields of a response.
+const mostAnswerFields = 1024
+
+// ResponseHead holds the results of parsing a head that are not part of the response itself.
+type ResponseHead struct {
+	Framing Framing
+	// KeepAlive is true if another request may be sent on the connection after the body was read to its end.
+	KeepAlive bool
+}
+
+// Parse fills a from a head that a Scanner for responses has found. method is the method of the request. Parse reuses
+// a.Fields and a.Trailers. All strings are parts of one new string. Fields about the connection or the framing are
+// removed, as are fields that Connection names. For status 101, Connection and Upgrade stay, because the client needs
+// them. An error is an *Error.
+//
+// Responses of endpoints are parsed as leniently as nginx and net/http do, where this cannot split responses: a line
+// may end with a bare LF. Folded lines, spaces before a colon and control characters are errors, as in nginx.
+func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) error {
+	*h = ResponseHead{}
+	*a = message.Response{Fields: a.Fields[:0], Trailers: a.Trailers[:0]}
+	l := lines{bytes: head, text: string(head), bare: true}
+	minor, err := l.statusLine(a)
+	if err != nil {
+		return err
+	}
+	var f framing
+	if err := l.responseFields(a, &f); err != nil {
+		return err
+	}
+	if f.nominations > 0 {
+		if err := removeNominated(&a.Fields, message.Kind.Hop); err != nil {
+			return err
+		}
+	}
+	if err := h.frame(&f, method, a); err != nil {
+		return err
+	}
+	h.KeepAlive = h.Framing != UntilClose && f.persistent(minor) && (f.codings == 0 || f.lengths == 0 && minor > 0)
+	h.announced(a)
+	dropConnection(a)
+	return nil
+}
+
+// statusLine parses the first line and returns the minor version.
+func (l *lines) statusLine(a *message.Response) (uint8, error) {
+	const begin, code = len("HTTP/1."), len("HTTP/1.1 ")
+	b := l.bytes
+	if len(b) < code+len("200") || l.text[:begin] != "HTTP/1." || b[begin] != '0' && b[begin] != '1' || b[begin+1] != ' ' {
+		return 0, errStatusLine
+	}
+	for _, c := range b[code : code+3] {
+		if !digit(c) {
+			return 0, errStatusLine
+		}
+		a.Status = 10*a.Status + int(c-'0')
+	}
+	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] != ' ' && b[l.at] != '\r' && b[l.at] != '\n' {
+		return 0, errStatusLine
+	}
+	// The reason phrase is ignored, but the line must end after it.
+	if l.at = skipText(b, l.at); !l.end() {
+		return 0, errStatusLine
+	}
+	return b[begin] - '0', nil
+}
+
+func (l *lines) responseFields(a *message.Response, f *framing) error {
+	var field message.Field
+	for {
+		more, err := l.field(&field)
+		if err != nil || !more {
+			return err
+		}
+		if len(a.Fields) == mostAnswerFields {
+			return errMany
+		}
+		if field.Kind.Hop() {
+			if f.note(&field); field.Kind == message.ContentLength || field.Kind == message.TransferEncoding {
+				continue
+			}
+		}
+		a.Fields = append(a.Fields, field)
+	}
+}
+
+// frame determines how the body ends. If a response has both a length and chunks, as some old servers send, the chunks
+// are used, as in net/http. The connection is closed after such a response, so that none of its bytes can be read as
+// the response to another request. The same applies to chunks in HTTP/1.0.
+func (h *ResponseHead) frame(f *framing, method string, a *message.Response) error {
+	a.Length = -1
+	switch {
+	case f.lengthErr != nil:
+		return f.lengthErr
+	case f.codings > 1:
+		return errTwoCodings
+	case f.codings == 1 && !strings.EqualFold(f.coding, "chunked"):
+		return errCoding
+	case f.lengths > 0 && f.codings == 0:
+		a.Length = f.length
+	}
+	switch {
+	case a.Status < 200 || a.Status == 204:
+		a.Length = 0
+	case method == "HEAD" || a.Status == 304:
+	case f.codings == 1:
+		h.Framing = Chunked
+	case f.lengths == 0:
+		h.Framing = UntilClose
+	case f.length > 0:
+		h.Framing = Sized
+	}
+	return nil
+}
+
+// announced stores the announced names of trailer fields.
+func (h *ResponseHead) announced(a *message.Response) {
+	if h.Framing != Chunked {
+		return
+	}
+	for i := range a.Fields {
+		if a.Fields[i].Kind != message.Trailer {
+			continue
+		}
+		for name := range strings.SplitSeq(a.Fields[i].Value, ",") {
+			if name = strings.Trim(name, " \t"); isToken(name) && message.KindOf(name) == message.Other {
+				a.Trailers = append(a.Trailers, name)
+			}
+		}
+	}
+}
+
+// dropConnection removes fields about the connection.
+func dropConnection(a *message.Response) {
+	kept := a.Fields[:0]
+	for _, f := range a.Fields {
+		if !f.Kind.Hop() || a.Status == 101 && (f.Kind == message.Connection || f.Kind == message.Upgrade) {
+			kept = append(kept, f)
+		}
+	}
+	clear(a.Fields[len(kept):])
+	a.Fields = kept
+}

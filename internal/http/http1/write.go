@@ -1,0 +1,200 @@
+package http1
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// AppendField appends one field line. It is the only function that ends field lines. It rejects names and values that
+// could end a line themselves. After an error the buffer is unchanged.
+func AppendField(buf []byte, name, value string) ([]byte, error) {
+	start := len(buf)
+	if !isToken(name) {
+		return buf, errWrite
+	}
+	buf = append(append(buf, name...), ": "...)
+	from := len(buf)
+	buf = append(buf, value...)
+	if skipText(buf, from) < len(buf) {
+		return buf[:start], errWrite
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+// appendFields appends fields, except those about the connection and the framing, which the caller writes.
+func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
+	for i := range fields {
+		if fields[i].Kind.Hop() {
+			continue
+		}
+		if buf, err = AppendField(buf, fields[i].Name, fields[i].Value); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// RequestLine holds the parts of a request head other than its fields.
+type RequestLine struct {
+	Method, Target, Host string
+	// Framing and Length describe the body. Length is in bytes.
+	Framing Framing
+	Length  int64
+	// Upgrade is the protocol to which the endpoint should switch, or empty.
+	Upgrade string
+	// Trailers tells the endpoint that trailer fields are accepted in the response.
+	Trailers bool
+	// Close tells the endpoint to close the connection after the response.
+	Close bool
+}
+
+// AppendRequestHead appends the head of a request. lists are the header fields; those about the connection and the
+// framing are left out. After an error the buffer is unchanged.
+func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
+	start := len(buf)
+	if !isToken(l.Method) || l.Target == "" {
+		return buf, errWrite
+	}
+	buf = append(append(buf, l.Method...), ' ')
+	from := len(buf)
+	buf = append(buf, l.Target...)
+	if skipGraphic(buf, from) < len(buf) {
+		return buf[:start], errWrite
+	}
+	buf = append(buf, " HTTP/1.1\r\n"...)
+	if buf, err = AppendField(buf, "Host", l.Host); err != nil {
+		return buf[:start], err
+	}
+	for _, fields := range lists {
+		if buf, err = appendFields(buf, fields); err != nil {
+			return buf[:start], err
+		}
+	}
+	if buf, err = l.appendConnection(buf); err != nil {
+		return buf[:start], err
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
+	switch {
+	case l.Framing == Chunked:
+		buf = append(buf, "Transfer-Encoding: chunked\r\n"...)
+	case l.Framing == Sized:
+		buf = appendLength(buf, l.Length)
+	case l.Method == "POST" || l.Method == "PUT" || l.Method == "PATCH":
+		// Some servers require a length for these methods.
+		buf = appendLength(buf, 0)
+	}
+	switch {
+	case l.Upgrade != "":
+		buf = append(buf, "Connection: Upgrade\r\n"...)
+		return AppendField(buf, "Upgrade", l.Upgrade)
+	case l.Trailers && l.Close:
+		buf = append(buf, "Connection: TE, close\r\nTE: trailers\r\n"...)
+	case l.Trailers:
+		buf = append(buf, "Connection: TE\r\nTE: trailers\r\n"...)
+	case l.Close:
+		buf = append(buf, "Connection: close\r\n"...)
+	}
+	return buf, nil
+}
+
+func appendLength(buf []byte, length int64) []byte {
+	buf = append(buf, "Content-Length: "...)
+	return append(strconv.AppendInt(buf, length, 10), '\r', '\n')
+}
+
+// ResponseOptions holds the parts of a response head about the connection.
+type ResponseOptions struct {
+	// Close tells the client that the connection is closed after the response. KeepAlive tells an HTTP/1.0 client that
+	// it stays open.
+	Close, KeepAlive bool
+	// HTTP10 is true if the client uses HTTP/1.0.
+	HTTP10 bool
+	// Chunked is true if the body is chunked. Otherwise Content-Length is written if the length is known.
+	Chunked bool
+	// Date is written unless the response already has a Date field. It is empty for interim responses.
+	Date string
+}
+
+// AppendResponseHead appends the head of a response. Fields about the connection and the framing are left out, except
+// Connection and Upgrade of a response with status 101. After an error the buffer is unchanged.
+func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ []byte, err error) {
+	start := len(buf)
+	if buf, err = appendStatus(buf, a.Status, o.HTTP10); err != nil {
+		return buf, err
+	}
+	dated := o.Date == ""
+	for i := range a.Fields {
+		f := &a.Fields[i]
+		switch {
+		case f.Kind == message.Date:
+			dated = true
+		case f.Kind.Hop() && (a.Status != http.StatusSwitchingProtocols || f.Kind != message.Connection && f.Kind != message.Upgrade):
+			continue
+		}
+		if buf, err = AppendField(buf, f.Name, f.Value); err != nil {
+			return buf[:start], err
+		}
+	}
+	if !dated {
+		buf = append(append(append(buf, "Date: "...), o.Date...), '\r', '\n')
+	}
+	if buf, err = appendFraming(buf, a, o); err != nil {
+		return buf[:start], err
+	}
+	switch {
+	case a.Status < http.StatusOK:
+	case o.Close:
+		buf = append(buf, "Connection: close\r\n"...)
+	case o.KeepAlive:
+		buf = append(buf, "Connection: keep-alive\r\n"...)
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte, error) {
+	switch {
+	case a.Status < http.StatusOK || a.Status == http.StatusNoContent:
+		return buf, nil
+	case !o.Chunked && a.Length >= 0:
+		return appendLength(buf, a.Length), nil
+	case !o.Chunked:
+		return buf, nil
+	}
+	buf = append(buf, "Transfer-Encoding: chunked\r\n"...)
+	if len(a.Trailers) == 0 {
+		return buf, nil
+	}
+	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
+}
+
+// statusLines holds the first lines of responses, for the statuses with a standard reason phrase.
+var statusLines = func() (all [600]string) {
+	for status := range all {
+		if text := http.StatusText(status); text != "" {
+			all[status] = "HTTP/1.1 " + strconv.Itoa(status) + " " + text + "\r\n"
+		}
+	}
+	return all
+}()
+
+func appendStatus(buf []byte, status int, http10 bool) ([]byte, error) {
+	if status < 100 || status > 999 {
+		return buf, errWrite
+	}
+	start := len(buf)
+	if status < len(statusLines) && statusLines[status] != "" {
+		buf = append(buf, statusLines[status]...)
+	} else {
+		buf = append(strconv.AppendInt(append(buf, "HTTP/1.1 "...), int64(status), 10), " \r\n"...)
+	}
+	if http10 {
+		buf[start+len("HTTP/1.")] = '0'
+	}
+	return buf, nil
+}

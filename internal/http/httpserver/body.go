@@ -1,0 +1,286 @@
+package httpserver
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// body is the body of one request. It is not reused for the next request, because a goroutine that still reads after
+// the handler returned must not read from the next body.
+type body struct {
+	mu sync.Mutex
+	c  *conn
+	// left is the number of bytes left of a body with a Content-Length.
+	left    int64
+	chunked bool
+	decoder http1.Decoder
+	// expects is true if the client waits for 100 Continue.
+	expects bool
+	// err is the error that ended the body. It is io.EOF at the end of the body.
+	err error
+	// whole is true after the whole body was read. over is true if the rest of the body is not needed.
+	whole, over atomic.Bool
+}
+
+// errBodyOver is returned for reads after the handler has returned.
+var errBodyOver = errors.New("the request is over: its body cannot be read any more")
+
+// beginBody creates the body of the request.
+func (c *conn) beginBody() {
+	if c.body = nil; c.head.Framing == http1.NoBody {
+		return
+	}
+	b := &body{c: c, left: c.request.Length, chunked: c.head.Framing == http1.Chunked, expects: c.head.Expects}
+	c.body, c.request.Body = b, b
+	if b.chunked {
+		c.request.Trailers = b.trailers
+	}
+}
+
+func (b *body) trailers() message.Fields {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.decoder.Trailers()
+}
+
+// Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as a
+// chunk announces that it exceeds the limit.
+func (b *body) Limit(most int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decoder.Limit(most)
+}
+
+// Read reads a part of the body. After BodyTimeout it returns a timeout error. If the client disconnects, it returns
+// io.ErrUnexpectedEOF.
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	b.askForIt()
+	read := b.readSized
+	if b.chunked {
+		read = b.readChunked
+	}
+	n, err := read(p)
+	if err != nil {
+		b.finish(err)
+	}
+	return n, err
+}
+
+func (b *body) finish(err error) {
+	b.err = err
+	if errors.Is(err, io.EOF) {
+		b.c.bodyRead()
+	}
+}
+
+// askForIt sends 100 Continue if the client waits for it.
+func (b *body) askForIt() {
+	if b.expects {
+		b.expects = false
+		b.c.writer.sayContinue()
+	}
+}
+
+// directly is the minimum size in bytes of a read that bypasses the buffer.
+const directly = 1 << 10
+
+// socket reads from the connection into p. For a small p it reads into the buffer first.
+func (b *body) socket(p []byte) (int, error) {
+	if err := b.prepare(); err != nil {
+		return 0, err
+	}
+	c := b.c
+	var n int
+	var err error
+	if len(p) >= directly {
+		n, err = c.nc.Read(p)
+	} else if err = c.fill(); err == nil {
+		n = copy(p, c.input.unread())
+		c.input.use(n)
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return 0, cut(err)
+}
+
+// prepare sets the deadline for a read. It then checks over again, because the new deadline may have replaced the
+// deadline that halt set.
+func (b *body) prepare() error {
+	b.c.reads.extend(b.c.options.BodyTimeout)
+	if b.over.Load() {
+		return errBodyOver
+	}
+	return nil
+}
+
+// halt makes a read in progress and all later reads fail. It is only followed by the end of the request.
+func (b *body) halt() {
+	b.over.Store(true)
+	_ = b.c.nc.SetReadDeadline(longAgo)
+}
+
+// EndBody makes a read of the request body fail. The connection is closed after the response.
+func (w *writer) EndBody() {
+	if b := w.c.body; b != nil && !b.whole.Load() {
+		b.halt()
+	}
+}
+
+// cut returns the error for a body that ends early.
+func cut(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (b *body) readSized(p []byte) (n int, err error) {
+	p = p[:min(int64(len(p)), b.left)]
+	if in := &b.c.input; !in.empty() {
+		n = copy(p, in.unread())
+		in.use(n)
+		if in.empty() {
+			in.release()
+		}
+	} else if n, err = b.socket(p); err != nil {
+		return 0, err
+	}
+	if b.left -= int64(n); b.left == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (b *body) readChunked(p []byte) (n int, err error) {
+	in := &b.c.input
+	for {
+		if in.empty() {
+			if ahead := b.decoder.Ahead(); n == 0 && ahead > 0 && len(p) >= directly {
+				n, err = b.socket(p[:min(int64(len(p)), ahead)])
+				b.decoder.Took(n)
+				return n, err
+			}
+			if n > 0 {
+				in.release()
+				return n, nil
+			}
+			if err := b.prepare(); err != nil {
+				return 0, err
+			}
+			if err := b.c.fill(); err != nil {
+				return 0, cut(err)
+			}
+		}
+		data, used, done, err := b.decoder.Next(in.unread())
+		fits := copy(p[n:], data)
+		b.decoder.Return(len(data) - fits)
+		in.use(used - len(data) + fits)
+		n += fits
+		switch {
+		case err != nil:
+			return n, err
+		case done:
+			if in.empty() {
+				in.release()
+			}
+			return n, io.EOF
+		case n == len(p):
+			return n, nil
+		}
+	}
+}
+
+// mostDrained is the maximum number of body bytes that are read and discarded to keep the connection open for the next
+// request.
+const mostDrained = 256 << 10
+
+// ended reports whether the whole body was read.
+func (b *body) ended() bool { return errors.Is(b.err, io.EOF) }
+
+// rest returns the number of body bytes that must be read before the next request, and whether reading them is
+// worthwhile. It is not if the client still waits for 100 Continue, because such a client may send the body or not.
+func (b *body) rest() (int64, bool) {
+	switch {
+	case b.ended():
+		return 0, true
+	case b.err != nil || b.over.Load() || b.expects || b.chunked || b.left > mostDrained:
+		return 0, false
+	}
+	return b.left, true
+}
+
+// unreadBody reports whether the connection has to be closed after the response because of an unread request body. It
+// is called when the head of the response is written.
+func (c *conn) unreadBody() bool {
+	b := c.body
+	if b == nil {
+		return false
+	}
+	if !b.mu.TryLock() {
+		// Another goroutine reads the body during the response.
+		return true
+	}
+	defer b.mu.Unlock()
+	_, ok := b.rest()
+	return !ok
+}
+
+// endBody ends the body after the handler has returned. It returns the number of body bytes before the next request,
+// and whether there can be a next request.
+func (c *conn) endBody() (rest int64, ok bool) {
+	b := c.body
+	if b == nil {
+		return 0, true
+	}
+	if !b.mu.TryLock() {
+		b.halt()
+		b.mu.Lock()
+	}
+	defer b.mu.Unlock()
+	if b.over.Load() {
+		c.reads.spoil()
+	}
+	rest, ok = b.rest()
+	b.err = errBodyOver
+	return rest, ok
+}
+
+// drain discards the rest of a body, and reports whether it succeeded.
+func (c *conn) drain(rest int64) bool {
+	n := min(int64(len(c.input.unread())), rest)
+	c.input.use(int(n))
+	return n == rest || c.discard(rest-n) == rest-n
+}
+
+// draining is the maximum time for reading the rest of a body.
+const draining = 5 * time.Second
+
+// discard reads and discards up to want bytes, and returns how many it read.
+func (c *conn) discard(want int64) (done int64) {
+	c.reads.fix(time.Since(began) + draining)
+	buffer := small.Get()
+	space := buffer.Bytes()
+	for done < want {
+		n, err := c.nc.Read(space[:min(int64(len(space)), want-done)])
+		if done += int64(n); err != nil {
+			break
+		}
+	}
+	buffer.Release()
+	return done
+}

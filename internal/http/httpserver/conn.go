@@ -1,0 +1,292 @@
+package httpserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// The states of a connection: before its first request, between requests, and during a request.
+const (
+	stateNew int32 = iota
+	stateIdle
+	stateActive
+)
+
+// conn is one connection.
+type conn struct {
+	server  *Server
+	nc      net.Conn
+	info    *message.Conn
+	options *Options
+	// tcp is the connection if it is plaintext TCP, otherwise nil. raw is its socket. under is the TCP connection below
+	// TLS and other wrappers, or nil.
+	tcp   *net.TCPConn
+	raw   syscall.RawConn
+	under *net.TCPConn
+	// firstRead reads the first bytes of a request. It stores its results in firstCount and firstErr.
+	firstRead  func(fd uintptr) bool
+	firstCount int
+	firstErr   error
+
+	state atomic.Int32
+	// waits is the time since began at which the connection last became idle.
+	waits atomic.Int64
+	// mu is held while another goroutine sets the read deadline.
+	mu sync.Mutex
+
+	reads, writes deadline
+	input         input
+	head          http1.RequestHead
+	request       message.Request
+	writer        writer
+	body          *body
+	context       atomic.Pointer[requestContext]
+	newContext    contextFunc
+	// ahead is true if bytes have arrived after the end of the request.
+	ahead    atomic.Bool
+	requests int
+	// first is the buffer for the first read on connections whose socket cannot be polled.
+	first []byte
+	// heading is held while a head is written, because the goroutine that reads the body may write 100 Continue.
+	heading sync.Mutex
+	// switched is true if the connection was handed over to another owner.
+	switched bool
+}
+
+func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
+	c := &conn{server: s, nc: nc, info: info, tcp: bare(nc), under: below(nc)}
+	if c.tcp != nil {
+		c.raw, _ = c.tcp.SyscallConn()
+	}
+	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
+	c.firstRead = c.readFirst
+	c.newContext = c.makeContext
+	c.waits.Store(int64(time.Since(began)))
+	c.writer.c = c
+	return c
+}
+
+// serve serves requests until the connection ends.
+func (c *conn) serve() {
+	defer c.end()
+	for more := true; more; {
+		more = c.next() && c.answer()
+	}
+	c.input.release()
+}
+
+// abandon leaves the buffers to the garbage collector. After a panic, another goroutine may still use them.
+func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
+
+// end closes the connection, unless it was handed over.
+func (c *conn) end() {
+	if !c.switched {
+		_ = c.nc.Close()
+	}
+}
+
+// next reads the head of the next request. It returns false if there is no request to serve.
+func (c *conn) next() bool {
+	c.options = c.server.Options()
+	if c.input.empty() {
+		if !c.wait() {
+			return false
+		}
+		// The options may have changed during the wait.
+		c.options = c.server.Options()
+	}
+	c.state.Store(stateActive)
+	err := c.readHead()
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errPreface):
+		c.handOver()
+		return false
+	}
+	if reason, ok := err.(*http1.Error); ok { //nolint:errorlint // Errors of http1 are not wrapped here.
+		c.refuse(reason)
+	}
+	return false
+}
+
+// wait waits for the first byte of a request. The connection holds no buffer during the wait.
+func (c *conn) wait() bool {
+	limit := c.options.KeepAlive
+	if c.requests == 0 {
+		limit = c.options.HeaderTimeout
+	} else {
+		c.forget()
+		c.waits.Store(int64(time.Since(began)))
+		c.state.Store(stateIdle)
+	}
+	c.reads.extend(limit)
+	if c.server.closing.Load() {
+		if c.requests > 0 {
+			return false
+		}
+		c.reads.fix(time.Since(began) + grace)
+	}
+	err := c.readIdle()
+	c.state.Store(stateActive)
+	if c.server.closing.Load() {
+		// Shutdown has set the deadline, or is about to set it.
+		c.mu.Lock()
+		c.reads.spoil()
+		c.mu.Unlock()
+	}
+	return err == nil
+}
+
+// grace is how long a new connection may wait before its first request after the shutdown starts. Its client does not
+// know about the shutdown yet.
+const grace = time.Second
+
+// endIdle ends the wait for a request. Shutdown calls it.
+func (c *conn) endIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state.Load() {
+	case stateIdle:
+		_ = c.nc.SetReadDeadline(longAgo)
+	case stateNew:
+		_ = c.nc.SetReadDeadline(time.Now().Add(grace))
+	}
+}
+
+// leave ends the wait for a request at once, even the wait for the first request.
+func (c *conn) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Load() != stateActive {
+		_ = c.nc.SetReadDeadline(longAgo)
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+// mostKept is the maximum capacity for fields that a connection keeps while it is idle.
+const mostKept = 32
+
+// forget releases the memory of the last request.
+func (c *conn) forget() {
+	fields := c.request.Fields[:0]
+	if clear(fields[:cap(fields)]); cap(fields) > mostKept {
+		fields = nil
+	}
+	c.request = message.Request{Fields: fields}
+	c.body = nil
+}
+
+// answer calls the handler for a request, and reports whether another request may follow.
+func (c *conn) answer() bool {
+	c.requests++
+	c.request.Conn = c.info
+	c.request.SetContextFunc(c.newContext)
+	c.beginBody()
+	c.ahead.Store(c.body == nil && !c.input.empty())
+	c.writer.begin()
+	ok := c.handle()
+	c.endContext()
+	if c.switched {
+		return false
+	}
+	rest, more := c.endBody()
+	if !ok {
+		c.writer.Abort()
+		c.abandon()
+	}
+	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)
+}
+
+// handle calls the handler. It returns false if the handler panics.
+func (c *conn) handle() (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		value := recover()
+		//nolint:errorlint // It is the very value of a panic.
+		if aborts := value == http.ErrAbortHandler; value != nil && !aborts && c.server.Panicked != nil {
+			c.server.Panicked(value)
+		}
+	}()
+	c.server.Handler(&c.writer, &c.request)
+	return true
+}
+
+// refuse responds to an invalid request, and closes the connection in a way that lets the response arrive.
+func (c *conn) refuse(reason *http1.Error) {
+	if c.server.Refused != nil {
+		c.request.Conn = c.info
+		c.server.Refused(&c.request, reason)
+	}
+	c.request.Minor = 1
+	text := strconv.Itoa(reason.Status) + " " + http.StatusText(reason.Status) + ": " + reason.Reason + "\n"
+	c.writer.begin()
+	c.writer.closing = true
+	fields := message.Fields{message.ContentType.Field("text/plain; charset=utf-8")}
+	a := message.Response{Status: reason.Status, Length: int64(len(text)), Fields: fields}
+	if c.writer.Head(&a) != nil {
+		return
+	}
+	_, _ = c.writer.Write([]byte(text))
+	if c.writer.Flush() == nil {
+		c.linger()
+	}
+	c.writer.release()
+}
+
+// endAfter closes a connection after a complete response. It returns false.
+func (c *conn) endAfter(bodyRead bool) bool {
+	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
+		c.linger()
+	}
+	return false
+}
+
+const (
+	// lingering is how long input is read and discarded after a response for which the client did not wait, and
+	// mostLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
+	// lose the response.
+	lingering     = time.Second
+	mostLingering = 8 << 20
+)
+
+// linger closes the write side and reads until the client has closed the connection.
+func (c *conn) linger() {
+	from := c.nc
+	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
+		return
+	}
+	if c.under != nil {
+		// The input is discarded, so TLS records do not have to be decrypted.
+		from = c.under
+	}
+	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	if from.SetReadDeadline(time.Now().Add(lingering)) != nil {
+		return
+	}
+	buffer := small.Get()
+	for left := mostLingering; left > 0; {
+		n, err := from.Read(buffer.Bytes())
+		if err != nil {
+			break
+		}
+		left -= n
+	}
+	buffer.Release()
+}

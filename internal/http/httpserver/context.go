@@ -1,0 +1,138 @@
+package httpserver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+type contextFunc = func() context.Context
+
+// requestContext is the context of one request. It is canceled when the request ends or the client disconnects. The
+// connection is only watched once Done is called, because this requires a goroutine and two system calls.
+type requestContext struct {
+	c *conn
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+	// watched is closed when the goroutine that watches the socket ends. It is nil if there was no such goroutine.
+	watched chan struct{}
+}
+
+// makeContext creates the context of the request. It is called on the first use of the context.
+func (c *conn) makeContext() context.Context {
+	x := &requestContext{c: c}
+	c.context.Store(x)
+	return x
+}
+
+// Deadline returns false, because there is no deadline.
+func (*requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Value returns nil, because the context has no values.
+func (*requestContext) Value(any) any { return nil }
+
+// Err returns the reason why the context has ended, or nil.
+func (x *requestContext) Err() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err
+}
+
+// Done returns a channel that is closed when the request is over or the client has disconnected.
+func (x *requestContext) Done() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done == nil {
+		x.done = make(chan struct{})
+		if x.err != nil {
+			close(x.done)
+		} else {
+			x.watch()
+		}
+	}
+	return x.done
+}
+
+// end cancels the context.
+func (x *requestContext) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.err != nil {
+		return
+	}
+	x.err = context.Canceled
+	if x.done != nil {
+		close(x.done)
+	}
+}
+
+// watch starts a goroutine that watches the socket, if the whole request body was read and no bytes have arrived after
+// it. The caller holds mu.
+func (x *requestContext) watch() {
+	c := x.c
+	if x.watched != nil || c.under == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
+		return
+	}
+	raw, err := c.under.SyscallConn()
+	if err != nil {
+		return
+	}
+	over := make(chan struct{})
+	x.watched = over
+	panics.Go("httpserver/watch", func() {
+		defer close(over)
+		gone := false
+		// Read returns an error when the deadline is moved to the past.
+		if err := raw.Read(func(fd uintptr) bool {
+			gone = isGone(fd)
+			return gone
+		}); err == nil && gone {
+			x.end()
+		}
+	})
+}
+
+// bodyRead is called when the whole body was read. From then on the socket can be watched.
+func (c *conn) bodyRead() {
+	c.ahead.Store(!c.input.empty())
+	c.body.whole.Store(true)
+	if x := c.context.Load(); x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.done != nil && x.err == nil {
+			x.watch()
+		}
+	}
+}
+
+// endContext cancels the context of the request, and waits until the goroutine that watches the socket has ended.
+func (c *conn) endContext() {
+	if x := c.context.Swap(nil); x != nil {
+		x.end()
+		x.unwatch()
+	}
+}
+
+// unwatch stops watching the socket for good.
+func (x *requestContext) unwatch() {
+	x.mu.Lock()
+	c, watched := x.c, x.watched
+	if watched == nil {
+		x.watched = over
+	}
+	x.mu.Unlock()
+	if watched == nil || watched == over {
+		return
+	}
+	_ = c.under.SetReadDeadline(longAgo)
+	<-watched
+	c.reads.spoil()
+	_ = c.nc.SetReadDeadline(time.Time{})
+}
+
+// over is the value of watched if the socket must not be watched any more.
+var over = make(chan struct{})

@@ -1,0 +1,57 @@
+//go:build race || poison
+
+package httpserver
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+// TestPanicKeepsBuffersOutOfThePool checks that the buffers of a connection are not reused after its handler has
+// panicked, because a goroutine of the handler may still write to them. Builds that check buffer ownership overwrite
+// the buffers that return to a pool.
+func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
+	for name, panics := range map[string]bool{"panic": true, "return": false} {
+		t.Run(name, func(t *testing.T) {
+			buffers, before := lastBuffers(t, panics)
+			for i, buffer := range buffers {
+				if kept := bytes.Equal(buffer, before[i]); kept != panics {
+					t.Errorf("buffer %d is the same afterwards: %v; its handler panics: %v", i, kept, panics)
+				}
+			}
+		})
+	}
+}
+
+// lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler.
+func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
+	t.Helper()
+	s := &Server{Options: func() *Options { return &Options{KeepAliveRequests: 1} }, Handler: func(w message.Writer, _ *message.Request) {
+		own := w.(*writer)
+		_ = own.Head(&message.Response{Status: 200, Length: 5})
+		_, _ = own.Write([]byte("hello"))
+		buffers = [2][]byte{own.buffer, own.c.input.buffer}
+		before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
+		if panics {
+			panic("a fault of the controller")
+		}
+	}}
+	client, server := net.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Serve(server, new(message.Conn))
+	}()
+	// The second request is in the buffer while the first one is served.
+	if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, client)
+	fixture.Receive(t, "the end of the connection", ended)
+	return buffers, before
+}

@@ -1,0 +1,356 @@
+package httpserver
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// writer writes the responses of a connection, one after another. The head is buffered until the body or the end of the
+// handler, so that a short response is sent with a single write.
+type writer struct {
+	c *conn
+	// buffer holds the data that was not sent yet. It comes from a pool.
+	buffer []byte
+	pooled pools.Buffer
+	// vector holds the data that is sent with a single system call.
+	vector [3][]byte
+	out    net.Buffers
+
+	// continued is true if 100 Continue was sent.
+	started, done, continued bool
+	// bodiless is true if the response has no body. chunked is true for a chunked body. Otherwise left is the number of
+	// body bytes that are still to be written; it is negative if the length is not known.
+	bodiless, chunked bool
+	left              int64
+	// sent is the number of body bytes that were written.
+	sent int64
+	// closing is true if the connection is closed after the response. untilClose is true if this marks the end of the
+	// body.
+	closing, untilClose bool
+	// err is the first error of the client connection.
+	err error
+}
+
+var (
+	errStarted    = errors.New("the head of the answer has been written already")
+	errNotStarted = errors.New("the head of the answer has not been written")
+	errTooMuch    = errors.New("the body of the answer is longer than its head says")
+	errDone       = errors.New("the answer has ended")
+	errAborted    = errors.New("the answer has been aborted")
+)
+
+// begin resets the writer for the next response.
+func (w *writer) begin() { *w = writer{c: w.c} }
+
+// room ensures that there is a buffer.
+func (w *writer) room() {
+	if !w.pooled.Held() {
+		w.pooled = small.Get()
+		w.buffer = w.pooled.Bytes()[:0]
+	}
+}
+
+// release returns the buffer to the pool.
+func (w *writer) release() {
+	if w.pooled.Held() {
+		w.pooled.Release()
+		w.buffer = nil
+	}
+}
+
+// Sent returns the number of body bytes that were written.
+func (w *writer) Sent() int64 { return w.sent }
+
+// Started reports whether a head was written.
+func (w *writer) Started() bool { return w.started }
+
+// sayContinue sends 100 Continue, unless the response has started.
+func (w *writer) sayContinue() {
+	w.c.heading.Lock()
+	defer w.c.heading.Unlock()
+	if !w.started && !w.continued && w.err == nil {
+		_ = w.interim(&message.Response{Status: http.StatusContinue})
+	}
+}
+
+// Interim writes an interim response. It does nothing for HTTP/1.0 clients, which do not support interim responses.
+func (w *writer) Interim(status int, fields message.Fields) error {
+	w.c.heading.Lock()
+	defer w.c.heading.Unlock()
+	if w.err != nil || w.started || w.c.request.Minor == 0 {
+		return w.err
+	}
+	w.continued = w.continued || status == http.StatusContinue
+	return w.interim(&message.Response{Status: status, Fields: fields})
+}
+
+func (w *writer) interim(a *message.Response) (err error) {
+	w.room()
+	if w.buffer, err = http1.AppendResponseHead(w.buffer, a, new(http1.ResponseOptions)); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// Head writes the head of the response.
+func (w *writer) Head(a *message.Response) (err error) {
+	w.c.heading.Lock()
+	defer w.c.heading.Unlock()
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.started:
+		return errStarted
+	}
+	w.frame(a)
+	http10 := w.c.request.Minor == 0
+	options := http1.ResponseOptions{
+		Close: w.closing, KeepAlive: http10 && !w.closing, HTTP10: http10, Chunked: w.chunked,
+	}
+	if a.Status >= http.StatusOK {
+		options.Date = date()
+	}
+	w.room()
+	if w.buffer, err = http1.AppendResponseHead(w.buffer, a, &options); err != nil {
+		return err
+	}
+	w.started = true
+	return nil
+}
+
+// frame determines how the body ends, and whether the connection is closed after it.
+func (w *writer) frame(a *message.Response) {
+	c := w.c
+	status := a.Status
+	w.bodiless = c.request.Method == http.MethodHead || status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified
+	w.left = a.Length
+	unknown := a.Length < 0 && !w.bodiless
+	w.chunked = unknown && c.request.Minor > 0
+	w.untilClose = unknown && !w.chunked
+	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
+}
+
+// isLast reports whether the connection is closed after a response, for reasons other than its body.
+func (c *conn) isLast(a *message.Response) bool {
+	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() || a.Fields.HasToken(message.Connection, "close") ||
+		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
+}
+
+// ready returns an error if n bytes of the body cannot be written.
+func (w *writer) ready(n int) error {
+	switch {
+	case w.err != nil:
+		return w.err
+	case !w.started:
+		return errNotStarted
+	case w.done:
+		return errDone
+	case !w.bodiless && w.left >= 0 && int64(n) > w.left:
+		return errTooMuch
+	}
+	return nil
+}
+
+// Write writes a part of the body.
+func (w *writer) Write(part []byte) (int, error) {
+	if err := w.ready(len(part)); err != nil {
+		return 0, err
+	}
+	if w.bodiless || len(part) == 0 {
+		return len(part), nil
+	}
+	if w.sent += int64(len(part)); w.left >= 0 {
+		w.left -= int64(len(part))
+	}
+	w.room()
+	done := 0
+	for ; len(part)-done > largest; done += largest {
+		// The write deadline is extended for each piece.
+		if err := w.writeLarge(part[done : done+largest]); err != nil {
+			return done, err
+		}
+	}
+	rest := part[done:]
+	if len(w.buffer)+len(rest)+http1.ChunkHeadSize+2*len(http1.EndOfChunk) > cap(w.buffer) {
+		if err := w.writeLarge(rest); err != nil {
+			return done, err
+		}
+		return len(part), nil
+	}
+	if w.chunked {
+		w.buffer = http1.AppendChunkHead(w.buffer, len(rest))
+	}
+	w.buffer = append(w.buffer, rest...)
+	if w.chunked {
+		w.buffer = append(w.buffer, http1.EndOfChunk...)
+	}
+	return len(part), nil
+}
+
+// largest is the maximum number of bytes of a single write.
+const largest = 128 << 10
+
+var endOfChunk = []byte(http1.EndOfChunk)
+
+// writeLarge sends a part without copying it, together with the buffered data.
+func (w *writer) writeLarge(part []byte) error {
+	if len(w.buffer)+http1.ChunkHeadSize > cap(w.buffer) {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if w.chunked {
+		w.buffer = http1.AppendChunkHead(w.buffer, len(part))
+	}
+	var err error
+	if w.c.tcp != nil {
+		w.vector = [...][]byte{w.buffer, part, nil}
+		if w.out = w.vector[:2]; w.chunked {
+			w.vector[2] = endOfChunk
+			w.out = w.vector[:3]
+		}
+		w.c.writes.extend(w.c.options.WriteTimeout)
+		_, err = w.out.WriteTo(w.c.tcp)
+		w.vector = [3][]byte{}
+		w.buffer = w.buffer[:0]
+	} else {
+		if err = w.Flush(); err == nil {
+			_, err = w.c.nc.Write(part)
+		}
+		if w.chunked {
+			// The end of the chunk is sent with the next data.
+			w.buffer = append(w.buffer, http1.EndOfChunk...)
+		}
+	}
+	if err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// fail stores the first error of the client connection.
+func (w *writer) fail(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.under != nil {
+		// Without this, the kernel would keep the unsent data of a slow client for a long time.
+		_ = w.c.under.SetLinger(0)
+	}
+	return w.err
+}
+
+// Flush sends the buffered data.
+func (w *writer) Flush() error {
+	if w.err != nil || len(w.buffer) == 0 {
+		return w.err
+	}
+	w.c.writes.extend(w.c.options.WriteTimeout)
+	_, err := w.c.nc.Write(w.buffer)
+	w.buffer = w.buffer[:0]
+	if err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// ReadFrom writes everything that it reads from source until EOF. If source is an io.LimitedReader of a plaintext TCP
+// connection, and the client uses plaintext TCP too, the kernel may copy the data.
+func (w *writer) ReadFrom(source io.Reader) (int64, error) {
+	if err := w.ready(0); err != nil {
+		return 0, err
+	}
+	if w.bodiless {
+		return io.Copy(io.Discard, source)
+	}
+	if n, done, err := w.splice(source); done {
+		w.sent += n
+		return n, err
+	}
+	return w.copyFrom(source)
+}
+
+func (w *writer) copyFrom(source io.Reader) (int64, error) {
+	space := large.Get()
+	done, err := w.copyWith(space.Bytes(), source)
+	space.Release()
+	return done, err
+}
+
+func (w *writer) copyWith(space []byte, source io.Reader) (done int64, err error) {
+	for {
+		n, err := source.Read(space)
+		if n > 0 {
+			if _, err := w.Write(space[:n]); err != nil {
+				return done, err
+			}
+			done += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return done, nil
+		case err != nil:
+			return done, err
+		}
+	}
+}
+
+// Trailer ends the body with trailer fields. They are dropped if the body is not chunked.
+func (w *writer) Trailer(fields message.Fields) (err error) {
+	if err := w.ready(0); err != nil {
+		return err
+	}
+	if !w.chunked {
+		return nil
+	}
+	// If there is an error, finish ends the body without trailer fields.
+	w.buffer, err = http1.AppendLastChunk(w.buffer, fields)
+	w.done = err == nil
+	return err
+}
+
+// Abort ends the response early.
+func (w *writer) Abort() {
+	if w.err != nil {
+		return
+	}
+	w.err = errAborted
+	if w.untilClose && w.c.under != nil {
+		// The connection is reset, because an ordinary close would look like the end of the body.
+		_ = w.c.under.SetLinger(0)
+		_ = w.c.under.Close()
+	}
+}
+
+// finish ends the response, and reports whether another request may follow.
+func (w *writer) finish() bool {
+	more := w.end()
+	w.release()
+	return more
+}
+
+func (w *writer) end() bool {
+	if !w.started && w.err == nil {
+		_ = w.Head(&message.Response{Status: http.StatusInternalServerError})
+	}
+	if w.err == nil && !w.bodiless && w.left > 0 {
+		w.Abort()
+	}
+	if w.err == nil && w.chunked && !w.done {
+		w.buffer, _ = http1.AppendLastChunk(w.buffer, nil)
+	}
+	if errors.Is(w.err, errAborted) && w.started && !w.untilClose {
+		// The client may be able to use the incomplete response.
+		w.err = nil
+		_ = w.Flush()
+		w.err = errAborted
+	}
+	return w.Flush() == nil && !w.closing
+}

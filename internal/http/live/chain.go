@@ -1,0 +1,187 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// chain is a list of Caddy routes. Chains are interned by their JSON: all routes with equal JSON share one chain.
+type chain struct {
+	id chainID
+	// source is the JSON of the chain, as in the document.
+	source []byte
+	shared *sharedSteps
+	// users is the number of routes in the table that use the chain. Only the table's writer reads or changes it.
+	users int
+	// refused is the reason why the chain returns 503 instead of running its handlers. It is nil for a chain that
+	// works. Only the table's writer reads or changes it.
+	refused error
+	// current changes when Caddy loads a new configuration. Requests that started with the old instance also end with
+	// it.
+	current atomic.Pointer[instance]
+}
+
+// chainID is the SHA-256 digest of a chain's JSON.
+type chainID [sha256.Size]byte
+
+// instance is a chain that was provisioned under one Caddy configuration. If it contains Caddy handlers, it has its own
+// sub-context.
+type instance struct {
+	steps  []step
+	cancel func()
+	parts  *configDigest
+	// shared holds those steps that other chains may use too. Only the table's writer reads or changes it.
+	shared []*sharedStep
+	// holders is the number of requests that use the instance, plus one while it is current. When it reaches zero, the
+	// instance is cleaned up and the count stays at zero.
+	holders atomic.Int64
+}
+
+// configDigest identifies the parts of the configuration that a chain uses; see NoteConfig. Successive instances with
+// the same parts share one pointer.
+type configDigest struct{ digest string }
+
+// provision creates an instance of a chain. ctx is the context of the app. It must not be canceled when Caddy loads a
+// new configuration, because requests may still use the instance.
+func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance, error) {
+	var routes caddyhttp.RouteList
+	if err := caddy.StrictUnmarshalJSON(source, &routes); err != nil {
+		return nil, fmt.Errorf("decoding the chain: %w", err)
+	}
+	b := &building{parent: ctx, shared: shared, cancel: func() {}}
+	if err := b.compile(routes); err != nil {
+		shared.forget(b.taken)
+		b.cancel()
+		return nil, err
+	}
+	i := &instance{steps: b.steps, cancel: b.cancel, parts: b.digest(), shared: b.taken}
+	i.holders.Store(1)
+	return i, nil
+}
+
+type partsKey struct{}
+
+// NoteConfig records a part of the configuration that a handler depends on. Handlers call it in Provision. If the
+// recorded parts change, the streams of the routes with this handler end after the drain time.
+func NoteConfig(ctx context.Context, part []byte) {
+	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+}
+
+type sharedKey struct{}
+
+// SharedFrom returns the resources that filters share, for a filter that is provisioned in a chain. It returns nil for
+// other contexts.
+func SharedFrom(ctx context.Context) *filter.Shared {
+	shared, _ := ctx.Value(sharedKey{}).(*filter.Shared)
+	return shared
+}
+
+// newChain returns the chain for some JSON. If Caddy rejects the JSON, the chain returns 503.
+func newChain(ctx caddy.Context, id chainID, source []byte, shared *sharedSteps) *chain {
+	i, err := provision(ctx, source, shared)
+	c := &chain{users: 1}
+	if err != nil {
+		c = newClosed(refusedByCaddy(err))
+	} else {
+		c.current.Store(i)
+	}
+	c.id, c.source, c.shared = id, source, shared
+	return c
+}
+
+func refusedByCaddy(err error) error {
+	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
+}
+
+// newClosed returns a chain that returns 503 because of why.
+func newClosed(why error) *chain {
+	i := &instance{steps: closed, cancel: func() {}, parts: &configDigest{}}
+	i.holders.Store(1)
+	c := &chain{users: 1, refused: why}
+	c.current.Store(i)
+	return c
+}
+
+// needsCaddy reports whether an instance has Caddy handlers. An instance without them does not depend on the Caddy
+// configuration.
+func (i *instance) needsCaddy() bool {
+	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
+}
+
+// provisionAgain provisions the chain again under ctx and replaces the current instance. changed reports whether the
+// handlers now depend on different parts of the configuration. If it returns an error, the chain stays as it was.
+func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
+	if c.refused == nil && !c.current.Load().needsCaddy() {
+		return false, nil
+	}
+	i, err := provision(ctx, c.source, c.shared)
+	if err != nil {
+		if c.refused != nil {
+			c.refused = refusedByCaddy(err)
+		}
+		return false, err
+	}
+	before := c.current.Load().parts
+	if changed = *i.parts != *before; !changed {
+		i.parts = before
+	}
+	c.replace(i)
+	c.refused = nil
+	return changed, nil
+}
+
+// closed holds the steps of a chain that Caddy rejected.
+var closed = []step{{filter: unavailable{}}}
+
+type unavailable struct{}
+
+// Apply returns 503. The reason is reported once as a Refusal and not logged for each request.
+func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
+	return true, x.Respond(http.StatusServiceUnavailable, "")
+}
+
+// acquire returns the instance for a new request. The caller releases it. acquire returns nil if the chain is no longer
+// in the table; the request then has to look up its route again.
+func (c *chain) acquire() *instance {
+	for {
+		i := c.current.Load()
+		if i == nil {
+			return nil
+		}
+		holders := i.holders.Load()
+		// At zero the instance has just been replaced, and the next one is already current.
+		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
+			return i
+		}
+	}
+}
+
+func (i *instance) release() {
+	if i.holders.Add(-1) == 0 {
+		// The cleanup of modules runs in a goroutine, so that the request does not wait for it.
+		panics.Go("live/chain", i.cancel)
+	}
+}
+
+// replace makes next the current instance; nil removes the current one. The old instance is cleaned up after its last
+// request.
+func (c *chain) replace(next *instance) {
+	if old := c.current.Swap(next); old != nil {
+		c.shared.forget(old.shared)
+		old.release()
+	}
+}

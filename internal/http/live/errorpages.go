@@ -1,0 +1,151 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
+)
+
+// errorPages configures the error pages of a route.
+type errorPages struct {
+	statuses []int
+	ownOnly  bool
+	// own is the error page backend that the route names. It may be nil.
+	own *balancer.Backend
+}
+
+func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
+	if d == nil {
+		return nil
+	}
+	p := &errorPages{statuses: d.Statuses, ownOnly: d.OwnOnly}
+	if d.Backend != "" {
+		p.own = t.backends.Backend(d.Backend)
+	}
+	return p
+}
+
+// backendFor returns the backend that serves the error pages: the route's own backend, otherwise the default backend.
+// It returns nil if there is no backend with endpoints.
+func (t *Table) backendFor(p *errorPages) *balancer.Backend {
+	if p.own != nil && !p.own.Empty() {
+		return p.own
+	}
+	if route := t.global.fallback.Load(); route != nil && !route.backend.Empty() {
+		return route.backend
+	}
+	return nil
+}
+
+// pagesOf returns the statuses for which the controller's own responses are replaced by an error page. It returns nil
+// while no backend can serve pages.
+func (t *Table) pagesOf(p *errorPages) []int {
+	if t.backendFor(p) == nil {
+		return nil
+	}
+	return p.statuses
+}
+
+// replaced returns the statuses for which responses of endpoints are replaced by an error page. It returns nil while no
+// backend can serve pages.
+func (t *Table) replaced(p *errorPages) []int {
+	if p.ownOnly || t.backendFor(p) == nil {
+		return nil
+	}
+	return p.statuses
+}
+
+// asking holds the proxy settings for error pages. The timeouts are shorter than for requests, because the client has
+// already waited.
+var asking = mustSettings(ir.Proxy{
+	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2, Total: 10 * time.Second},
+})
+
+func mustSettings(p ir.Proxy) *proxy.Settings {
+	s, err := proxy.NewSettings(p.WithDefaults())
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// serveErrorPage responds to a failed request with the error page for its status. If there is no page, it returns err
+// unchanged.
+func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) error {
+	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() || x.Context().Err() != nil {
+		return err
+	}
+	page := &exchange.Page{Backend: t.backendFor(p), Status: exchange.StatusOf(err), KeepStatus: !x.Forwarded}
+	alone := p.own != nil && page.Backend == p.own && errors.Is(err, proxy.ErrNoEndpoint)
+	if page.Backend == nil || !alone && !slices.Contains(p.statuses, page.Status) {
+		return err
+	}
+	page.KeepPath = alone
+	asked := x.ErrorPage(page)
+	defer asked.Close()
+	failed := t.connections.Forward(asked, asking, nil)
+	asked.Conclude(failed)
+	x.Status = asked.Status
+	switch {
+	case failed == nil:
+		if !errors.Is(err, exchange.ErrReplaced) && !errors.Is(err, exchange.ErrRejected) {
+			x.Hidden = err
+		}
+		return nil
+	case errors.Is(failed, exchange.ErrCut) || x.Writer.Started():
+		return failed
+	}
+	return fmt.Errorf("%w; asking for the error page: %w", err, failed)
+}
+
+// setDefault replaces the default backend; an empty id removes it. Requests in flight end with the backend that they
+// started with.
+func (t *Table) setDefault(id string) {
+	old := t.global.fallback.Load()
+	if old != nil && old.backend.ID() == id {
+		return
+	}
+	var next *Route
+	if id != "" {
+		next = t.newDefault(id)
+	}
+	t.global.fallback.Store(next)
+	if old != nil {
+		t.drain([]endingStreams{{streams: old.streams}})
+	}
+}
+
+func (t *Table) newDefault(id string) *Route {
+	i := &instance{steps: []step{{proxy: mustSettings(ir.Proxy{})}}, cancel: func() {}, parts: &configDigest{}}
+	i.holders.Store(1)
+	c := &chain{users: 1}
+	c.current.Store(i)
+	return &Route{
+		Route: exchange.Route{Path: "/", Type: "prefix"}, streams: &streams{all: &t.open},
+		destination: destination{backend: t.backends.Backend(id), chain: c},
+	}
+}
+
+// serveDefault forwards a request without a route to the default backend. If the default backend fails, the outcome is
+// NoHost, as without a default backend.
+func (t *Table) serveDefault(x *exchange.Exchange) (Outcome, error) {
+	route := t.global.fallback.Load()
+	if route == nil || x.PassesOn || x.Conn.Listener != ServerPorts || route.backend.Empty() {
+		return NoHost, nil
+	}
+	x.Route, x.Backend = &route.Route, route.backend
+	err := t.serveOn(x, route.chain.acquire(), route, &route.destination)
+	if err == nil || errors.Is(err, exchange.ErrCut) || x.Writer.Started() || exchange.StatusOf(err) < http.StatusInternalServerError {
+		return Served, err
+	}
+	x.Hidden = err
+	return NoHost, nil
+}

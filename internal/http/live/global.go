@@ -1,0 +1,143 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/http/compress"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/realip"
+	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// defaultDrain is the default of ingress-nginx's worker-shutdown-timeout.
+const defaultDrain = 240 * time.Second
+
+// global holds the settings that apply to every request.
+type global struct {
+	clients atomic.Pointer[realip.Policy]
+	options atomic.Pointer[ir.Global]
+	answers atomic.Pointer[answers]
+	block   atomic.Pointer[filter.Block]
+	log     atomic.Pointer[accesslog.Log]
+	streams atomic.Pointer[accesslog.Streams]
+	// compress is nil if compression is disabled.
+	compress atomic.Pointer[compress.Policy]
+	status   atomic.Pointer[statusReaders]
+	// tracer is nil if tracing is disabled.
+	tracer atomic.Pointer[tracing.Tracer]
+
+	handshakes atomic.Pointer[handshakes]
+	// fallback is the route to the default backend, or nil if there is no default backend.
+	fallback atomic.Pointer[Route]
+}
+
+// SetGlobal replaces the settings that apply to every request. New requests use them. Nil means ingress-nginx's
+// defaults.
+func (t *Table) SetGlobal(g *ir.Global) {
+	if g == nil {
+		g = &ir.Global{}
+	}
+	t.global.options.Store(g)
+	t.global.answers.Store(newAnswers(g, t.options.Load()))
+	t.setAccessLog(g)
+	t.setTracer(&g.Collector)
+	readers := newStatusReaders(&g.Status)
+	t.global.status.Store(&readers)
+	t.global.compress.Store(compress.New(&g.Compression))
+	t.global.handshakes.Store(newHandshakes(g))
+	t.setDefault(g.DefaultBackend)
+	t.global.clients.Store(realip.New(g.Clients))
+	t.global.block.Store(filter.NewBlock(g.Block))
+	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
+}
+
+// setAccessLog opens the access logs that the options and the ConfigMap configure. Files that are already open stay
+// open.
+func (t *Table) setAccessLog(g *ir.Global) {
+	if t.options.Load().NoAccessLog {
+		t.global.log.Store(nil)
+		t.global.streams.Store(nil)
+		return
+	}
+	t.global.log.Store(accesslog.New(&g.AccessLog, t.logs))
+	t.global.streams.Store(accesslog.NewStreams(&g.StreamLog, t.logs))
+}
+
+// setTracer replaces the tracer if the collector changed. Requests in flight keep the tracer that they started with.
+func (t *Table) setTracer(of *ir.Collector) {
+	if t.global.tracer.Load().Sends(of) {
+		return
+	}
+	t.global.tracer.Swap(tracing.New(of, t.spans)).Retire()
+}
+
+// Spans returns the exporter of spans, which also has its metrics.
+func (t *Table) Spans() *tracing.Exports { return t.spans }
+
+// AccessLogs returns the files of the access log, with their metrics.
+func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
+
+// AccessLog returns the log of HTTP requests. Nil means that requests are not logged.
+func (t *Table) AccessLog() *accesslog.Log { return t.global.log.Load() }
+
+// StreamLog returns the log of TCP and UDP connections. Nil means that they are not logged.
+func (t *Table) StreamLog() *accesslog.Streams { return t.global.streams.Load() }
+
+// Global returns the settings last passed to SetGlobal. They are never nil, and callers must not change them.
+func (t *Table) Global() *ir.Global { return t.global.options.Load() }
+
+// Clients returns the policy that determines the client address of a request.
+func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
+
+// HSTS returns the value of the Strict-Transport-Security header for responses over TLS. An empty value means that
+// there is no such header.
+func (t *Table) HSTS() string { return t.global.answers.Load().hsts }
+
+// StreamPolicy returns the settings for TLS passthrough connections, which have no port of their own.
+func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
+
+// DrainTime returns how long streams may continue after their route was removed.
+func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
+
+// answers holds the header changes for all responses: secure for those over TLS, plain for the others.
+type answers struct {
+	hsts          string
+	headers       *exchange.Headers
+	secure, plain exchange.Changes
+}
+
+func newAnswers(g *ir.Global, o *Options) *answers {
+	a := &answers{hsts: g.HSTS.Header()}
+	var own message.Changes
+	a.headers, own.Set = exchange.NewHeaders(&g.Headers)
+	if g.ServerTokens {
+		own.Default = []message.Field{message.Server.Field(exchange.Pseudonym)}
+	}
+	if o.Via {
+		own.Add = []message.Field{message.Via.Field("1.1 " + exchange.Pseudonym)}
+	}
+	if own.Default != nil || own.Add != nil || own.Set != nil {
+		a.plain = exchange.Changes{&own}
+	}
+	if a.secure = a.plain; a.hsts != "" {
+		secure := own
+		secure.Set = slices.Concat([]message.Field{message.StrictTransportSecurity.Field(a.hsts)}, own.Set)
+		a.secure = exchange.Changes{&secure}
+	}
+	return a
+}
+
+// Always returns the header changes for all responses. secure selects the responses to requests over TLS.
+func (t *Table) Always(secure bool) exchange.Changes {
+	if secure {
+		return t.global.answers.Load().secure
+	}
+	return t.global.answers.Load().plain
+}

@@ -1,0 +1,82 @@
+package live
+
+import (
+	"crypto/tls"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// handshake is an ir.TLSPolicy that is prepared for TLS handshakes.
+type handshake struct {
+	versions string
+	// ciphers are the TLS 1.2 cipher suites. Nil means Caddy's defaults.
+	ciphers   []uint16
+	onlyHTTP1 bool
+}
+
+func newHandshake(p *ir.TLSPolicy) *handshake {
+	h := &handshake{versions: p.Versions(), onlyHTTP1: !p.TakesHTTP2()}
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if slices.Contains(p.Ciphers, suite.Name) {
+			h.ciphers = append(h.ciphers, suite.ID)
+		}
+	}
+	return h
+}
+
+// handshakes holds the TLS settings of ir.Global.
+type handshakes struct {
+	// usual applies to hosts without their own TLS policy.
+	usual             *handshake
+	reject, onlyHTTP1 bool
+}
+
+func newHandshakes(g *ir.Global) *handshakes {
+	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
+}
+
+// Speaks reports whether the TLS versions for a server name on a port are versions, as TLSPolicy.Versions names them.
+// server is as the client sent it, or empty. It returns false for all versions if the handshake must be rejected: if no
+// listener of the port covers the name, or if unknown names are rejected and no host has this name.
+func (t *Table) Speaks(port uint16, server, versions string) bool {
+	name := message.Hostname(server)
+	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
+		return false
+	}
+	h := t.at(port, name).find(name)
+	g := t.global.handshakes.Load()
+	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
+		return false
+	}
+	return g.of(h).versions == versions
+}
+
+// Handshake returns the TLS configuration for a server name on a port: config itself, or a copy with the ciphers and
+// protocols of the host. server is as the client sent it, or empty.
+func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
+	name := message.Hostname(server)
+	g := t.global.handshakes.Load()
+	own := g.of(t.at(port, name).find(name))
+	onlyHTTP1 := own.onlyHTTP1 || g.onlyHTTP1
+	if own.ciphers == nil && !onlyHTTP1 {
+		return config
+	}
+	config = config.Clone()
+	if own.ciphers != nil {
+		config.CipherSuites = own.ciphers
+	}
+	if onlyHTTP1 {
+		config.NextProtos = slices.DeleteFunc(slices.Clone(config.NextProtos), func(name string) bool { return name == "h2" })
+	}
+	return config
+}
+
+// of returns the TLS settings of a host, which may be nil.
+func (g *handshakes) of(h *host) *handshake {
+	if h == nil || h.handshake == nil {
+		return g.usual
+	}
+	return h.handshake
+}

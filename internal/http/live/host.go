@@ -1,0 +1,214 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/mtls"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/upstream/balancer"
+	"github.com/k8singress/k8singress/internal/upstream/split"
+)
+
+// Route is one path of one host.
+type Route struct {
+	exchange.Route
+
+	// redirect configures the redirect to HTTPS for requests without TLS. It may be nil.
+	redirect *ir.HTTPSRedirect
+	streams  *streams
+	// position is the index of the route in its host. begin is the literal prefix of every path that the regular
+	// expression matches.
+	position int
+	begin    string
+	// conditions are nil for a route that takes all requests for its path. next is the route that is tried if the
+	// conditions do not hold. It is nil for the last route of the path.
+	conditions *conditions
+	next       *Route
+
+	// errors configures the error pages. Nil means that clients get errors unchanged.
+	errors *errorPages
+	// tracing is nil for a route whose requests are not traced.
+	tracing *tracing.Route
+
+	// destination is the only destination of a route without a split, and the first destination of a route with a
+	// split.
+	destination
+	split *split.Split[*destination]
+}
+
+// destination is a backend with the handler chain that requests pass on their way to it.
+type destination struct {
+	// backend is nil for a chain that responds by itself.
+	backend *balancer.Backend
+	chain   *chain
+	// secured configures the TLS connections to endpoints. If it is nil, the destination uses the shared connections.
+	secured *proxy.Secured
+	// access and users are as in the document.
+	access string
+	users  []ir.Users
+}
+
+// host is the path index of one virtual host.
+type host struct {
+	name   string
+	exact  map[string]*Route
+	prefix prefixes
+	regex  []*Route
+	// aliasOf is the name of the host that serves the requests for this host. It is usually empty. expression is the
+	// compiled name of the host if the name is a regular expression, otherwise nil.
+	aliasOf    string
+	expression *pattern.Pattern
+	// aliasBy and aliasSince are as in the document.
+	aliasBy    string
+	aliasSince int64
+	// uniform is the result of isUniform. It is set after all routes are added.
+	uniform bool
+	// all has every route once, in the order of the document.
+	all []*Route
+	// handshake is nil for a host that uses the global TLS settings.
+	handshake *handshake
+	// clients is the policy for client certificates. Nil means that the host does not request them.
+	clients *mtls.Policy
+	// clientAuth is the configuration from which clients was created.
+	clientAuth *ir.ClientAuth
+	// passthrough is nil for a host whose TLS is terminated here.
+	passthrough *Passthrough
+}
+
+// find returns the route for a request and its clean path, or nil. An exact path wins over the longest prefix, and the
+// longest prefix wins over the first regular expression that matches. Regular expressions that come before that exact
+// path or prefix in the document are tried first. find returns an error if matching would take too long.
+func (h *host) find(path string, r *message.Request) (*Route, error) {
+	budget := pattern.NewBudget()
+	plain := h.exact[path].first(r, &budget)
+	if plain == nil {
+		plain = h.prefix.longest(path, r, &budget)
+	}
+	before := h.regex
+	if plain != nil {
+		behind := func(r *Route, position int) int { return r.position - position }
+		i, _ := slices.BinarySearchFunc(h.regex, plain.position, behind)
+		before = h.regex[:i]
+	}
+	if route, err := search(before, path, r, &budget); route != nil || err != nil {
+		return route, err
+	}
+	return plain, nil
+}
+
+// errTooLong is the error for a path that takes too long to match against the regular expressions of the host. Any of
+// these expressions may protect the path, so none of them may be skipped.
+var errTooLong = exchange.Fail(http.StatusRequestURITooLong, errors.New("the path is too long for the regular expressions of its host"))
+
+// search returns the first of routes whose regular expression matches, or nil. It skips expressions whose literal
+// prefix the path does not have, so that the expressions of one namespace do not use up the time for the paths of
+// another one.
+func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
+	for _, route := range routes {
+		if !pattern.MayBegin(path, route.begin) {
+			continue
+		}
+		switch route.Regex.Search(path, b) {
+		case pattern.Unknown:
+			return nil, errTooLong
+		case pattern.Yes:
+			if route = route.first(r, b); route != nil {
+				return route, nil
+			}
+		case pattern.No:
+		}
+	}
+	return nil, nil
+}
+
+// first returns the first route of a path whose conditions hold, or nil. r is the first route of the list.
+func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
+	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
+		r = r.next
+	}
+	return r
+}
+
+// add adds a route to the index. Routes with equal path and type are tried in the order in which they were added.
+func (h *host) add(r *Route) error {
+	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
+		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
+	}
+	r.position = len(h.all)
+	switch r.Type {
+	case "exact":
+		h.exact[r.Path] = h.exact[r.Path].with(r)
+	case "prefix":
+		at := h.prefix.at(r.Path)
+		at.routes = at.routes.with(r)
+	case "regex":
+		if err := h.addRegex(r); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("unknown path type %q", r.Type)
+	}
+	h.all = append(h.all, r)
+	return nil
+}
+
+func (h *host) addRegex(r *Route) error {
+	if i := len(h.regex) - 1; i >= 0 && h.regex[i].Path == r.Path {
+		r.Regex = h.regex[i].Regex
+		h.regex[i].append(r)
+		return nil
+	}
+	compiled, err := pattern.CompilePath(r.Path)
+	if err != nil {
+		return err
+	}
+	r.Regex, r.begin = compiled, pattern.Prefix(r.Path)
+	h.regex = append(h.regex, r)
+	return nil
+}
+
+// with appends next to the routes of a path and returns the first one. r may be nil.
+func (r *Route) with(next *Route) *Route {
+	if r == nil {
+		return next
+	}
+	r.append(next)
+	return r
+}
+
+// append adds a route after the others of the same path. Routes that accept the same clients share their streams. A
+// request may match a different one of them after weights or conditions change, and this must not end its stream.
+func (r *Route) append(next *Route) {
+	for last := r; ; last = last.next {
+		if last.admits() == next.admits() {
+			next.streams = last.streams
+		}
+		if last.next == nil {
+			last.next = next
+			return
+		}
+	}
+}
+
+func newHost(name string, d *document.Host) *host {
+	h := &host{
+		name:    name,
+		aliasOf: d.AliasOf, aliasBy: d.AliasBy, aliasSince: d.AliasSince,
+		exact: make(map[string]*Route),
+		all:   make([]*Route, 0, len(d.Routes)),
+	}
+	if d.TLS != nil {
+		h.handshake = newHandshake(d.TLS)
+	}
+	return h
+}

@@ -1,0 +1,196 @@
+package live
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// index finds the virtual host of a request. It is immutable. The method with returns a new index that shares the
+// unchanged parts, so the cost of a change does not depend on the number of hosts.
+type index struct {
+	exact hosts
+	// wildcard stores "*.example.com" as ".example.com", which is a substring of the name that is looked up.
+	wildcard hosts
+	// deep stores "**.example.com" as ".example.com". Such a host matches names with any number of labels before the
+	// suffix. There are only few of them.
+	deep map[string]*host
+	// expressions are the hosts whose names are regular expressions, oldest first. There are only few of them.
+	expressions []*host
+	fallback    *host
+	// asking is the number of hosts with a policy for client certificates.
+	asking int
+	// passing is the number of hosts with TLS passthrough.
+	passing int
+}
+
+// hosts is a map that is split into shards. A change copies only one shard.
+type hosts [256]map[string]*host
+
+var seed = maphash.MakeSeed()
+
+func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
+
+func (h *hosts) get(name string) *host { return h[shard(name)][name] }
+
+// set changes the host of a name. own marks the shards that no other index shares. If the shard of the name is not
+// marked, set copies and marks it first. A nil value removes the name.
+func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
+	i := shard(name)
+	if !own[i] {
+		own[i] = true
+		if h[i] = maps.Clone(h[i]); h[i] == nil {
+			h[i] = map[string]*host{}
+		}
+	}
+	if value == nil {
+		delete(h[i], name)
+	} else {
+		h[i][name] = value
+	}
+}
+
+// with returns an index with the given hosts changed. A nil host is removed.
+func (x *index) with(changed map[string]*host) *index {
+	next := *x
+	var exact, wildcard [len(hosts{})]bool
+	for name, h := range changed {
+		before := x.get(name)
+		next.asking += h.asking() - before.asking()
+		next.passing += h.passing() - before.passing()
+		switch {
+		case name == "":
+			next.fallback = h
+		case strings.HasPrefix(name, "*."):
+			next.wildcard.set(name[1:], h, &wildcard)
+		case strings.HasPrefix(name, "**."):
+			next.deep = maps.Clone(next.deep)
+			if next.deep == nil {
+				next.deep = map[string]*host{}
+			}
+			if next.deep[name[2:]] = h; h == nil {
+				delete(next.deep, name[2:])
+			}
+		case strings.HasPrefix(name, "~"):
+			next.expressions = withExpression(next.expressions, name, h)
+		default:
+			next.exact.set(name, h, &exact)
+		}
+	}
+	return &next
+}
+
+// withExpression returns a list in which h replaces the host with this name. A nil h removes it.
+func withExpression(list []*host, name string, h *host) []*host {
+	list = slices.DeleteFunc(slices.Clone(list), func(h *host) bool { return h.name == name })
+	if h != nil {
+		i, _ := slices.BinarySearchFunc(list, h, olderName)
+		list = slices.Insert(list, i, h)
+	}
+	return list
+}
+
+// olderName sorts hosts by age, as objects are sorted. Of hosts of the same age, the one whose object has the last
+// namespace and name comes first.
+func olderName(a, b *host) int {
+	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy), cmp.Compare(a.name, b.name))
+}
+
+// find returns the virtual host that serves a name, or nil. The name is in lower case.
+func (x *index) find(name string) *host {
+	h := x.lookup(name)
+	if h == nil || h.aliasOf == "" {
+		return h
+	}
+	if h = x.get(h.aliasOf); h == nil || h.aliasOf != "" {
+		return nil
+	}
+	return h
+}
+
+// lookup returns the host for a name: the exact host, otherwise the host of the longest wildcard, otherwise the oldest
+// regular expression that matches, otherwise the fallback.
+func (x *index) lookup(name string) *host {
+	if h := x.exact.get(name); h != nil {
+		return h
+	}
+	dot := strings.IndexByte(name, '.')
+	if dot > 0 {
+		if h := x.wildcard.get(name[dot:]); h != nil {
+			return h
+		}
+	}
+	for rest := name; len(x.deep) > 0 && dot > 0; dot = strings.IndexByte(rest[1:], '.') + 1 {
+		rest = rest[dot:]
+		if h := x.deep[rest]; h != nil {
+			return h
+		}
+	}
+	if len(x.expressions) > 0 && name != "" && len(name) <= pattern.MostOfName {
+		if h, ok := x.search(name); ok {
+			return h
+		}
+	}
+	return x.fallback
+}
+
+// search returns the host of the first regular expression that matches a name. ok is false if no expression matches. If
+// matching would take too long, search returns no host and true: the fallback is only for names that match no other
+// host.
+func (x *index) search(name string) (found *host, ok bool) {
+	budget := pattern.NewNameBudget()
+	for _, h := range x.expressions {
+		if h.expression == nil {
+			continue
+		}
+		switch h.expression.Search(name, &budget) {
+		case pattern.Yes:
+			return h, true
+		case pattern.Unknown:
+			return nil, true
+		case pattern.No:
+		}
+	}
+	return nil, false
+}
+
+func (x *index) get(name string) *host {
+	switch {
+	case name == "":
+		return x.fallback
+	case strings.HasPrefix(name, "*."):
+		return x.wildcard.get(name[1:])
+	case strings.HasPrefix(name, "**."):
+		return x.deep[name[2:]]
+	case strings.HasPrefix(name, "~"):
+		if i := slices.IndexFunc(x.expressions, func(h *host) bool { return h.name == name }); i >= 0 {
+			return x.expressions[i]
+		}
+		return nil
+	}
+	return x.exact.get(name)
+}
+
+// all calls yield with every host.
+func (x *index) all(yield func(*host)) {
+	for _, group := range []*hosts{&x.exact, &x.wildcard} {
+		for _, m := range group {
+			for _, h := range m {
+				yield(h)
+			}
+		}
+	}
+	for _, h := range x.deep {
+		yield(h)
+	}
+	for _, h := range x.expressions {
+		yield(h)
+	}
+	if x.fallback != nil {
+		yield(x.fallback)
+	}
+}

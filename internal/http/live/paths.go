@@ -1,0 +1,92 @@
+package live
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// Limits for a path that servers may read in more than one way, on hosts where this affects access control. Each
+// reading costs a route lookup. An S3 object key has at most 1024 bytes, which become 3072 if each byte is escaped.
+const (
+	longestAmbiguous = 4 << 10
+	mostReadings     = 16
+)
+
+var (
+	errAmbiguous = errors.New("an endpoint could read the path as another one, which lets in other clients")
+	errStrict    = errors.New("servers read the path in more than one way, and strict_paths is on")
+)
+
+// checkPath rejects a request whose path an endpoint may read as another path with different access rules. The endpoint
+// gets the path as the client sent it, and may decode and clean it differently from the router.
+func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
+	strict := t.options.Load().StrictPaths
+	if !strict && (route == nil || h.uniform) || !message.Ambiguous(x.EscapedPath) {
+		return nil
+	}
+	if strict {
+		return exchange.Fail(http.StatusBadRequest, errStrict)
+	}
+	if len(x.EscapedPath) > longestAmbiguous {
+		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
+	}
+	readings, ok := message.Readings(x.EscapedPath, mostReadings)
+	if !ok {
+		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
+	}
+	exempt := h.clients != nil && route.answersChallenges(x.Request)
+	for _, reading := range readings {
+		other, err := h.find(reading, x.Request)
+		if err != nil {
+			return err
+		}
+		if exempt && !strings.HasPrefix(reading, challenges+"/") || !route.admitsAll(reading, other) {
+			return exchange.Fail(http.StatusBadRequest, errAmbiguous)
+		}
+	}
+	return nil
+}
+
+// admitsAll reports whether every client that the route accepts may also access path, which leads to the route other,
+// or to no route if other is nil. No client may access a path without a route. A path that is still ambiguous is
+// allowed, because no endpoint would serve anything for it.
+func (r *Route) admitsAll(path string, other *Route) bool {
+	if other == nil {
+		return message.Ambiguous(path)
+	}
+	guards := other.guards()
+	return guards == "" || guards == r.guards()
+}
+
+// guards identifies the access rules of a route. It is equal for routes that accept the same clients, and empty for a
+// route that accepts all clients.
+func (r *Route) guards() string {
+	if r.refused() != nil {
+		// The part of the configuration that is rejected may be the part that protects the route.
+		return "refused"
+	}
+	return strings.Trim(r.admits(), ",")
+}
+
+// isUniform reports whether each path of a host leads to a route, and all routes accept the same clients.
+func (h *host) isUniform() bool {
+	root := h.prefix.routes
+	if root == nil || h.clients != nil {
+		return false
+	}
+	for root.conditions != nil {
+		if root = root.next; root == nil {
+			return false
+		}
+	}
+	for _, r := range h.all {
+		if r.guards() != root.guards() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,83 @@
+package live
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// prefixes is a tree with the prefix routes of a host, one level for each path element. A lookup reads each element of
+// a request path once and stops at the last level that has routes.
+type prefixes struct {
+	// routes is nil for an element that only leads to longer prefixes.
+	routes *Route
+	above  *prefixes
+	// Most elements have a single child, which is stored in name and only. below is used for several children.
+	name  string
+	only  *prefixes
+	below map[string]*prefixes
+}
+
+// at returns the node for a path, and creates it if it does not exist.
+func (p *prefixes) at(path string) *prefixes {
+	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
+		element, rest = cut(rest)
+		next := p.next(element)
+		if next == nil {
+			next = &prefixes{above: p}
+			p.put(element, next)
+		}
+		p = next
+	}
+	return p
+}
+
+// cut splits a path, which begins with a slash, into its first element and the rest.
+func cut(path string) (element, rest string) {
+	path = path[1:]
+	if end := strings.IndexByte(path, '/'); end >= 0 {
+		return path[:end], path[end:]
+	}
+	return path, ""
+}
+
+func (p *prefixes) next(element string) *prefixes {
+	if p.below != nil {
+		return p.below[element]
+	}
+	if p.only != nil && p.name == element {
+		return p.only
+	}
+	return nil
+}
+
+func (p *prefixes) put(element string, next *prefixes) {
+	switch {
+	case p.below != nil:
+		p.below[element] = next
+	case p.only != nil:
+		p.below = map[string]*prefixes{p.name: p.only, element: next}
+		p.name, p.only = "", nil
+	default:
+		p.name, p.only = element, next
+	}
+}
+
+// longest returns the route with the longest prefix of a clean path whose conditions hold, or nil.
+func (p *prefixes) longest(path string, r *message.Request, b *pattern.Budget) *Route {
+	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
+		element, rest = cut(rest)
+		next := p.next(element)
+		if next == nil {
+			break
+		}
+		p = next
+	}
+	for ; p != nil; p = p.above {
+		if route := p.routes.first(r, b); route != nil {
+			return route
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package live
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// redirect redirects a request without TLS to HTTPS. It does nothing if a trusted proxy received the request over
+// HTTPS.
+func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (answered bool, err error) {
+	client := x.Client()
+	if client.Proto != "http" {
+		return false, nil
+	}
+	host := client.Hostname()
+	if host == "" {
+		// An HTTP/1.0 request may have no host. The redirect then has no target, and the request must not be served
+		// without TLS.
+		return true, x.Respond(http.StatusBadRequest, "")
+	}
+	if to.Port != 0 {
+		host += ":" + strconv.Itoa(to.Port)
+	}
+	target := x.Target
+	if !to.KeepSlash {
+		target = strings.TrimSuffix(target, "/")
+	}
+	return true, x.Respond(to.Status, "", message.Location.Field("https://"+host+target))
+}

@@ -1,0 +1,141 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// step is a part of a chain: a filter, a Caddy handler, or the final proxy step that forwards the request to an
+// endpoint. Exactly one field is set.
+type step struct {
+	filter  filter.Filter
+	handler caddyhttp.MiddlewareHandler
+	proxy   *proxy.Settings
+}
+
+// Visit is the run of one exchange through a handler chain. Caddy handlers in the chain find it in the request context.
+type Visit struct {
+	x           *exchange.Exchange
+	connections *proxy.Pool
+	instance    *instance
+	to          *destination
+}
+
+// visits is a pool of Visit values. Visits of exchanges that are kept do not return to it.
+var visits = pools.NewStructs[Visit]("live: visit")
+
+// run runs the steps of the chain, starting with the step at index from.
+func (v *Visit) run(from int) error {
+	steps := v.instance.steps
+	for n := from; n < len(steps); n++ {
+		switch s := &steps[n]; {
+		case s.proxy != nil:
+			return v.connections.Forward(v.x, s.proxy, v.to.secured)
+		case s.handler != nil:
+			return v.through(s.handler, v.from(n+1))
+		default:
+			if answered, err := s.filter.Apply(v.x); answered || err != nil {
+				return err
+			}
+		}
+	}
+	return exchange.Fail(http.StatusNotFound, nil)
+}
+
+// from returns a function that calls run. It is a separate method, so that only visits with Caddy handlers allocate the
+// closure.
+func (v *Visit) from(step int) func() error { return func() error { return v.run(step) } }
+
+type visitKey struct{}
+
+// VisitFrom returns the Visit in the context of a request that a Caddy handler received, or nil.
+func VisitFrom(ctx context.Context) *Visit {
+	v, _ := ctx.Value(visitKey{}).(*Visit)
+	return v
+}
+
+// Exchange returns the exchange of the visit.
+func (v *Visit) Exchange() *exchange.Exchange { return v.x }
+
+// through runs a Caddy handler. behind runs the remaining steps when the handler calls the next handler. All
+// per-request setup that Caddy handlers need is done here.
+func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error) error {
+	x := v.x
+	x.Kept = true
+	if VisitFrom(x.Context()) != v {
+		x.SetContext(context.WithValue(x.Context(), visitKey{}, v))
+	}
+	head, giveBack := x.TakeChanges()
+	w := message.NewResponseWriter(x.Writer, head)
+	r := x.ToHTTP()
+	if _, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); !ok && x.Prepare != nil {
+		r = x.Prepare(w, r)
+	}
+	err := handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return v.enter(w, r, behind)
+	}))
+	giveBack()
+	if err != nil && !w.Started() || errors.Is(err, exchange.ErrCut) {
+		x.Left = append(x.Left, w.Left()...)
+		return failureOf(err)
+	}
+	return errors.Join(err, w.Finish())
+}
+
+// enter calls fn after it copied the changes that Caddy handlers made to the request into the exchange. During the
+// call, responses are written to w.
+func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
+	x := v.x
+	writer, target, conn := x.Writer, x.Target, x.Conn
+	inner := message.NewHTTPWriter(w, r)
+	x.Update(r)
+	x.Target, x.Conn, x.Writer = target, conn, inner
+	defer func() { x.Writer = writer }()
+	err := fn()
+	if inner.Aborted() {
+		writer.Abort()
+	}
+	return err
+}
+
+// Apply applies a filter to a request that comes from a Caddy handler, and then calls next unless the filter responded.
+func (v *Visit) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	return v.enter(w, r, func() error {
+		answered, err := f.Apply(v.x)
+		if answered || err != nil {
+			return err
+		}
+		return v.through(caddyhttp.MiddlewareHandler(last{next}), nil)
+	})
+}
+
+// Forward sends a request that comes from a Caddy handler to an endpoint.
+func (v *Visit) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
+	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
+}
+
+// last is a handler that ignores its next handler.
+type last struct{ caddyhttp.Handler }
+
+func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	return l.Handler.ServeHTTP(w, r)
+}
+
+// failureOf keeps the status of an error that a Caddy handler returned.
+func failureOf(err error) error {
+	var theirs caddyhttp.HandlerError
+	if errors.As(err, &theirs) && !errors.As(err, new(*exchange.Failure)) {
+		return exchange.Fail(theirs.StatusCode, err)
+	}
+	return err
+}

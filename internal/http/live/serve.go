@@ -1,0 +1,169 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/http/mtls"
+)
+
+// Outcome is the result of Table.Serve.
+type Outcome int
+
+const (
+	// Served means that a chain responded or failed.
+	Served Outcome = iota
+	// NotReady means that the table is not complete yet.
+	NotReady
+	// NoHost means that no route matches the host and the path.
+	NoHost
+	// Probe means that no Ingress owns the host and the request is for the controller itself: the path of its route is
+	// HealthPath or StatusPath.
+	Probe
+)
+
+// errBlocked is returned for a request that the global block lists reject, regardless of its route.
+var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of this kind are not let in"))
+
+// Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
+// Serve fills in the route. Unless the outcome is Served, nothing was written. The status of an error is
+// exchange.StatusOf(err). If there is an error, nothing was written, unless it is exchange.ErrCut.
+func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
+	client, policy := x.Writer, t.global.compress.Load()
+	if policy == nil {
+		return t.serve(x)
+	}
+	w := policy.Writer(client, x.Request, x.Namespace)
+	if w == nil {
+		return t.serve(x)
+	}
+	defer w.Close()
+	x.Writer = w
+	outcome, err = t.serve(x)
+	x.Writer = client
+	if failed := w.End(err != nil); failed != nil {
+		client.Abort()
+		err = fmt.Errorf("%w: compressing the answer: %w", exchange.ErrCut, failed)
+	}
+	return outcome, err
+}
+
+// serve does the work of Serve. The writer of the exchange may compress.
+func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
+	if !t.ready.Load() {
+		return NotReady, nil
+	}
+	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.answers.Load().headers
+	if t.global.block.Load().Refuses(x) {
+		return Served, errBlocked
+	}
+	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
+	if t.misdirected(x.Conn, name) {
+		return Served, refuse(x, mtls.Misdirected)
+	}
+	for {
+		index := t.at(x.Conn.Listener, name)
+		h, route := index.find(name), (*Route)(nil)
+		if h != nil {
+			var err error
+			if route, err = h.find(path, x.Request); err != nil {
+				return Served, err
+			}
+		}
+		if t.probe(x, index, h, route, path) {
+			return Probe, nil
+		}
+		if route != nil && route.tracing != nil {
+			t.global.tracer.Load().Begin(x, route.tracing)
+		}
+		if err := t.checkPath(x, h, route); err != nil {
+			return Served, err
+		}
+		if answered, err := t.beforeRoute(x, index, name, h, route); answered {
+			return Served, err
+		}
+		if route == nil {
+			return t.serveDefault(x)
+		}
+		to := route.to()
+		i := to.chain.acquire()
+		if i == nil {
+			// The chain was removed after the lookup.
+			continue
+		}
+		x.Route, x.Backend = &route.Route, to.backend
+		return Served, t.serveOn(x, i, route, to)
+	}
+}
+
+// beforeRoute responds to requests that must not reach a chain: those that are redirected to HTTPS, that came over a
+// connection for another host, or whose client is not accepted.
+func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host, route *Route) (answered bool, err error) {
+	// The redirect comes first, because there is no client certificate without TLS.
+	if x.TLS() == nil && route != nil && route.redirect != nil {
+		if answered, err := redirect(x, route.redirect); answered {
+			return true, err
+		}
+	}
+	if x.TLS() != nil && h.passing() > 0 {
+		// The backend terminates the TLS of this host, so this connection was made for another host.
+		return true, refuse(x, mtls.Misdirected)
+	}
+	if index.asking == 0 {
+		return false, nil
+	}
+	refusal := index.admit(x, name, h, route)
+	if refusal == nil {
+		return false, nil
+	}
+	return true, refuse(x, refusal)
+}
+
+// refuse writes the response for a client that is not accepted.
+func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
+	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())), Close: why.Leave}
+	if err := x.Head(answer); err != nil {
+		return err
+	}
+	_, err := x.Writer.Write([]byte(why.Body()))
+	return err
+}
+
+func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
+	defer i.release()
+	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
+		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
+	}
+	defer x.Close()
+	owned := visits.Get()
+	v := owned.Value()
+	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
+	if route.errors != nil {
+		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
+	}
+	err := v.run(0)
+	if !x.Kept {
+		owned.Release()
+	}
+	x.Conclude(err)
+	if err = withoutEndpoints(x, err); err == nil || route.errors == nil {
+		return err
+	}
+	return t.serveErrorPage(x, route.errors, err)
+}
+
+// withoutEndpoints changes the status of a failure from 502 or 504 to 503 if the backend no longer has a ready
+// endpoint. Its last endpoint was removed during the request, or is terminating.
+func withoutEndpoints(x *exchange.Exchange, err error) error {
+	if err == nil || x.Backend == nil || x.Backend.Ready() {
+		return err
+	}
+	if status := exchange.StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+		return exchange.Fail(http.StatusServiceUnavailable, err)
+	}
+	return err
+}

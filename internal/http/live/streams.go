@@ -1,0 +1,222 @@
+package live
+
+import (
+	"context"
+	"crypto/tls"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// streams holds the open requests of one route that may never end, such as upgraded connections and event streams. A
+// route keeps its streams through all changes, except changes of the clients that it accepts.
+type streams struct {
+	// all counts the streams of all routes.
+	all  *drainGroup
+	mu   sync.Mutex
+	open map[*context.CancelFunc]stream
+}
+
+// stream describes one open stream.
+type stream struct {
+	// of identifies the parts of the configuration that the chain used when the stream started.
+	of *configDigest
+	// connection is nil without TLS.
+	connection *tls.ConnectionState
+	// anybody is true if the stream is accepted with any client certificate, or without one.
+	anybody bool
+	// began is the time before the client of the stream was authenticated.
+	began time.Time
+}
+
+// isStream reports whether the response to a request may never end.
+func isStream(r *message.Request) bool {
+	return r.Fields.Has(message.Upgrade) || strings.Contains(r.Fields.Get(message.Accept), "text/event-stream")
+}
+
+// isCall reports whether a request is a gRPC call. Most calls are short, but any of them may be a stream.
+func isCall(r *message.Request) bool {
+	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
+}
+
+// follow registers a request as a stream and gives it a context that is canceled when the streams of the route end. The
+// caller calls the returned function when the request has been served.
+func (s *streams) follow(r *message.Request, is stream) (ended func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	left := s.enter(cancel, is)
+	r.SetContext(ctx)
+	return func() {
+		cancel()
+		left()
+	}
+}
+
+// enter registers a stream. cancel is called when the streams of the route end. The caller calls the returned function
+// when the stream has ended.
+func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*context.CancelFunc]stream{}
+	}
+	s.open[&cancel] = is
+	s.all.add(1)
+	return func() {
+		s.mu.Lock()
+		delete(s.open, &cancel)
+		s.mu.Unlock()
+		s.all.add(-1)
+	}
+}
+
+// now returns a copy of the open streams.
+func (s *streams) now() map[*context.CancelFunc]stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.open)
+}
+
+// endingStreams are streams that have to end: all streams of a route, or, if has is not nil, those for which it returns
+// true.
+type endingStreams struct {
+	streams *streams
+	has     func(stream) bool
+}
+
+// close ends the selected streams that are open.
+func (e endingStreams) close() {
+	for cancel, s := range e.streams.now() {
+		if e.has == nil || e.has(s) {
+			(*cancel)()
+		}
+	}
+}
+
+// none reports whether none of the selected streams is open.
+func (e endingStreams) none() bool {
+	for _, s := range e.streams.now() {
+		if e.has == nil || e.has(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepStreams hands the streams of the previous version of a host to the routes of h with the same path, if they accept
+// the same clients. It returns the streams that no route takes over. h may be nil.
+func (h *host) keepStreams(before *host) []endingStreams {
+	if before == nil {
+		return nil
+	}
+	type key struct{ kind, path, access string }
+	left := make(map[key]*streams, len(before.all))
+	for _, r := range before.all {
+		k := key{r.Type, r.Path, r.admits()}
+		if _, ok := left[k]; !ok {
+			// Other routes with the same key share these streams, or get no requests.
+			left[k] = r.streams
+		}
+	}
+	taken := make(map[key]bool, len(left))
+	if h != nil && h.admitsLike(before) {
+		for _, r := range h.all {
+			k := key{r.Type, r.Path, r.admits()}
+			if s, ok := left[k]; ok && r.refused() == nil {
+				r.streams, taken[k] = s, true
+			}
+		}
+	}
+	list := h.inheritPassthrough(before)
+	for k, s := range left {
+		if !taken[k] {
+			list = append(list, endingStreams{streams: s})
+		}
+	}
+	return list
+}
+
+// streamsOf returns the streams of the chains in before whose configuration digest is the given one.
+func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
+	var list []endingStreams
+	if len(before) == 0 {
+		return nil
+	}
+	t.allHosts(func(h *host) {
+		for _, r := range h.all {
+			for d := range r.destinations {
+				if of, ok := before[d.chain]; ok {
+					list = append(list, endingStreams{r.streams, func(s stream) bool { return s.of == of }})
+				}
+			}
+		}
+	})
+	return list
+}
+
+// settled is the time within which every request that found a route before its removal has registered its stream.
+const settled = 10 * time.Second
+
+// drain ends streams after the drain time. Because the drain time may be very long, lists without open streams are
+// dropped after at most the time settled.
+func (t *Table) drain(list []endingStreams) {
+	if len(list) == 0 {
+		return
+	}
+	first := min(t.DrainTime(), settled)
+	rest := t.DrainTime() - first
+	panics.AfterFunc("live/streams", first, func() {
+		if list = slices.DeleteFunc(list, endingStreams.none); len(list) == 0 {
+			return
+		}
+		panics.AfterFunc("live/streams", rest, func() {
+			for _, e := range list {
+				e.close()
+			}
+		})
+	})
+}
+
+// AwaitStreams waits until no stream is open, or until ctx ends.
+func (t *Table) AwaitStreams(ctx context.Context) {
+	select {
+	case <-t.open.gone():
+	case <-ctx.Done():
+	}
+}
+
+// drainGroup is a counter with a wait for zero. Unlike with a sync.WaitGroup, the count may grow during the wait.
+type drainGroup struct {
+	mu sync.Mutex
+	n  int
+	// empty is closed when the count becomes zero. It is nil if no caller waits.
+	empty chan struct{}
+}
+
+func (c *drainGroup) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.empty != nil {
+		close(c.empty)
+		c.empty = nil
+	}
+}
+
+// gone returns a channel that is closed when the count is zero.
+func (c *drainGroup) gone() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	if c.empty == nil {
+		c.empty = make(chan struct{})
+	}
+	return c.empty
+}

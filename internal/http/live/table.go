@@ -1,0 +1,319 @@
+// Package live serves HTTP requests from tables that change at run time. The tables hold virtual hosts, paths, and the
+// chains of Caddy handlers that routes share. Requests read immutable values behind atomic pointers. A single writer
+// replaces these values.
+package live
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/http/accesslog"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/filter"
+	"github.com/k8singress/k8singress/internal/http/mirror"
+	"github.com/k8singress/k8singress/internal/http/mtls"
+	"github.com/k8singress/k8singress/internal/http/proxy"
+	"github.com/k8singress/k8singress/internal/http/tracing"
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/process/logs"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/endpoints"
+)
+
+// Table is the HTTP part of the live configuration. Only one goroutine may call the methods that change it.
+type Table struct {
+	// group holds the virtual hosts of all Ingresses. groups holds the other listener groups by name.
+	group
+	groups    map[string]*group
+	listeners atomic.Pointer[listeners]
+
+	ready    atomic.Bool
+	backends *endpoints.Table
+	// authorities holds the CAs that client and backend certificates are verified against.
+	authorities *trust.Store
+	// connections holds the connections to endpoints. They outlive the chains that use them.
+	connections *proxy.Pool
+	// services holds the connections to external services that filters call.
+	services *proxy.Pool
+	// logs are the files of the access log.
+	logs *accesslog.Files
+	// spans exports spans to OpenTelemetry collectors.
+	spans *tracing.Exports
+	// shared holds the resources that the filters of all chains share.
+	shared *filter.Shared
+
+	ctx    caddy.Context
+	chains map[chainID]*chain
+	steps  *sharedSteps
+	// open counts the streams of all routes, including removed routes.
+	open drainGroup
+
+	global  global
+	options atomic.Pointer[Options]
+}
+
+// Options are administrator settings that are read for each request. Kubernetes objects cannot change them.
+type Options struct {
+	// StrictPaths rejects each path that servers may read in more than one way.
+	StrictPaths bool
+	// NoAccessLog disables the access logs of requests and connections. The ConfigMap cannot enable them again.
+	NoAccessLog bool
+	// Via adds a Via header to responses.
+	Via bool
+}
+
+// SetOptions replaces the options for new requests.
+func (t *Table) SetOptions(o Options) {
+	t.options.Store(&o)
+	t.global.answers.Store(newAnswers(t.Global(), &o))
+	t.setAccessLog(t.Global())
+}
+
+// NewTable returns a table without hosts. Serve returns NotReady until MarkReady is called.
+func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
+	t := &Table{
+		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[chainID]*chain{},
+		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
+		logs: accesslog.NewFiles(logs.Logger("k8singress.access")), spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
+	}
+	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, logs.Logger("k8singress.mirror")))
+	t.steps = newSharedSteps(t.shared)
+	t.group.init()
+	t.listeners.Store(&listeners{})
+	t.connections.Follow(backends.Addresses())
+	t.options.Store(&Options{})
+	t.SetGlobal(&ir.Global{})
+	authorities.OnChange(t.checkStreams)
+	t.shared.Users.OnChange(t.checkUsers)
+	return t
+}
+
+// Shared returns the resources that the filters of all chains share.
+func (t *Table) Shared() *filter.Shared { return t.shared }
+
+// MarkReady marks the table as complete. From then on, a host that is not in the table does not exist.
+func (t *Table) MarkReady() { t.ready.Store(true) }
+
+// Ready reports whether MarkReady was called.
+func (t *Table) Ready() bool { return t.ready.Load() }
+
+// Update changes the hosts of Ingresses; nil removes a host. A route whose chain Caddy rejects returns 503. Other
+// routes are not affected.
+func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
+
+func (t *Table) update(g *group, changes map[string]*document.Host) {
+	t.retryRefused(g, changes)
+	old := g.index.Load()
+	next := make(map[string]*host, len(changes))
+	var replaced []*host
+	var ending []endingStreams
+	for name, d := range changes {
+		before := old.get(name)
+		if before != nil {
+			replaced = append(replaced, before)
+		}
+		delete(g.refused, name)
+		next[name] = nil
+		if d != nil {
+			next[name] = t.build(g, name, d)
+		}
+		ending = append(ending, next[name].keepStreams(before)...)
+	}
+	g.index.Store(old.with(next))
+	// The old hosts are dropped last, so that chains that the new hosts also use are kept.
+	for _, h := range replaced {
+		t.drop(h)
+	}
+	t.drain(ending)
+}
+
+// retryRefused provisions the rejected chains of hosts once more, because the module or resource that Caddy missed may
+// be available now.
+func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
+	tried := map[*chain]bool{}
+	for name := range hosts {
+		for _, r := range g.refused[name] {
+			for d := range r.route.destinations {
+				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
+					tried[c] = true
+					// A new failure is stored in the chain.
+					_, _ = c.provisionAgain(t.ctx)
+				}
+			}
+		}
+	}
+}
+
+func (t *Table) build(g *group, name string, d *document.Host) *host {
+	h := newHost(name, d)
+	if expression, ok := strings.CutPrefix(name, "~"); ok {
+		var err error
+		if h.expression, err = pattern.CompileFold(expression); err != nil {
+			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed(err)}}, err)
+		}
+	}
+	if d.ClientAuth != nil {
+		h.clients, h.clientAuth = mtls.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
+	}
+	h.passthrough = t.passthrough(g, name, d)
+	for _, r := range d.Routes {
+		t.route(g, h, r)
+	}
+	h.uniform = h.isUniform()
+	return h
+}
+
+func (t *Table) route(g *group, h *host, d *document.Route) {
+	r := &Route{
+		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, Unlogged: d.Unlogged},
+		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
+	}
+	r.tracing = tracing.NewRoute(d.Tracing, &r.Route)
+	if len(d.Split) > 0 {
+		r.split = newSplit(d.Split, t.destination)
+		r.destination = *r.split.Shares[0].To
+	} else {
+		r.destination = t.destination(&d.Destination)
+	}
+	if err := r.match(d.Match); err != nil {
+		t.closeRoute(r, err)
+	}
+	if err := h.add(r); err != nil {
+		t.dropRoute(r)
+		g.refuse(r, err)
+	} else if r.refused() != nil {
+		g.refuse(r, nil)
+	}
+}
+
+// match sets the conditions of a route. It returns an error if the conditions or the weights of its destinations are
+// invalid.
+func (r *Route) match(conditions *ir.Conditions) (err error) {
+	if r.split != nil {
+		if err := r.split.Check(); err != nil {
+			return err
+		}
+	}
+	r.conditions, err = newConditions(conditions, r.backend)
+	return err
+}
+
+// closeRoute makes a route return 503 for every request for its path. Without it, these requests would go to the next
+// route, which may lack the access rules of this one.
+func (t *Table) closeRoute(r *Route, why error) {
+	t.dropRoute(r)
+	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed(why)}
+}
+
+func (t *Table) destination(d *document.Destination) destination {
+	to := destination{chain: t.chainOf(d), access: d.Access, users: d.Users}
+	if d.Backend != "" {
+		to.backend = t.backends.Backend(d.Backend)
+	}
+	if d.TLS != nil {
+		to.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+	}
+	return to
+}
+
+// chainOf returns the handler chain of a destination.
+func (t *Table) chainOf(d *document.Destination) *chain {
+	if d.Refused != "" {
+		return newClosed(errors.New(d.Refused))
+	}
+	return t.sharedChain(d.Chain)
+}
+
+// sharedChain returns the chain with this JSON and increments its users.
+func (t *Table) sharedChain(source []byte) *chain {
+	id := chainID(sha256.Sum256(source))
+	if c, ok := t.chains[id]; ok {
+		c.users++
+		return c
+	}
+	c := newChain(t.ctx, id, source, t.steps)
+	t.chains[id] = c
+	return c
+}
+
+func (t *Table) drop(h *host) {
+	for _, r := range h.all {
+		t.dropRoute(r)
+	}
+}
+
+func (t *Table) dropRoute(r *Route) {
+	for d := range r.destinations {
+		t.forget(d.chain)
+		d.secured.Release()
+	}
+}
+
+func (t *Table) forget(c *chain) {
+	if c.users--; c.users == 0 {
+		if t.chains[c.id] == c {
+			delete(t.chains, c.id)
+		}
+		c.replace(nil)
+	}
+}
+
+// Adopt provisions all chains again under ctx, the context of Caddy's newest configuration, including rejected chains.
+// New chains use ctx too. Requests in flight end with the instance that they started with. If a chain now uses
+// different parts of the configuration, its streams end after the drain time. If a chain cannot be provisioned under
+// ctx, because it names something that the new configuration lacks, the old instance stays in use, so that a protected
+// route does not lose its protection. ctx must outlive its configuration.
+func (t *Table) Adopt(ctx caddy.Context) error {
+	t.ctx = ctx
+	var errs []error
+	others := map[*chain]*configDigest{}
+	for _, c := range t.chains {
+		before := c.current.Load().parts
+		changed, err := c.provisionAgain(ctx)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if changed {
+			others[c] = before
+		}
+	}
+	t.drain(t.streamsOf(others))
+	return errors.Join(errs...)
+}
+
+// Close ends all chains. Requests in flight run to their end. Passthrough connections may have no end, so they are
+// closed after the drain time.
+func (t *Table) Close() {
+	t.endPassthrough()
+	t.shared.Mirrors.Close()
+	t.connections.Close()
+	t.services.Close()
+	t.ready.Store(false)
+	t.listeners.Store(&listeners{})
+	t.group.init()
+	clear(t.groups)
+	for _, c := range t.chains {
+		c.replace(nil)
+	}
+	clear(t.chains)
+	t.logs.Flush()
+	// A collector that does not respond delays only this last call.
+	t.global.tracer.Swap(nil).Flush()
+}
+
+// Hosts returns the number of virtual hosts of Ingresses.
+func (t *Table) Hosts() int {
+	n := 0
+	t.index.Load().all(func(*host) { n++ })
+	return n
+}
+
+// Chains returns the number of distinct chains that the routes share, including rejected chains. Only the goroutine
+// that changes the table may call it.
+func (t *Table) Chains() int { return len(t.chains) }

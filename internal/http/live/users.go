@@ -1,0 +1,27 @@
+package live
+
+import (
+	"slices"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// checkUsers ends the streams of routes whose user list has changed, after the drain time, because their user may have
+// been removed or may have a new password. A client that is still authorized can reconnect.
+func (t *Table) checkUsers(users ir.Users) {
+	now := time.Now()
+	before := func(s stream) bool { return s.began.Before(now) }
+	var list []endingStreams
+	t.allHosts(func(h *host) {
+		for _, r := range h.all {
+			for d := range r.destinations {
+				if slices.Contains(d.users, users) {
+					list = append(list, endingStreams{r.streams, before})
+					break
+				}
+			}
+		}
+	})
+	t.drain(list)
+}

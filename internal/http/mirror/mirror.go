@@ -1,0 +1,149 @@
+// Package mirror sends copies of requests to services that Ingresses name, and discards the responses. A request
+// neither waits for its copy nor fails because of it. Copies for which there is no room are dropped and counted.
+package mirror
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/http/callout"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// MostBody is the maximum size in bytes of a request body that is copied.
+	MostBody = 1 << 20
+	// mostAtOnce is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
+	// the Ingresses of a namespace divide its share.
+	mostAtOnce = 512
+	// mostTime is the maximum time for a copy and its response. At most mostAnswer bytes of the response are read.
+	mostTime, connectTime = 10 * time.Second, 5 * time.Second
+	mostAnswer            = 1 << 20
+)
+
+// Service holds the settings for calls to mirrors.
+var Service = &callout.Service{
+	Purpose: "mirror", Connect: connectTime, Read: mostTime, Write: mostTime, Drain: mostAnswer, Dispensable: true,
+}
+
+// Reason is why a request is not copied.
+type Reason string
+
+// The reasons for dropping a copy.
+const (
+	// Busy means that the limit of copies in flight or of open connections is reached.
+	Busy Reason = "busy"
+	// Body means that the body is too long, does not fit into the memory budget, or was not read to its end.
+	Body Reason = "body"
+	// URL means that the URL has no valid value for this request.
+	URL Reason = "url"
+)
+
+// Sender sends copies. It is safe for concurrent use.
+type Sender struct {
+	ask           func(*message.Request, *callout.Call) (callout.Answer, error)
+	slots, memory *budget.Budget
+	log           *zap.Logger
+	sent, dropped *prometheus.CounterVec
+
+	// over is canceled by Close. It ends the copies in flight.
+	over   context.Context //nolint:containedctx // Copies outlive their requests.
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	closed bool
+	// running holds the goroutines, one for each copy.
+	running panics.Group
+}
+
+// NewSender returns a sender that calls mirrors with ask. Failures are logged to log at debug level.
+func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error), log *zap.Logger) *Sender {
+	s := &Sender{
+		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.Mirrors.Budget(),
+		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "k8singress_mirrored_requests_total", Help: "How many copies of requests were sent to a mirror, by what came of it.",
+		}, []string{"result"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "k8singress_mirrored_requests_dropped_total",
+			Help: "How many requests with a mirror were not copied, by reason: too many copies under way, a body that is too long, has no room " +
+				"or breaks off, or a URL that leads nowhere.",
+		}, []string{"reason"}),
+	}
+	for _, result := range []string{answered, failed} {
+		s.sent.WithLabelValues(result)
+	}
+	for _, why := range []Reason{Busy, Body, URL} {
+		s.dropped.WithLabelValues(string(why))
+	}
+	s.over, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // Copies outlive their requests, and end with Close.
+	return s
+}
+
+const answered, failed = "answered", "failed"
+
+// Collectors returns the metrics.
+func (s *Sender) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.sent, s.dropped}
+}
+
+// Drop counts a request that is not copied.
+func (s *Sender) Drop(why Reason) { s.dropped.WithLabelValues(string(why)).Inc() }
+
+// Close ends all copies in flight and waits for their goroutines. Later copies are not sent.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.running.Wait()
+}
+
+// Send sends a copy for an Ingress in call.Namespace, in its own goroutine.
+func (s *Sender) Send(call *callout.Call, ingress string) { s.send(call, ingress, func() {}) }
+
+// send sends a copy. It calls release when the copy has ended or is dropped.
+func (s *Sender) send(call *callout.Call, ingress string, release func()) {
+	slot := s.slots.Share(call.Namespace, ingress)
+	if !slot.Take(1) {
+		release()
+		s.Drop(Busy)
+		return
+	}
+	run := func() {
+		defer release()
+		defer slot.Give(1)
+		s.run(call, ingress)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		slot.Give(1)
+		release()
+		return
+	}
+	s.running.Go("mirror/copy", run)
+}
+
+func (s *Sender) run(call *callout.Call, ingress string) {
+	ctx, cancel := context.WithTimeout(s.over, mostTime)
+	defer cancel()
+	var r message.Request
+	r.SetContext(ctx)
+	_, err := s.ask(&r, call)
+	switch {
+	case err == nil:
+		s.sent.WithLabelValues(answered).Inc()
+		return
+	case errors.Is(err, callout.ErrBusy):
+		s.Drop(Busy)
+	default:
+		s.sent.WithLabelValues(failed).Inc()
+	}
+	s.log.Debug("a request was not mirrored", zap.String("namespace", call.Namespace), zap.String("ingress", ingress), zap.Error(err))
+}

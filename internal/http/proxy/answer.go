@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// readHead reads a response head of at most the given number of bytes and returns its size.
+func (c *conn) readHead(method string, most int) (int, error) {
+	scanner := http1.Scanner{Response: true}
+	for {
+		if len(c.buffered()) > 0 {
+			head, end, err := scanner.Find(c.buffered())
+			switch {
+			case err != nil:
+				return 0, err
+			case head != nil:
+				c.at += end
+				return end, c.head.Parse(head, method, &c.answer)
+			case len(c.buffered()) >= most:
+				return 0, http1.ErrHeadTooLarge
+			}
+		}
+		if err := c.fill(); err != nil {
+			return 0, fmt.Errorf("reading the answer: %w", err)
+		}
+	}
+}
+
+// forget releases the memory of the last request.
+func (c *conn) forget() {
+	c.buffer.Release()
+	clear(c.answer.Fields[:cap(c.answer.Fields)])
+	clear(c.fields[:cap(c.fields)])
+	c.body = answerBody{}
+}
+
+// answerBody reads the body of a response.
+type answerBody struct {
+	c       *conn
+	framing http1.Framing
+	// left is the number of bytes left of a body with a known length.
+	left   int64
+	chunks http1.Decoder
+	ended  bool
+	// flushes is flushed before a read waits for more data. Nil means that data may stay buffered.
+	flushes message.Writer
+}
+
+// begin starts at the body that follows the head that was read last.
+func (b *answerBody) begin(c *conn) {
+	*b = answerBody{c: c, framing: c.head.Framing, left: c.answer.Length}
+	b.ended = b.framing == http1.NoBody
+}
+
+func (b *answerBody) stop() { b.c.interrupt() }
+
+// Read implements io.Reader.
+func (b *answerBody) Read(to []byte) (int, error) {
+	if b.ended {
+		return 0, io.EOF
+	}
+	if b.framing == http1.Chunked {
+		return b.readChunks(to)
+	}
+	if b.framing == http1.Sized {
+		to = to[:min(int64(len(to)), b.left)]
+	}
+	n, err := b.readSome(to)
+	b.left -= int64(n)
+	switch {
+	case b.framing == http1.UntilClose:
+		b.ended = errors.Is(err, io.EOF)
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	case b.left == 0:
+		b.ended = true
+	}
+	return n, err
+}
+
+// readSome reads from the buffer if it has data, otherwise directly from the connection.
+func (b *answerBody) readSome(to []byte) (int, error) {
+	in := b.c.buffered()
+	if len(in) == 0 {
+		if err := flush(b.flushes); err != nil {
+			return 0, err
+		}
+		return b.c.read(to)
+	}
+	n := copy(to, in)
+	b.c.at += n
+	return n, nil
+}
+
+// readChunks waits for data and then reads as much as is available.
+func (b *answerBody) readChunks(to []byte) (n int, _ error) {
+	for n < len(to) && (n == 0 || len(b.c.buffered()) > 0) {
+		if len(b.c.buffered()) == 0 {
+			if err := flush(b.flushes); err != nil {
+				return 0, err
+			}
+			if err := b.c.fill(); errors.Is(err, io.EOF) {
+				return 0, io.ErrUnexpectedEOF
+			} else if err != nil {
+				return 0, err
+			}
+		}
+		in := b.c.buffered()
+		data, consumed, done, err := b.chunks.Next(in[:min(len(in), len(to)-n)])
+		n += copy(to[n:], data)
+		b.c.at += consumed
+		switch {
+		case err != nil:
+			return n, err
+		case done:
+			b.ended = true
+			return n, io.EOF
+		}
+	}
+	return n, nil
+}
+
+// passBody forwards the body of a response to the client.
+func (r *request) passBody(c *conn) error {
+	b := &c.body
+	switch in := c.buffered(); {
+	case b.ended:
+		return nil
+	case b.framing == http1.Sized && int64(len(in)) >= b.left:
+		// The whole body arrived with the head.
+		n := int(b.left)
+		c.at += n
+		return r.write(in[:n])
+	case b.framing == http1.Sized && b.left-int64(len(in)) >= leastSpliced && r.splices(c):
+		return r.splice(c)
+	}
+	if r.flushes(&c.answer) {
+		b.flushes = r.Writer
+	} else if r.settings.BufferResponse {
+		// Another goroutine may read the body, so its reads must be interruptible.
+		c.watch()
+	}
+	if err := r.copy(b, c.answer.Length); err != nil {
+		return err
+	}
+	if trailers := b.chunks.Trailers(); len(trailers) > 0 {
+		return taken(r.Writer.Trailer(trailers))
+	}
+	return nil
+}
+
+// flushes reports whether each part of a body is flushed to the client as it arrives. This is so for bodies of unknown
+// length and for event streams, unless responses are buffered.
+func (r *request) flushes(a *message.Response) bool {
+	return !r.settings.BufferResponse && (a.Length < 0 || strings.HasPrefix(a.Fields.Get(message.ContentType), "text/event-stream"))
+}
+
+// source is the body of a response. stop ends a read that is in progress in another goroutine.
+type source interface {
+	io.Reader
+	stop()
+}
+
+// copy copies a body of the given length to the client. A negative length means that the length is unknown.
+func (r *request) copy(from source, length int64) error {
+	buffer := large.Get()
+	err := r.copyWith(buffer.Bytes(), from, length)
+	buffer.Release()
+	return err
+}
+
+func (r *request) copyWith(buffer []byte, from source, length int64) error {
+	reader := io.Reader(from)
+	if r.settings.BufferResponse && (length < 0 || length > int64(len(buffer))) {
+		pieces := newElastic(r.Backend.Namespace(), from)
+		defer pieces.end(from.stop)
+		reader = pieces
+	}
+	for {
+		n, err := reader.Read(buffer)
+		if n > 0 {
+			if err := r.write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// flush flushes w. It does nothing if w is nil.
+func flush(w message.Writer) error {
+	if w == nil {
+		return nil
+	}
+	return taken(w.Flush())
+}
+
+func (r *request) write(part []byte) error {
+	_, err := r.Writer.Write(part)
+	return taken(err)
+}
+
+// taken wraps an error of writing to the client in errNotTaken, to distinguish it from errors of endpoints.
+func taken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errNotTaken, err)
+}

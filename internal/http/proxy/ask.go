@@ -1,0 +1,197 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/callout"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// These IDs identify external services to the guard: services named by an address, services named by a DNS name, which
+// may resolve to any address, and services named by the host of the request, which this process itself may serve.
+const (
+	askedAddress = "service/address"
+	askedName    = "service/name"
+	askedOwn     = "service/own"
+)
+
+// NewServicePool returns a pool for calls to external services. It is not used for endpoints.
+func NewServicePool(guard *reach.Guard) *Pool {
+	if guard != nil {
+		guard.SetName(askedName, true)
+		guard.SetName(askedOwn, true)
+		guard.LetAsk(askedOwn)
+	}
+	p := NewPool(guard)
+	p.descriptors = calls
+	return p
+}
+
+// Ask calls an external service on behalf of a request. The end of the request ends the call. At most callout.MostBytes
+// of the response are read, or q.Drain if it is larger, and redirects are not followed. As in ingress-nginx, the
+// certificate of an HTTPS service is not verified.
+func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) {
+	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
+	if q.Secure {
+		g := p.usual.Load()
+		to.secured, config = g, g.one
+	}
+	if c := p.reuse(to, q.Dispensable); c != nil {
+		answer, err := p.askOn(c, r, q)
+		// The connection may have been closed before the call arrived. A call with a body is never sent twice.
+		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
+			return answer, asked(q, err)
+		}
+	}
+	d := dialing{
+		pool: p, backend: askedName, namespace: q.Namespace, timeout: q.Connect, spare: q.Dispensable,
+		listed: func() bool { return true },
+	}
+	if _, err := netip.ParseAddrPort(q.Address); err == nil {
+		d.backend = askedAddress
+	} else if q.Own {
+		d.backend = askedOwn
+	}
+	socket, share, err := d.open(r.Context(), q.Address, config)
+	if err != nil {
+		return callout.Answer{}, asked(q, err)
+	}
+	c := newConn(socket, to)
+	c.share = share
+	answer, err := p.askOn(c, r, q)
+	return answer, asked(q, err)
+}
+
+func asked(q *callout.Call, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s at %s: %w", q.Purpose, q.Address, err)
+}
+
+// askOn makes the call on one connection. It returns the connection to the pool if it can be reused.
+func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
+	over := false
+	defer c.closeUnless(&over)
+	c.begin(r, q.Read, q.Write)
+	if q.Drain > 0 {
+		c.watch()
+	}
+	c.questions++
+	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.questions >= q.Requests
+	answer, size, err := c.ask(q, last)
+	if err == nil && (q.Drain > 0 || !last && c.head.KeepAlive) {
+		last = !c.discard(max(callout.MostBytes, q.Drain)-size, q.Drain > 0) || last
+	}
+	over = true
+	if !c.finish() || err != nil || last || !c.head.KeepAlive {
+		c.close()
+		return answer, err
+	}
+	c.most, c.lifetime = q.Idle, q.IdleTimeout
+	p.keep(c)
+	return answer, nil
+}
+
+// ask sends a call and reads the head of the response. It returns the size of the head.
+func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
+	if err := c.call(q, last); err != nil {
+		return answer, 0, err
+	}
+	for {
+		n, err := c.readHead(q.Method, callout.MostBytes-size)
+		if err != nil {
+			return answer, 0, err
+		}
+		size += n
+		switch status := c.answer.Status; {
+		case status == 101:
+			return answer, 0, errSwitches
+		case status >= 200:
+			return q.NewAnswer(status, c.answer.Fields), size, nil
+		}
+	}
+}
+
+// call sends a call.
+func (c *conn) call(q *callout.Call, last bool) error {
+	buffer := small.Get()
+	err := c.callWith(buffer.Bytes(), q, last)
+	buffer.Release()
+	return err
+}
+
+func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
+	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
+	if len(q.Body) > 0 {
+		line.Framing, line.Length = http1.Sized, int64(len(q.Body))
+	}
+	head, err := http1.AppendRequestHead(buffer[:0], &line, q.Fields)
+	if err != nil {
+		return err
+	}
+	if err = c.write(head); err == nil && len(q.Body) > 0 {
+		err = c.write(q.Body)
+	}
+	return err
+}
+
+// discard reads the rest of a response of at most the given number of bytes, so that the connection can be reused. It
+// returns false if the rest is larger or does not arrive at once. With patience it waits for the rest until the read
+// timeout or the end of the request.
+func (c *conn) discard(most int, patience bool) bool {
+	var chunks http1.Decoder
+	left := c.answer.Length
+	for waits := false; !c.passes(&chunks, &left); waits = true {
+		switch {
+		case patience:
+			c.extendRead()
+		case !waits:
+			_ = c.bare.SetReadDeadline(time.Now().Add(glance))
+			c.in.moved = time.Time{}
+			c.stopAgain()
+		}
+		c.at, c.end = 0, 0
+		n, err := c.socket.Read(c.buffer.Bytes())
+		if most -= n; err != nil || most < 0 {
+			return false
+		}
+		c.end = n
+	}
+	return true
+}
+
+// passes skips the part of the body that is in the buffer. It reports whether the end of the body was reached.
+func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
+	switch c.head.Framing {
+	case http1.NoBody:
+		return true
+	case http1.UntilClose:
+		return false
+	case http1.Chunked:
+		return c.passesChunks(chunks)
+	case http1.Sized:
+		n := min(*left, int64(c.end-c.at))
+		c.at += int(n)
+		*left -= n
+		return *left == 0
+	}
+	return false
+}
+
+func (c *conn) passesChunks(chunks *http1.Decoder) bool {
+	for c.at < c.end {
+		_, n, done, err := chunks.Next(c.buffered())
+		c.at += n
+		if done || err != nil {
+			return done
+		}
+	}
+	return false
+}

@@ -1,0 +1,378 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+const (
+	// inMemory is the maximum size, in bytes, of a body that is buffered in memory, if the budget allows it. The rest
+	// of a longer body goes into an unnamed file.
+	inMemory = 64 << 10
+	// mostInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
+	// budget has spare memory, because a file costs twice as much. It is ingress-nginx's default for
+	// proxy-body-size.
+	mostInMemory = 1 << 20
+)
+
+// whole and longer are pools of buffers for bodies in memory. Each buffer has one more byte, to detect bodies that are
+// too long.
+var (
+	whole  = pools.NewBuffers("proxy: body of 64 KiB", inMemory+1)
+	longer = pools.NewBuffers("proxy: body of 1 MiB", mostInMemory+1)
+)
+
+// body is a request body. It is either buffered, so that it can be sent again to another endpoint, or read from the
+// client while it is sent.
+type body struct {
+	// namespace is the namespace of the backend. The memory and the file are charged to it.
+	namespace string
+	// buffer holds the first size bytes. file holds the rest.
+	buffer pools.Buffer
+	size   int
+	// room is the namespace's share of memory. taken is the number of bytes that the body uses of it. room is nil while
+	// the body is short.
+	room  *budget.Share
+	taken int64
+	file  *spool
+	filed int64
+	// rest reads the part that the client has yet to send. It is nil if the whole body is buffered. found is data that
+	// was read from rest but did not fit into the file.
+	rest  *incoming
+	found []byte
+	// length is the length of the whole body. A negative length is unknown. trailers are the trailer fields of a
+	// completely buffered body.
+	length   int64
+	trailers message.Fields
+}
+
+// takeBody reads the whole body before an endpoint is chosen, unless the body is streamed. If a long body does not fit
+// into the file, or there is no file, the rest is read while it is sent.
+func (r *request) takeBody() error {
+	if r.Body == nil || r.Length == 0 {
+		return nil
+	}
+	if r.LiftPause != nil && speaksGRPC(r.protocol) {
+		r.LiftPause()
+	}
+	most := r.settings.MaxBody
+	if most != ir.NoLimit && r.Length > most {
+		return exchange.Fail(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
+	}
+	if chunks, ok := r.Body.(limited); ok && most != ir.NoLimit {
+		chunks.Limit(most)
+	}
+	r.body = &body{namespace: r.Backend.Namespace(), length: r.Length, rest: &incoming{
+		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1, begun: time.Now(),
+	}}
+	if r.streams() {
+		return nil
+	}
+	if err := r.body.read(); err != nil {
+		return readFailed(r.gone(), err)
+	}
+	switch {
+	case r.body.rest == nil:
+		r.body.trailers = r.outgoingTrailers()
+	case r.settings.speaksCGI() && r.body.length < 0:
+		unmeasured.Add(1)
+		return exchange.Fail(http.StatusServiceUnavailable, errNoLength)
+	}
+	return nil
+}
+
+// limited is implemented by bodies that can detect before their end that they exceed a limit.
+type limited interface{ Limit(most int64) }
+
+// streams reports whether the body is sent while it arrives. FastCGI needs to know the length of the body, so it
+// buffers bodies of unknown length.
+func (r *request) streams() bool {
+	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
+}
+
+// withoutRoom reports whether the body is streamed only because there was no room to buffer it. A slow client can hold
+// the endpoint connection of such a request for long.
+func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
+
+// read reads the whole body, or as much as there is room for.
+func (b *body) read() error {
+	for b.buffer = small.Get(); !b.rest.ended.Load(); {
+		if b.size == len(b.buffer.Bytes()) && !b.grow() {
+			break
+		}
+		n, err := b.rest.Read(b.buffer.Bytes()[b.size:])
+		if b.size += n; err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	if !b.rest.ended.Load() {
+		var err error
+		if b.file, err = newSpool(b.namespace); err != nil {
+			return nil //nolint:nilerr // Without a file, the body is sent while it arrives.
+		}
+		if b.filed, b.found, err = b.file.fill(b.rest); err != nil || b.found != nil {
+			return err
+		}
+	}
+	b.length, b.rest = int64(b.size)+b.filed, nil
+	return nil
+}
+
+// grow replaces the buffer by a larger one, if the budget allows it. It uses the buffer for long bodies only if the
+// body may fit as a whole.
+func (b *body) grow() bool {
+	had := int64(len(b.buffer.Bytes()))
+	if b.room == nil {
+		b.room = bodyMemory().Share(b.namespace, "")
+	}
+	pool, taken := whole, int64(inMemory)
+	switch {
+	case had > mostInMemory:
+		return false
+	case had > inMemory:
+		pool, taken = longer, mostInMemory-inMemory
+		if b.length > mostInMemory || !b.room.TakeSpare(taken) {
+			return false
+		}
+	case !b.room.Take(taken):
+		return false
+	}
+	b.taken += taken
+	shorter := b.buffer.Move()
+	b.buffer = pool.Get()
+	copy(b.buffer.Bytes(), shorter.Bytes())
+	shorter.Release()
+	return true
+}
+
+// kept returns the body if all of it is in memory.
+func (b *body) kept() (memory []byte, ok bool) {
+	switch {
+	case b == nil:
+		return nil, true
+	case b.rest != nil || b.file != nil || len(b.trailers) > 0:
+		return nil, false
+	}
+	return b.buffer.Bytes()[:b.size], true
+}
+
+// short is like kept, but only for a body that can be sent before the response is read. A longer body is sent in
+// another goroutine, since an endpoint may respond before it has read all of it.
+func (b *body) short() (memory []byte, ok bool) {
+	memory, ok = b.kept()
+	if len(memory) > inMemory {
+		return nil, false
+	}
+	return memory, ok
+}
+
+// framing returns the framing for the endpoint: chunked if the length is unknown or trailers may follow.
+func (b *body) framing() (http1.Framing, int64) {
+	switch {
+	case b == nil || b.length == 0 && len(b.trailers) == 0:
+		return http1.NoBody, 0
+	case b.length < 0 || len(b.trailers) > 0 || b.rest != nil && b.rest.trailed:
+		return http1.Chunked, -1
+	}
+	return http1.Sized, b.length
+}
+
+// reader returns a reader that starts at the beginning of the body, or nil if there is no body. The part that still
+// comes from the client can be read only once.
+func (b *body) reader() *reading {
+	if framing, _ := b.framing(); framing == http1.NoBody {
+		return nil
+	}
+	var parts []io.Reader
+	if b.buffer.Held() {
+		parts = append(parts, bytes.NewReader(b.buffer.Bytes()[:b.size]))
+	}
+	if b.file != nil {
+		parts = append(parts, io.NewSectionReader(b.file, 0, b.filed))
+	}
+	if b.rest == nil {
+		return &reading{source: io.MultiReader(parts...)}
+	}
+	parts = append(parts, bytes.NewReader(b.found), b.rest)
+	return &reading{source: io.MultiReader(parts...), rest: b.rest}
+}
+
+// again reports whether the body can be sent to another endpoint, too. It returns an error if the client failed to send
+// the whole body.
+func (b *body) again() (bool, error) {
+	switch {
+	case b == nil || b.rest == nil:
+		return true, nil
+	case b.rest.failed.Load() != nil:
+		return false, fmt.Errorf("%w: %w", errBroken, *b.rest.failed.Load())
+	}
+	return !b.rest.spent.Load(), nil
+}
+
+// asked returns the time at which the endpoint had everything that it needs to respond, from which its response time is
+// measured. Zero stands for the start of the attempt. A slow client must not make an endpoint look slow.
+func (b *body) asked() time.Time {
+	if b == nil || b.rest == nil || !b.rest.spent.Load() {
+		return time.Time{}
+	}
+	return b.rest.begun.Add(time.Duration(b.rest.taken.Load()))
+}
+
+// arriving reports whether the client may still be sending the body.
+func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
+
+// release releases the buffer. The body must not be read afterwards. It is not called after a panic, because an upload
+// may still be running.
+func (b *body) release() {
+	if b != nil {
+		b.buffer.Release()
+	}
+}
+
+// close closes the file and returns the memory to the budget. b may be nil.
+func (b *body) close() {
+	if b == nil {
+		return
+	}
+	if b.file != nil {
+		_ = b.file.Close()
+	}
+	if b.taken > 0 {
+		b.room.Give(b.taken)
+	}
+	b.taken = 0
+}
+
+// incoming reads a body from the client. It can be read once.
+type incoming struct {
+	source io.Reader
+	writer message.Writer
+	// most is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
+	// unknown. size is the number of bytes read. All are in bytes.
+	most, length, size int64
+	// trailed means that trailer fields may follow. They are available once the end has been read.
+	trailed bool
+	// framed means that the end arrives separately from the last byte, as in HTTP/2 and HTTP/3. Until then the body may
+	// still turn out to be longer than its length.
+	framed bool
+	// spent means that a part of the body may have been sent to an endpoint. taken is the time of the last read, in
+	// nanoseconds since begun.
+	begun time.Time
+	taken atomic.Int64
+	spent atomic.Bool
+	// ended means that the whole body has arrived. failed is the error with which the client failed to send it.
+	ended  atomic.Bool
+	failed atomic.Pointer[error]
+}
+
+var errTooLarge = errors.New("the body is larger than is allowed")
+
+// Read reads from the client.
+func (i *incoming) Read(b []byte) (int, error) {
+	n, err := i.source.Read(b)
+	i.size += int64(n)
+	i.taken.Store(int64(time.Since(i.begun)))
+	switch {
+	case i.most != ir.NoLimit && i.size > i.most:
+		err = errTooLarge
+	case errors.Is(err, io.EOF) && i.size < i.length:
+		err = io.ErrUnexpectedEOF
+	case errors.Is(err, io.EOF) || i.size == i.length && !i.trailed && !i.framed:
+		i.ended.Store(true)
+	}
+	return n, err
+}
+
+// reading reads a body for one endpoint, possibly in another goroutine.
+type reading struct {
+	source io.Reader
+	rest   *incoming
+	// mu is held during a read. After stopped is set, nothing is read any more.
+	mu, halting sync.Mutex
+	stopped     atomic.Bool
+	// late means that the request had already ended when the reading was stopped. It is set before stopped.
+	late bool
+}
+
+var errStopped = errors.New("the body is not wanted any more")
+
+// Read implements io.Reader.
+func (r *reading) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped.Load() {
+		return 0, errStopped
+	}
+	if r.rest != nil {
+		// This is set before the read waits, since data that arrives during the wait is for this endpoint.
+		r.rest.spent.Store(true)
+		r.rest.taken.Store(int64(time.Since(r.rest.begun)))
+	}
+	n, err := r.source.Read(b)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case r.stopped.Load() && !r.timedOut(err):
+		return n, errStopped
+	case r.rest != nil:
+		r.rest.failed.Store(&err)
+	}
+	return n, err
+}
+
+// timedOut reports whether a stopped read had failed before with a timeout of the client. net/http cancels the request
+// before it returns that error, and the end of the request stops the read.
+func (r *reading) timedOut(err error) bool { return r.late && isTimeout(err) }
+
+// halt stops the reading. late means that the request has ended already. Only the first call has an effect. When a call
+// returns, no other call is running: afterwards the client's connection may be used for another request.
+func (r *reading) halt(late bool) {
+	r.halting.Lock()
+	defer r.halting.Unlock()
+	if r.stopped.Load() {
+		return
+	}
+	r.late = late
+	r.stopped.Store(true)
+	switch {
+	case r.mu.TryLock():
+		r.mu.Unlock()
+	case r.rest != nil:
+		// The client may be slow, so the read is interrupted.
+		r.rest.writer.EndBody()
+	}
+}
+
+// errBroken means that the client did not send the body as announced.
+var errBroken = errors.New("the body of the request breaks off")
+
+// readFailed returns the error for a client whose body could not be read.
+func readFailed(gone, err error) error {
+	status := http.StatusBadRequest
+	var tooLarge *http.MaxBytesError
+	var invalid *http1.Error
+	switch {
+	case errors.Is(err, errTooLarge) || errors.As(err, &tooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.As(err, &invalid):
+		status = invalid.Status
+	case isTimeout(err):
+		// net/http also cancels the request in this case, so this case comes before gone.
+		status = http.StatusRequestTimeout
+	case gone != nil:
+		status = clientGone
+	}
+	return exchange.Fail(status, fmt.Errorf("reading the request: %w", err))
+}

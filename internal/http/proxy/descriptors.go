@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/http/callout"
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+// descriptors is the budget of file descriptors for one purpose, shared by namespaces. Clients of one namespace can
+// have any number of requests on a few HTTP/2 or HTTP/3 connections. Each request may need a connection to an endpoint
+// and a file for a long time. Without shares, one namespace could use up the descriptors for other requests and new
+// clients.
+type descriptors struct {
+	// budget creates the budget on the first call.
+	budget func() *budget.Budget
+	// full is the error if no descriptor is available. refused is the number of requests or bodies that got no
+	// descriptor.
+	full    error
+	refused atomic.Int64
+}
+
+var errNoConnection = errors.New("the backends of the namespace have as many connections to endpoints as they may " +
+	"have: raise the limit of open files, or start more replicas")
+
+// These are the budgets by purpose. endpoints and bodyFiles use the namespaces of the backends, calls uses the
+// namespaces of the Ingresses.
+var (
+	endpoints = &descriptors{
+		budget: sync.OnceValue(budget.Endpoints.Budget),
+		full:   exchange.Fail(http.StatusServiceUnavailable, errNoConnection),
+	}
+	calls     = &descriptors{budget: sync.OnceValue(budget.Calls.Budget), full: callout.ErrBusy}
+	bodyFiles = &descriptors{budget: sync.OnceValue(budget.BodyFiles.Budget), full: errNoRoom}
+)
+
+// of returns the share of a namespace.
+func (d *descriptors) of(namespace string) *budget.Share { return d.budget().Share(namespace, "") }
+
+// refuse counts a request or body that got no descriptor and returns the error for it.
+func (d *descriptors) refuse() error {
+	d.refused.Add(1)
+	return d.full
+}
+
+func (d *descriptors) usage() budget.Usage {
+	u := d.budget().Usage()
+	u.Refused = d.refused.Load()
+	return u
+}
+
+// descriptor takes a descriptor from the share of a namespace. The caller must return it to that share. If no
+// descriptor is free, idle connections of the namespace are closed. With spare set, half of all descriptors are left
+// for others.
+func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
+	share := p.descriptors.of(namespace)
+	take := share.Take
+	if spare {
+		take = share.TakeSpare
+	}
+	for !take(1) {
+		if !p.makeRoom(namespace) {
+			return nil, p.descriptors.refuse()
+		}
+	}
+	return share, nil
+}
+
+// reuse returns an idle connection, or nil if there is none. With spare set, half of all descriptors are left for
+// others.
+func (p *Pool) reuse(to key, spare bool) *conn {
+	if spare && !p.descriptors.budget().HasSpare() {
+		return nil
+	}
+	return p.take(to)
+}
+
+// makeRoom closes an idle connection of a namespace. It returns false if there is none.
+func (p *Pool) makeRoom(namespace string) bool {
+	c := p.anyIdle(namespace)
+	if c == nil {
+		return false
+	}
+	c.close()
+	return true
+}
+
+// anyIdle removes and returns the connection of one endpoint that has been idle for the longest time, or returns nil.
+func (p *Pool) anyIdle(namespace string) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[namespace] == 0 {
+		return nil
+	}
+	for to, list := range p.idle {
+		if to.namespace != namespace || len(list) == 0 {
+			continue
+		}
+		c := list[0]
+		list[0] = nil
+		p.idle[to] = list[1:]
+		p.counted(to, -1)
+		return c
+	}
+	return nil
+}
+
+// lend is like open for callers that do not handle shares: closing the connection returns the descriptor.
+func (d *dialing) lend(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+	share, err := d.pool.descriptor(d.namespace, d.spare)
+	if err != nil {
+		return nil, dialFailed{err}
+	}
+	give := sync.OnceFunc(func() { share.Give(1) })
+	// The wrapper is below TLS, because net/http needs to see the TLS connection.
+	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return &lent{socket, give} })
+	if err != nil {
+		give()
+	}
+	return conn, err
+}
+
+type lent struct {
+	net.Conn
+	give func()
+}
+
+// Close closes the connection and returns its descriptor once.
+func (l *lent) Close() error {
+	defer l.give()
+	return l.Conn.Close()
+}

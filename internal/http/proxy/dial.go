@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// dialing holds what is needed to open a connection for a request.
+type dialing struct {
+	pool *Pool
+	// backend is the ID of the backend. namespace is the namespace of the backend.
+	backend, namespace string
+	timeout            time.Duration
+	// listed reports whether the endpoint still belongs to the backend. It may be called from any goroutine, even after
+	// the request has ended.
+	listed func() bool
+	// spare is true if half of all descriptors must be left for others.
+	spare bool
+}
+
+type dialingKey struct{}
+
+// dialing returns the dialing for the endpoint of the current attempt.
+func (r *request) dialing() *dialing {
+	return &dialing{
+		pool: r.pool, backend: r.Backend.ID(), namespace: r.Backend.Namespace(), timeout: r.settings.Connect,
+		listed: r.Listed(), spare: r.withoutRoom(),
+	}
+}
+
+// lookAgain is the interval at which dialling checks that the endpoint is still listed. A deleted pod does not refuse
+// connections, so the client would otherwise wait for the whole connect timeout.
+const lookAgain = 100 * time.Millisecond
+
+// errGone means that the endpoint was removed while a connection to it was opened. The endpoint did not receive
+// anything.
+var errGone = errors.New("the endpoint has gone")
+
+// limit returns a context that ends after the connect timeout or when the endpoint is removed.
+func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, gone := context.WithCancelCause(ctx)
+	var look func()
+	look = func() {
+		switch {
+		case ctx.Err() != nil:
+		case d.listed():
+			panics.AfterFunc("proxy/dial", lookAgain, look)
+		default:
+			gone(errGone)
+		}
+	}
+	timer := panics.AfterFunc("proxy/dial", lookAgain, look)
+	return ctx, func() {
+		timer.Stop()
+		gone(nil)
+		cancel()
+	}
+}
+
+// dialFailed wraps an error that occurred before the endpoint received any part of the request.
+type dialFailed struct{ error }
+
+func (d dialFailed) Unwrap() error { return d.error }
+
+// open opens a connection, with TLS if config is not nil. The caller closes it and then returns its descriptor to the
+// share.
+func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
+	share, err := d.pool.descriptor(d.namespace, d.spare)
+	if err != nil {
+		return nil, nil, dialFailed{err}
+	}
+	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return socket })
+	if err != nil {
+		share.Give(1)
+		return nil, nil, err
+	}
+	return conn, share, nil
+}
+
+// dial opens a connection. As in nginx, the TLS handshake must end within the connect timeout, and the endpoint has not
+// received any part of the request if the handshake fails. wrap is applied to the socket before the handshake.
+func (d *dialing) dial(ctx context.Context, address string, config *tls.Config, wrap func(net.Conn) net.Conn) (net.Conn, error) {
+	ctx, end := d.limit(ctx)
+	defer end()
+	conn, err := d.pool.guard.Dial(ctx, net.Dialer{}, d.backend, address)
+	if err == nil {
+		conn = wrap(conn)
+		if config != nil {
+			conn, err = handshake(ctx, conn, address, config)
+		}
+	}
+	switch {
+	case err == nil:
+		return conn, nil
+	case errors.Is(context.Cause(ctx), errGone):
+		err = errGone
+	}
+	return nil, dialFailed{err}
+}
+
+func handshake(ctx context.Context, socket net.Conn, address string, config *tls.Config) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if config = config.Clone(); err == nil {
+		config.ServerName = cmp.Or(config.ServerName, host)
+	}
+	secured := tls.Client(&records{Conn: socket}, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = socket.Close()
+		return nil, err
+	}
+	return secured, nil
+}

@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// edits are the configured changes to response headers. A nil field means no change.
+type edits struct {
+	cookies  cookieEdit
+	redirect *attribute
+}
+
+func newEdits(f *ir.Forwarding) (e edits, err error) {
+	if e.cookies, err = newCookieEdit(f); err != nil || f.Redirect == (ir.AnswerRewrite{}) {
+		return e, err
+	}
+	if e.redirect, err = newAttribute("location", f.Redirect); err != nil {
+		err = fmt.Errorf("redirect: %w", err)
+	}
+	return e, err
+}
+
+// newCookieEdit returns the configured changes to cookies.
+func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
+	cookies := cookieEdit{}
+	for name, rewrite := range map[string]ir.AnswerRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
+		if rewrite == (ir.AnswerRewrite{}) {
+			continue
+		}
+		attribute, err := newAttribute(name, rewrite)
+		if err != nil {
+			return nil, fmt.Errorf("cookie_%s: %w", name, err)
+		}
+		cookies[name] = attribute
+	}
+	return cookies, nil
+}
+
+// allowance limits the rewriting in one response, by the number of attributes and by their total size. Without it, the
+// author of an Ingress could have an endpoint send as many attributes as fit into a response head, search each with a
+// regular expression, and insert a long variable that the client controls.
+type allowance struct{ attributes, bytes int }
+
+const (
+	mostRewritten      = 128
+	mostRewrittenBytes = 256 << 10
+)
+
+// has reports whether one more value may be rewritten, and counts it.
+func (a *allowance) has() bool {
+	a.attributes--
+	return a.attributes >= 0 && a.bytes >= 0
+}
+
+// take subtracts the size of a rewritten value from the allowance and returns the value.
+func (a *allowance) take(value string) string {
+	a.bytes -= len(value)
+	return value
+}
+
+// edit rewrites the header fields of an endpoint's response before it is sent to the client. Values beyond the
+// allowance stay unchanged.
+func (r *request) edit(fields message.Fields) {
+	e := &r.settings.edits
+	if len(e.cookies) == 0 && e.redirect == nil {
+		return
+	}
+	left := &allowance{mostRewritten, mostRewrittenBytes}
+	for i := range fields {
+		field := &fields[i]
+		switch {
+		case field.Kind == message.SetCookie:
+			if len(e.cookies) > 0 {
+				field.Value = e.cookies.edit(field.Value, left, r.Variable)
+			}
+		case e.redirect == nil || field.Kind != message.Location && !strings.EqualFold(field.Name, "Refresh") || !left.has():
+		case field.Kind == message.Location:
+			field.Value = left.take(e.redirect.rewriteURL(field.Value, r.Variable))
+		default:
+			field.Value = left.take(e.redirect.rewriteRefresh(field.Value, r.Variable))
+		}
+	}
+}
+
+// rewriteURL returns the rewritten URL of a redirect. It returns the old one if the new one contains control
+// characters, which are not valid in a header.
+func (a *attribute) rewriteURL(value string, variable func(string) string) string {
+	next := a.replaced(value, variable)
+	if strings.ContainsFunc(next, nginx.IsControl) {
+		return value
+	}
+	return next
+}
+
+// rewriteRefresh is like rewriteURL for the URL that follows "url=".
+func (a *attribute) rewriteRefresh(value string, variable func(string) string) string {
+	const mark = "url="
+	i := strings.Index(strings.ToLower(value), mark)
+	if i < 0 || i+len(mark) > len(value) {
+		return value
+	}
+	i += len(mark)
+	return value[:i] + a.rewriteURL(value[i:], variable)
+}
+
+// cookieEdit holds the changes to cookie attributes, keyed by the attribute's name in lower case.
+type cookieEdit map[string]*attribute
+
+func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) string) string {
+	parts := strings.Split(cookie, ";")
+	for i, part := range parts[1:] {
+		name, value, _ := strings.Cut(part, "=")
+		if a := c[strings.ToLower(strings.TrimSpace(name))]; a != nil && left.has() {
+			parts[1+i] = name + "=" + left.take(a.rewrite(strings.TrimSpace(value), variable))
+		}
+	}
+	return strings.Join(parts, ";")
+}
+
+// attribute is a parsed ir.AnswerRewrite.
+type attribute struct {
+	// whole means that From must match the whole value, ignoring case and a leading dot. Otherwise it must match a
+	// prefix.
+	whole bool
+	// expression is the regular expression to match. If it is nil, the text in from is matched.
+	expression *pattern.Pattern
+	from, to   *nginx.Template
+}
+
+func newAttribute(name string, r ir.AnswerRewrite) (*attribute, error) {
+	a, err := &attribute{whole: name == "domain"}, error(nil)
+	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
+		expression, anyCase := strings.CutPrefix(expression, "*")
+		compile := pattern.Compile
+		if anyCase || a.whole {
+			compile = pattern.CompileFold
+		}
+		if a.expression, err = compile(expression); err != nil {
+			return nil, err
+		}
+		a.to, err = nginx.ParseTemplate(r.To, nginx.Groups...)
+		return a, err
+	}
+	if a.from, err = nginx.ParseTemplate(r.From); err != nil {
+		return nil, err
+	}
+	a.to, err = nginx.ParseTemplate(r.To)
+	return a, err
+}
+
+// rewrite returns the new value of a cookie attribute. It returns the old value if the value does not match, or if a
+// variable inserts a character that would end the attribute.
+func (a *attribute) rewrite(value string, variable func(string) string) string {
+	next := a.replaced(value, variable)
+	if strings.ContainsFunc(next, func(r rune) bool { return r == ';' || nginx.IsControl(r) }) {
+		return value
+	}
+	return next
+}
+
+// replaced returns the value after the replacement, without checking that its characters are valid at this place.
+func (a *attribute) replaced(value string, variable func(string) string) string {
+	switch {
+	case a.expression != nil:
+		return a.replace(value, variable)
+	case a.whole:
+		domain := strings.TrimPrefix(value, ".")
+		if strings.EqualFold(domain, strings.TrimPrefix(a.from.Expand(variable), ".")) {
+			return value[:len(value)-len(domain)] + strings.TrimPrefix(a.to.Expand(variable), ".")
+		}
+	default:
+		if rest, ok := strings.CutPrefix(value, a.from.Expand(variable)); ok {
+			return a.to.Expand(variable) + rest
+		}
+	}
+	return value
+}
+
+func (a *attribute) replace(value string, variable func(string) string) string {
+	found := a.expression.Submatch(value)
+	if found == nil {
+		return value
+	}
+	return a.to.Expand(func(name string) string {
+		n, err := strconv.Atoi(name)
+		switch {
+		case err != nil:
+			return variable(name)
+		case 2*n < len(found) && found[2*n] >= 0:
+			return value[found[2*n]:found[2*n+1]]
+		}
+		return ""
+	})
+}

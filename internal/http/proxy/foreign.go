@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// transports holds one HTTP transport per namespace. net/http pools connections by address alone, so with a single
+// transport a namespace could use connections that another namespace was allowed to dial and that use the other
+// namespace's share of file descriptors.
+type transports struct {
+	fresh func() *http.Transport
+	// all maps each namespace to its *http.Transport.
+	all sync.Map
+}
+
+// of returns the transport of a namespace.
+func (t *transports) of(namespace string) *http.Transport {
+	if found, ok := t.all.Load(namespace); ok {
+		return found.(*http.Transport)
+	}
+	// If two goroutines create one at the same time, one is kept. The other has no connections yet.
+	kept, _ := t.all.LoadOrStore(namespace, t.fresh())
+	return kept.(*http.Transport)
+}
+
+func (t *transports) closeIdle() {
+	t.all.Range(func(_, transport any) bool {
+		transport.(*http.Transport).CloseIdleConnections()
+		return true
+	})
+}
+
+// newTransport returns a transport that speaks HTTP/2, with prior knowledge if secure is nil. It sets no request
+// timeouts, since these belong to the requests.
+func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		return ctx.Value(dialingKey{}).(*dialing).lend(ctx, address, secure)
+	}
+	t := &http.Transport{
+		DialContext: dial, DialTLSContext: dial, DisableCompression: true,
+		MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
+		Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
+	}
+	t.Protocols.SetHTTP2(secure != nil)
+	t.Protocols.SetUnencryptedHTTP2(secure == nil)
+	return t
+}
+
+// roundTrip sends the request to an endpoint that speaks gRPC or FastCGI, and forwards the response.
+func (r *request) roundTrip() error {
+	r.hold()
+	from := r.body.reader()
+	idle := newIdle(r.Context(), r.settings, func() {
+		if from != nil {
+			r.halt(from)
+		}
+	})
+	defer idle.end()
+	defer r.stop(from)
+	response, err := r.ask(idle, from)
+	idle.pause()
+	if err != nil {
+		r.stop(from)
+		if _, broken := r.body.again(); broken != nil {
+			return broken
+		}
+		return idle.explain(err)
+	}
+	defer response.Body.Close()
+	if r.AnsweredWith(response.StatusCode); r.againFor(response.StatusCode) {
+		return errPassedOn
+	}
+	r.Answered(r.body.asked())
+	return r.passForeign(response, &receiving{body: response.Body, idle: idle})
+}
+
+func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
+	d := r.dialing()
+	request := r.foreign(context.WithValue(idle.ctx, dialingKey{}, d))
+	if from == nil {
+		idle.reset(idle.read)
+	} else {
+		request.Body = &sending{from, idle, r}
+		idle.reset(idle.write)
+	}
+	var response *http.Response
+	var err error
+	switch {
+	case r.settings.speaksCGI():
+		response, err = r.roundTripCGI(d, request)
+	case r.protocol == ir.GRPCS:
+		response, err = r.generation.secure.of(r.Backend.Namespace()).RoundTrip(request)
+	default:
+		response, err = r.generation.clear.of(r.Backend.Namespace()).RoundTrip(request)
+	}
+	var failed dialFailed
+	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
+		// net/http has no exported error for malformed responses.
+		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	return response, err
+}
+
+// foreign returns the request as an http.Request.
+func (r *request) foreign(ctx context.Context) *http.Request {
+	to := r.ToHTTP().WithContext(ctx)
+	to.Header = r.outgoing(nil).Header()
+	if r.Fields.HasToken(message.TE, "trailers") {
+		to.Header["Te"] = []string{"trailers"}
+	}
+	to.URL.Scheme, to.URL.Host = "http", r.address
+	if r.protocol == ir.GRPCS {
+		to.URL.Scheme = "https"
+	}
+	to.Host, to.RequestURI, to.Body = cmp.Or(r.forwarded.host, r.address), "", http.NoBody
+	to.Close = r.settings.closes()
+	if r.body != nil {
+		to.ContentLength = r.body.length
+	}
+	return to
+}
+
+// passForeign writes a response that net/http has read to the client.
+func (r *request) passForeign(response *http.Response, from *receiving) error {
+	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
+	for _, field := range message.FieldsOf(response.Header) {
+		if !field.Kind.Hop() {
+			answer.Fields.Add(field)
+		}
+	}
+	for name := range response.Trailer {
+		answer.Trailers = append(answer.Trailers, name)
+	}
+	if r.flushes(&answer) {
+		from.flushes = r.Writer
+	}
+	if err := r.head(&answer); err != nil {
+		return err
+	}
+	err := r.copy(from, answer.Length)
+	if err == nil {
+		err = taken(r.Writer.Trailer(message.FieldsOf(response.Trailer)))
+	}
+	if _, broken := r.body.again(); err != nil && !errors.Is(err, errNotTaken) && broken != nil {
+		err = broken
+	}
+	return r.cut(err)
+}

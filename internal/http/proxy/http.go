@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// converse sends the request to an endpoint that speaks HTTP/1.1. It uses an idle connection if there is one, and
+// retries on a new connection if the idle one turns out to be closed.
+func (r *request) converse() error {
+	to, config := key{namespace: r.Backend.Namespace(), address: r.address}, (*tls.Config)(nil)
+	if r.protocol == ir.HTTPS {
+		to.secured, config = r.generation, r.generation.one
+	}
+	if c := r.pool.reuse(to, r.withoutRoom()); c != nil {
+		err := r.on(c)
+		if err == nil || c.touched || !r.sentTwice(err) {
+			return err
+		}
+		r.sent = false
+	}
+	socket, share, err := r.dialing().open(r.Context(), r.address, config)
+	if err != nil {
+		return err
+	}
+	c := newConn(socket, to)
+	c.share = share
+	return r.on(c)
+}
+
+// sentTwice reports whether the request may be sent to the same endpoint again on a new connection. The old connection
+// may have been closed before the request arrived.
+func (r *request) sentTwice(err error) bool {
+	whole, broken := r.body.again()
+	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) &&
+		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
+}
+
+// on sends the request on one connection. It returns the connection to the pool if it can be reused.
+func (r *request) on(c *conn) error {
+	over := false
+	defer c.closeUnless(&over)
+	c.begin(r.Request, r.settings.Read, r.settings.Write)
+	up, err := r.send(c)
+	if err == nil {
+		if err = r.readHead(c); err == nil {
+			err = r.pass(c)
+		}
+	}
+	complete := true
+	if up != nil {
+		complete, err = up.join(c, r, err)
+	}
+	over = true
+	if !c.finish() || err != nil || !complete || !c.head.KeepAlive || r.settings.closes() {
+		c.close()
+		return err
+	}
+	r.pool.keep(c)
+	return nil
+}
+
+// send sends the head, together with a short body in memory. Another body is still being uploaded when send returns.
+func (r *request) send(c *conn) (*upload, error) {
+	memory, kept := r.body.short()
+	if len(memory) > 0 {
+		// The write may take long.
+		c.watch()
+	}
+	buffer := large.Get()
+	err := r.sendHead(c, buffer.Bytes(), memory)
+	buffer.Release()
+	if err != nil || kept {
+		return nil, err
+	}
+	return r.upload(c), nil
+}
+
+// sendHead sends the head and the body in memory.
+func (r *request) sendHead(c *conn, buffer, memory []byte) error {
+	head, err := r.appendHead(buffer[:0], c)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	r.sent = true
+	if len(memory) <= cap(head)-len(head) {
+		head, memory = append(head, memory...), nil
+	}
+	if err = c.write(head); err == nil && len(memory) > 0 {
+		err = c.write(memory)
+	}
+	return err
+}
+
+// appendHead appends the request line and the header fields. http1 validates the values from clients and filters when
+// it writes them.
+func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
+	// HTTP/1.0 clients may omit the host, but HTTP/1.1 endpoints require it.
+	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.forwarded.host, r.address)}
+	if !httpguts.ValidHostHeader(line.Host) {
+		return nil, fmt.Errorf("the host would be %q", line.Host)
+	}
+	line.Framing, line.Length = r.body.framing()
+	if r.IsWebSocket() {
+		line.Upgrade = r.NamesUpgrade()
+	} else {
+		line.Close = r.settings.closes() || r.pool.keepsNone.Load()
+	}
+	line.Trailers = r.Fields.HasToken(message.TE, "trailers")
+	c.fields = r.outgoing(c.fields[:0])
+	return http1.AppendRequestHead(buffer, &line, c.fields)
+}
+
+// readHead reads the head of the response. It forwards interim responses, as RFC 9110 section 15.2 requires. maxHead
+// limits all heads together.
+func (r *request) readHead(c *conn) error {
+	for size := 0; ; {
+		n, err := c.readHead(r.Method, maxHead-size)
+		if err != nil {
+			return err
+		}
+		size += n
+		switch status := c.answer.Status; {
+		case status == http.StatusSwitchingProtocols:
+			if !r.IsWebSocket() || !isWebSocket(c.answer.Fields) {
+				return errSwitches
+			}
+			return nil
+		case status >= http.StatusOK:
+			return nil
+		case status > http.StatusContinue:
+			// If the client has left, writing the final response will fail as well.
+			_ = r.Writer.Interim(status, c.answer.Fields)
+		}
+	}
+}
+
+var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
+
+// pass forwards the response to the client.
+func (r *request) pass(c *conn) error {
+	status := c.answer.Status
+	r.AnsweredWith(status)
+	if status == http.StatusSwitchingProtocols {
+		return r.switched(c)
+	}
+	if r.againFor(status) {
+		return errPassedOn
+	}
+	r.Answered(r.body.asked())
+	c.body.begin(c)
+	if slices.Contains(r.Replaced, status) {
+		r.replace(c)
+		return nil
+	}
+	if err := r.head(&c.answer); err != nil {
+		return err
+	}
+	return r.cut(r.passBody(c))
+}
+
+// head writes the head of a response.
+func (r *request) head(a *message.Response) error {
+	if !r.Global.BackendServer {
+		a.Fields.RemoveKind(message.Server)
+	}
+	r.Hide(&a.Fields)
+	r.edit(a.Fields)
+	// The server cannot tell where the next request begins while the body of this one is still arriving.
+	a.Close = r.Major == 1 && r.body.arriving()
+	if err := r.Head(a); err != nil {
+		if !r.Writer.Started() {
+			return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("writing the answer: %w", err))
+		}
+		return r.cut(fmt.Errorf("%w: %w", errNotTaken, err))
+	}
+	return nil
+}
+
+// cut aborts a response whose head has been written, if err is not nil.
+func (r *request) cut(err error) error {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, errNotTaken) {
+		_ = r.Writer.Flush() // Send the data that is already buffered.
+	}
+	r.Writer.Abort()
+	return fmt.Errorf("%w: %w", exchange.ErrCut, err)
+}

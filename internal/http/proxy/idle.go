@@ -1,0 +1,138 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// idle ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in which
+// the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the request
+// after the read timeout.
+type idle struct {
+	ctx         context.Context //nolint:containedctx // An idle belongs to one request.
+	cancel      context.CancelCauseFunc
+	read, write time.Duration
+	// streams is true for gRPC.
+	streams bool
+
+	mu    sync.Mutex
+	timer *time.Timer
+	ended bool
+}
+
+// errSilent is the error after a timeout.
+var errSilent error = silence{}
+
+type silence struct{}
+
+func (silence) Error() string   { return "the endpoint has neither taken nor sent anything for too long" }
+func (silence) Timeout() bool   { return true }
+func (silence) Temporary() bool { return true }
+
+// newIdle returns an idle for one request. After a timeout it calls halt to stop reading the request body, because
+// net/http does not notice a cancelled context while it waits for the body.
+func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
+	i := &idle{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
+	i.ctx, i.cancel = context.WithCancelCause(ctx)
+	i.timer = panics.AfterFunc("proxy/idle", time.Hour, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if !i.ended {
+			i.cancel(errSilent)
+			halt()
+		}
+	})
+	i.timer.Stop()
+	return i
+}
+
+// reset restarts the timer with the duration d.
+func (i *idle) reset(d time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.ended {
+		i.timer.Reset(d)
+	}
+}
+
+// pause stops the timer while the endpoint is not waited for.
+func (i *idle) pause() { i.timer.Stop() }
+
+// awaitClient is called before each read of the request body.
+func (i *idle) awaitClient() {
+	if i.streams {
+		i.reset(i.read)
+	} else {
+		i.pause()
+	}
+}
+
+// end stops the timer and cancels the context.
+func (i *idle) end() {
+	i.mu.Lock()
+	i.ended = true
+	i.mu.Unlock()
+	i.timer.Stop()
+	i.cancel(nil)
+}
+
+// explain returns errSilent if the timeout caused err, otherwise err.
+func (i *idle) explain(err error) error {
+	if errors.Is(context.Cause(i.ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+// sending is the request body. Each read means that the endpoint has accepted the data of the read before.
+type sending struct {
+	*reading
+	idle    *idle
+	request *request
+}
+
+func (s *sending) Read(b []byte) (int, error) {
+	s.idle.awaitClient()
+	n, err := s.reading.Read(b)
+	if err != nil {
+		s.idle.reset(s.idle.read)
+	} else {
+		s.idle.reset(s.idle.write)
+	}
+	return n, err
+}
+
+// Close may be called during a read, and the caller may wait for the end of that read.
+func (s *sending) Close() error {
+	s.request.halt(s.reading)
+	return nil
+}
+
+// receiving is the response body.
+type receiving struct {
+	body io.ReadCloser
+	idle *idle
+	// flushes has the same meaning as in answerBody.
+	flushes message.Writer
+}
+
+func (r *receiving) Read(b []byte) (int, error) {
+	if err := flush(r.flushes); err != nil {
+		return 0, err
+	}
+	r.idle.reset(r.idle.read)
+	n, err := r.body.Read(b)
+	r.idle.pause()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.idle.explain(err)
+	}
+	return n, err
+}
+
+func (r *receiving) stop() { r.idle.end() }

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/extauth"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// forwarded holds the header fields about the client that an endpoint gets, named as in ingress-nginx. They replace
+// fields of the same names that the client sent. Fields without a value are left out.
+type forwarded struct {
+	// values are the values of the fields in forwardedKinds, in the same order.
+	values [len(forwardedKinds)]string
+	// host is the value of the Host header.
+	host string
+}
+
+var forwardedKinds = [...]message.Kind{
+	message.XRequestID, message.XRealIP, message.XForwardedFor, message.XForwardedHost, message.XForwardedPort, message.XForwardedProto,
+	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost, message.XForwardedPrefix, message.Via,
+}
+
+// prepareFields computes the header fields about the client.
+func (r *request) prepareFields() {
+	r.forwarded.host = r.Host
+	if r.settings.host != nil {
+		r.forwarded.host = r.settings.host.Expand(r.Variable)
+	}
+	c := r.Client()
+	r.forwarded.values = [...]string{
+		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,
+		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost), r.settings.Prefix, r.Via(),
+	}
+}
+
+// mostLoops is the maximum number of times that a request may pass through this controller. It is above one because one
+// controller may run in front of another.
+const mostLoops = 8
+
+// Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
+func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
+
+// mistaken reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
+// could confuse it with a field that the controller sets, or if r.Names rejects it.
+func (r *request) mistaken(f *message.Field) bool {
+	return !r.Names.Let(f.Kind) || r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+}
+
+// outgoingTrailers returns the trailer fields for an endpoint. It leaves out trailers that an endpoint could confuse
+// with a header field that the controller or a handler chain has set.
+func (r *request) outgoingTrailers() message.Fields {
+	if r.Trailers == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Trailers()), func(trailer message.Field) bool {
+		same := func(name string) bool { return extauth.SameToBackends(name, trailer.Name) }
+		return r.SendsToEndpoint(same) || slices.ContainsFunc(r.Fields, func(f message.Field) bool { return same(f.Name) })
+	})
+}
+
+// outgoing appends the header fields for an endpoint: the client's fields that are forwarded, in their order, and the
+// fields that the controller sets. Hop-by-hop fields are left out. Fields that Connection names were already removed
+// when the request arrived, because filters may have set fields of the same names since.
+func (r *request) outgoing(to message.Fields) message.Fields {
+	for i := range r.Fields {
+		switch kind := r.Fields[i].Kind; {
+		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
+		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.mistaken(&r.Fields[i]):
+			// The controller itself handles Expect: it requests the body when it needs it.
+			continue
+		}
+		to = append(to, r.Fields[i])
+	}
+	for i, value := range r.forwarded.values {
+		if value != "" {
+			to = append(to, forwardedKinds[i].Field(value))
+		}
+	}
+	r.AddForEndpoint(&to)
+	for _, field := range r.ForEndpoint {
+		to.Set(field)
+	}
+	return to
+}

@@ -1,0 +1,269 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/tls"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// Pool keeps idle connections to endpoints for later requests. It outlives the routes and configurations that use it.
+// Its methods may be called from any goroutine.
+type Pool struct {
+	mu sync.Mutex
+	// idle holds the idle connections by key, the most recently used one last. count is their total number, and of is
+	// their number by namespace.
+	idle  map[key][]*conn
+	count int
+	of    map[string]int
+	// sweeps is the timer of the next sweep. It is nil if no sweep is scheduled.
+	sweeps *time.Timer
+	closed bool
+	// perAddress is the maximum number of idle connections per key, and idleTimeout is how long they are kept.
+	// keepsNone means that perAddress is negative: no connections are kept.
+	keepsNone   atomic.Bool
+	perAddress  int
+	idleTimeout time.Duration
+	// endpoints yields the addresses of all current endpoints. Nil means that they are unknown.
+	endpoints iter.Seq[string]
+	// usual is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it. Only
+	// Configure changes it.
+	usual atomic.Pointer[generation]
+	// guard decides which addresses may be dialled. descriptors limits the number of connections.
+	guard       *reach.Guard
+	descriptors *descriptors
+	// secured holds the connections of routes that configure TLS for their endpoints.
+	secured map[way]*Secured
+}
+
+// key identifies connections that are interchangeable. Namespaces never share a connection, even to the same address:
+// data that one namespace leaves on a connection could be taken for a response to the other.
+type key struct {
+	namespace, address string
+	// secured is nil for connections without TLS.
+	secured *generation
+	// own is true for external services that may be served by this process itself.
+	own bool
+}
+
+const (
+	// The defaults are ingress-nginx's: upstream-keepalive-connections and upstream-keepalive-timeout.
+	defaultPerAddress  = 320
+	defaultIdleTimeout = 60 * time.Second
+	// total is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
+	total = 8192
+	// generous limits one namespace to this many times the number of free places. A single namespace can use 8/9 of all
+	// places, so there is always room for another namespace, as in package budget.
+	generous = 8
+	// sweepPeriod is the interval between sweeps. If connections are kept for a shorter time, the interval is that
+	// time, but at least shortestPeriod.
+	sweepPeriod, shortestPeriod = 5 * time.Second, time.Second
+)
+
+// NewPool returns an empty pool that dials only addresses that guard allows.
+func NewPool(guard *reach.Guard) *Pool {
+	p := &Pool{
+		guard: guard, descriptors: endpoints,
+		idle: map[key][]*conn{}, of: map[string]int{}, secured: map[way]*Secured{},
+	}
+	p.Configure(0, 0)
+	return p
+}
+
+// Configure sets how many idle connections to one address are kept, and for how long. A negative number keeps none.
+// Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress keep their connections.
+func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
+	if p.configure(perAddress, idleTimeout) {
+		for _, s := range p.everySecured() {
+			s.forget()
+		}
+	}
+}
+
+// configure reports whether the configuration changed.
+func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
+	p.mu.Lock()
+	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
+	if p.perAddress == perAddress && p.idleTimeout == idleTimeout {
+		p.mu.Unlock()
+		return false
+	}
+	p.perAddress, p.idleTimeout = perAddress, idleTimeout
+	p.keepsNone.Store(perAddress < 0)
+	fresh := newGeneration(&tls.Config{
+		// As in ingress-nginx, the certificates of endpoints are verified only if proxy-ssl-verify requests it.
+		InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0),
+	}, perAddress, idleTimeout)
+	old := p.usual.Swap(fresh)
+	p.mu.Unlock()
+	p.retire(old)
+	return true
+}
+
+// Follow sets the source of the current endpoint addresses. The pool closes idle connections to other addresses. Follow
+// must be called at most once, before the pool is used. While there are idle connections, endpoints is iterated every
+// few seconds. Without Follow, where endpoints change constantly, connections to removed endpoints could take up most
+// of the memory of the process.
+func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
+
+// Close closes the idle connections. From then on no connections are kept.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.usual.Load().closeIdle()
+	for _, s := range p.everySecured() {
+		s.forget()
+	}
+	for _, c := range p.unused(time.Now()) {
+		c.close()
+	}
+}
+
+// take returns the most recently used idle connection on which no data has arrived, or nil.
+func (p *Pool) take(to key) *conn {
+	for {
+		c := p.pop(to)
+		if c == nil || c.quiet() {
+			return c
+		}
+		c.close()
+	}
+}
+
+func (p *Pool) pop(to key) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.idle[to]
+	if len(list) == 0 {
+		return nil
+	}
+	last := len(list) - 1
+	c := list[last]
+	list[last] = nil
+	p.idle[to] = list[:last]
+	p.counted(to, -1)
+	return c
+}
+
+// counted adds n to the number of idle connections. The caller holds the mutex.
+func (p *Pool) counted(to key, n int) {
+	p.count += n
+	if p.of[to.namespace] += n; p.of[to.namespace] == 0 {
+		delete(p.of, to.namespace)
+	}
+}
+
+// keep puts a connection back after a request.
+func (p *Pool) keep(c *conn) {
+	unused := len(c.buffered()) > 0
+	c.forget()
+	if c.since = time.Now(); unused || !p.put(c, false) {
+		c.close()
+	}
+}
+
+// put adds an idle connection and returns false if there is no room. The connections of a key are ordered by their last
+// use, so front is true for a connection that was only inspected.
+func (p *Pool) put(c *conn, front bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.idle[c.key]
+	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.most, p.perAddress) || !p.hasRoom(c.key.namespace) {
+		return false
+	}
+	p.counted(c.key, 1)
+	if front {
+		p.idle[c.key] = slices.Insert(list, 0, c)
+	} else {
+		p.idle[c.key] = append(list, c)
+	}
+	if p.sweeps == nil {
+		p.arm()
+	}
+	return true
+}
+
+// hasRoom reports whether a namespace may have one more idle connection. The caller holds the mutex.
+func (p *Pool) hasRoom(namespace string) bool { return p.of[namespace] < generous*(total-p.count) }
+
+// period returns the interval between sweeps. The caller holds the mutex.
+func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
+
+// arm schedules the next sweep.
+func (p *Pool) arm() {
+	p.sweeps = panics.AfterFunc("proxy/sweep", p.period(), func() { p.sweep(time.Now()) })
+}
+
+// sweep closes connections that have been idle for too long, that the endpoint has closed, or whose endpoint is gone.
+// unused schedules the next sweep while connections are left.
+func (p *Pool) sweep(now time.Time) {
+	p.mu.Lock()
+	idleTimeout := p.idleTimeout
+	p.mu.Unlock()
+	gone := p.gone()
+	for _, c := range p.unused(now) {
+		if gone[c.key.address] || now.Sub(c.since) >= cmp.Or(c.lifetime, idleTimeout) || !c.quiet() || !p.put(c, true) {
+			c.close()
+		}
+	}
+}
+
+// gone returns the addresses of idle connections that do not belong to any current endpoint. Iterating over all
+// endpoints here is cheaper than tracking each change.
+func (p *Pool) gone() map[string]bool {
+	if p.endpoints == nil {
+		return nil
+	}
+	p.mu.Lock()
+	gone := make(map[string]bool, len(p.idle))
+	for to := range p.idle {
+		gone[to.address] = true
+	}
+	p.mu.Unlock()
+	for address := range p.endpoints {
+		delete(gone, address)
+	}
+	return gone
+}
+
+// unused removes the connections that have not been used for a while and returns them. No request can take them while
+// they are inspected.
+func (p *Pool) unused(now time.Time) []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []*conn
+	period := p.period()
+	for to, list := range p.idle {
+		if len(list) == 0 {
+			delete(p.idle, to)
+			continue
+		}
+		n := 0
+		for n < len(list) && (p.closed || now.Sub(list[n].since) >= period) {
+			n++
+		}
+		if n == 0 && len(list) > 0 {
+			continue
+		}
+		// The caller puts the connections back at the front, one after the other, so the oldest comes last.
+		for i := n - 1; i >= 0; i-- {
+			found = append(found, list[i])
+		}
+		p.counted(to, -n)
+		if p.idle[to] = slices.Clone(list[n:]); n == len(list) {
+			delete(p.idle, to)
+		}
+	}
+	p.sweeps = nil
+	if p.count > 0 && !p.closed {
+		p.arm()
+	}
+	return found
+}

@@ -1,0 +1,254 @@
+// Package proxy forwards requests to the endpoints of a backend and returns their responses. HTTP/1.1 is implemented
+// here: it uses the goroutine of the request and a pool of kept-alive connections. gRPC uses Go's HTTP/2 client, and
+// FastCGI uses package fastcgi.
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pools"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// Forward forwards a request to an endpoint and writes the endpoint's response to the client. secured is the TLS
+// configuration for connections to the endpoint; nil selects the default one. If nothing has been written yet, the
+// error is an *exchange.Failure with the status code for the client. Otherwise it wraps exchange.ErrCut, and the
+// response has been aborted.
+func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
+	x.Forwarded = true
+	owned := requests.Get()
+	r := owned.Value()
+	r.Exchange, r.settings, r.pool, r.protocol = x, s, p, s.protocol(x)
+	err := r.forward(secured)
+	if !x.Kept {
+		owned.Release()
+	}
+	return err
+}
+
+// requests is a pool of request structs. Requests whose exchange is kept are not returned to it.
+var requests = pools.NewStructs[request]("proxy: request")
+
+func (r *request) forward(secured *Secured) (err error) {
+	if r.generation, err = r.pool.generation(r.protocol, secured); err != nil {
+		return err
+	}
+	defer func() { r.body.close() }()
+	if err = r.takeBody(); err == nil {
+		r.prepareFields()
+		err = r.try()
+	}
+	r.body.release()
+	if err == nil && r.replaced != nil {
+		return r.replaced
+	}
+	return err
+}
+
+// request holds the state of one request while it is forwarded.
+type request struct {
+	*exchange.Exchange
+	settings   *Settings
+	pool       *Pool
+	protocol   ir.BackendProtocol
+	generation *generation
+	forwarded  forwarded
+	body       *body
+	begun      time.Time
+	// asked is the number of attempts.
+	asked int
+	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the
+	// request.
+	address string
+	sent    bool
+	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
+	replaced *exchange.Failure
+	// left is set when reading of the body is stopped. It points to the reason why the client had left by then, or to
+	// nil if the client was still there.
+	left atomic.Pointer[error]
+	// held is the request's context, for goroutines that may outlive the request.
+	held context.Context //nolint:containedctx // It is the context of the request.
+}
+
+// gone returns the reason why the client no longer waits, or nil. If reading of the body was stopped, it returns the
+// reason recorded then, because stopping the read may make the client look gone later.
+func (r *request) gone() error {
+	if left := r.left.Load(); left != nil {
+		return *left
+	}
+	return context.Cause(r.client())
+}
+
+// hold keeps the exchange and the request out of their pools, because goroutines that use them may outlive the request.
+func (r *request) hold() { r.Kept, r.held = true, r.Context() }
+
+// client returns the context of the request.
+func (r *request) client() context.Context {
+	if r.held != nil {
+		return r.held
+	}
+	return r.Context()
+}
+
+// halt stops reading the request body. It does not wait for a read in progress, which returns soon.
+func (r *request) halt(from *reading) {
+	left := context.Cause(r.client())
+	r.left.CompareAndSwap(nil, &left)
+	from.halt(left != nil)
+}
+
+// stop is like halt, but waits until a read in progress has returned.
+func (r *request) stop(from *reading) {
+	if from != nil {
+		r.halt(from)
+		from.mu.Lock()
+		from.mu.Unlock() //nolint:staticcheck // The read holds the lock until it returns.
+	}
+}
+
+// try sends the request to endpoints until one of them responds or no further attempt is allowed.
+func (r *request) try() error {
+	var failed error
+	for {
+		if r.asked == 0 && r.settings.Total > 0 {
+			r.begun = time.Now()
+		}
+		r.asked++
+		var ok bool
+		if r.address, ok = r.Next(); !ok {
+			return cmp.Or[error](failed, exchange.Fail(http.StatusServiceUnavailable, ErrNoEndpoint))
+		}
+		r.sent = false
+		r.left.Store(nil)
+		var err error
+		if r.protocol == ir.HTTP || r.protocol == ir.HTTPS {
+			err = r.converse()
+		} else {
+			err = r.roundTrip()
+		}
+		again, err := r.judge(err)
+		if !again {
+			return err
+		}
+		failed = err
+	}
+}
+
+// judge reports the result of an attempt to the load balancer, unless the client caused the failure: a client must not
+// be able to have healthy endpoints ejected. It returns whether to try another endpoint, and the error for the client
+// if there is no other endpoint.
+func (r *request) judge(err error) (again bool, _ error) {
+	switch {
+	case err == nil:
+		r.Done(false)
+		return false, nil
+	case errors.Is(err, errPassedOn):
+		r.Done(false)
+		return true, exchange.Fail(http.StatusBadGateway, err)
+	case errors.Is(err, exchange.ErrCut):
+		if !errors.Is(err, errNotTaken) && !errors.Is(err, errBroken) && r.gone() == nil {
+			r.Done(true)
+		}
+		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
+	}
+	kind, failed := r.explain(err)
+	switch kind {
+	case refused:
+	case outOfReach:
+		r.End()
+	default:
+		r.Done(true)
+	}
+	return r.again(kind), failed
+}
+
+// more reports whether the limits allow another attempt: the number of tries, the time for all tries, and whether the
+// request body can be sent again.
+func (r *request) more() bool {
+	whole, _ := r.body.again()
+	return whole && r.asked < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.begun) < r.settings.Total)
+}
+
+// again reports whether another endpoint may be tried after a failure.
+func (r *request) again(f failure) bool {
+	if f == departed {
+		// The endpoint had already been removed from the backend, so this attempt does not use up a try.
+		r.asked--
+		return true
+	}
+	if f == outOfReach {
+		return r.more()
+	}
+	return r.more() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
+}
+
+// againFor reports whether another endpoint may be tried after a response with the given status.
+func (r *request) againFor(status int) bool {
+	return r.settings.retry.allowsStatus(status) && r.more() && r.settings.retry.repeatable(r.Method)
+}
+
+// ErrNoEndpoint is the error for a backend without available endpoints.
+var ErrNoEndpoint = errors.New("there is no endpoint")
+
+var (
+	// errPassedOn means that the response is not forwarded, because its status allows another endpoint to be tried.
+	errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
+	// errBadRequest means that the request cannot be encoded for the endpoint.
+	errBadRequest = errors.New("the request cannot be written for the endpoint")
+	// errInvalid means that the response is not valid HTTP.
+	errInvalid = errors.New("the answer is no HTTP")
+	// errPanicked ends a transfer whose goroutine panicked.
+	errPanicked = errors.New("the transfer failed because of a fault of the controller")
+	// errNotTaken means that the response could not be written to the client.
+	errNotTaken = errors.New("the client does not take it")
+)
+
+// explain returns the kind of a failure and the error for the client.
+func (r *request) explain(err error) (failure, error) {
+	status, kind := http.StatusBadGateway, failedByError
+	var invalid *http1.Error
+	var ours *exchange.Failure
+	var closed *reach.Refusal
+	switch gone := r.gone(); {
+	case errors.As(err, &ours):
+		return refused, err
+	case errors.Is(err, errBroken):
+		return refused, readFailed(gone, err)
+	case gone != nil:
+		return refused, exchange.Fail(clientGone, gone)
+	case errors.Is(err, errBadRequest):
+		status, kind = http.StatusBadRequest, refused
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		// This process ran out of file descriptors, so the endpoint is not to blame.
+		status, kind = http.StatusServiceUnavailable, refused
+	case errors.As(err, &closed):
+		status, kind = http.StatusServiceUnavailable, outOfReach
+	case errors.Is(err, errGone):
+		status, kind = http.StatusServiceUnavailable, departed
+	case isTimeout(err):
+		status, kind = http.StatusGatewayTimeout, failedByTimeout
+	case errors.Is(err, errInvalid) || errors.As(err, &invalid):
+		kind = failedByInvalid
+	}
+	return kind, exchange.Fail(status, fmt.Errorf("endpoint %s: %w", r.address, err))
+}
+
+// clientGone is the status that nginx logs for a client that closes its connection before it gets the response.
+const clientGone = 499
+
+// isTimeout reports whether an error is a timeout.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

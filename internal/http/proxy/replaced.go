@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// wwwAuthenticate is the header that names the authentication scheme. As in nginx, it is kept when an error page
+// replaces the response.
+const wwwAuthenticate = "WWW-Authenticate"
+
+// replace discards a response, because the client gets an error page instead. The connection is kept only if the whole
+// body arrived with the head, so that no one has to wait for the rest.
+func (r *request) replace(c *conn) {
+	status := c.answer.Status
+	r.replaced = exchange.Fail(status, exchange.ErrReplaced)
+	if status == http.StatusUnauthorized {
+		for _, field := range c.answer.Fields {
+			if field.Is(message.Other, wwwAuthenticate) {
+				r.Left.Add(field)
+			}
+		}
+	}
+	c.head.KeepAlive = c.head.KeepAlive && c.body.skip()
+}
+
+// skip skips the body. It returns false if not all of the body has arrived.
+func (b *answerBody) skip() bool {
+	if b.framing == http1.Sized && int64(len(b.c.buffered())) >= b.left {
+		b.c.at += int(b.left)
+		b.ended = true
+	}
+	for b.framing == http1.Chunked && !b.ended {
+		_, consumed, done, err := b.chunks.Next(b.c.buffered())
+		b.c.at += consumed
+		if b.ended = done; err != nil || consumed == 0 {
+			break
+		}
+	}
+	return b.ended
+}

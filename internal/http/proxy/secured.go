@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+)
+
+// Secured holds the connections to endpoints for one TLS configuration. Pool.Secure creates it. Routes whose
+// configurations differ in any way never share a connection. Otherwise one route would present the client certificate
+// of another, or use an endpoint that it does not trust itself.
+type Secured struct {
+	pool *Pool
+	way  way
+	// users is the number of calls of Secure without a matching Release. The mutex of the pool guards it.
+	users int
+
+	mu      sync.Mutex
+	current atomic.Pointer[generation]
+}
+
+// way is the key of a Secured. If a Secret was forgotten and loaded again, its authority is a new one and so is the
+// key.
+type way struct {
+	tls       ir.BackendTLS
+	authority *trust.Authority
+}
+
+// generation is a TLS configuration with the contents that the Secret had at one time.
+type generation struct {
+	contents *trust.Contents
+	// one is the TLS configuration for HTTP/1.1. The transports clear and secure speak HTTP/2, without and with TLS.
+	one           *tls.Config
+	clear, secure *transports
+	// err is the reason why no request may be sent. Nil means that requests may be sent.
+	err error
+	// retired means that the connections are closed after their requests. The mutex of the pool guards it.
+	retired bool
+}
+
+func newGeneration(config *tls.Config, perAddress int, idleTimeout time.Duration) *generation {
+	speaking := func(protocol string) *tls.Config {
+		spoken := config.Clone()
+		spoken.NextProtos = []string{protocol}
+		return spoken
+	}
+	h2 := speaking("h2")
+	return &generation{
+		one:    speaking("http/1.1"),
+		clear:  &transports{fresh: func() *http.Transport { return newTransport(nil, perAddress, idleTimeout) }},
+		secure: &transports{fresh: func() *http.Transport { return newTransport(h2, perAddress, idleTimeout) }},
+	}
+}
+
+func (g *generation) isRetired() bool { return g != nil && g.retired }
+
+func (g *generation) closeIdle() {
+	for _, t := range [...]*transports{g.clear, g.secure} {
+		if t != nil {
+			t.closeIdle()
+		}
+	}
+}
+
+// Secure returns the connections for a TLS configuration. Each call adds one user until Release is called. authority
+// belongs to the Secret of t.
+func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := way{*t, authority}
+	s := p.secured[key]
+	if s == nil {
+		s = &Secured{pool: p, way: key}
+		p.secured[key] = s
+	}
+	s.users++
+	return s
+}
+
+// Release removes one user. After the last one, idle connections are closed and no connections are kept. Requests in
+// progress continue.
+func (s *Secured) Release() {
+	if s == nil {
+		return
+	}
+	s.pool.mu.Lock()
+	s.users--
+	last := s.users == 0
+	if last {
+		delete(s.pool.secured, s.way)
+	}
+	s.pool.mu.Unlock()
+	if last {
+		s.forget()
+	}
+}
+
+// forget retires the current generation, which closes its idle connections. The next request creates a new one.
+func (s *Secured) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pool.retire(s.current.Swap(nil))
+}
+
+// now returns the generation for the current contents of the Secret.
+func (s *Secured) now() *generation {
+	if g := s.current.Load(); g != nil && g.contents == s.way.authority.Contents() {
+		return g
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	contents := s.way.authority.Contents()
+	old := s.current.Load()
+	if old != nil && old.contents == contents {
+		return old
+	}
+	g := s.make(contents)
+	s.current.Store(g)
+	s.pool.retire(old)
+	return g
+}
+
+func (s *Secured) make(contents *trust.Contents) *generation {
+	config, err := contents.ClientConfig(&s.way.tls)
+	if err != nil {
+		return &generation{contents: contents, err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
+	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	g := newGeneration(config, s.pool.perAddress, s.pool.idleTimeout)
+	g.contents = contents
+	return g
+}
+
+// retire closes the idle connections of a generation. Connections with requests are closed after their requests.
+func (p *Pool) retire(g *generation) {
+	if g == nil {
+		return
+	}
+	g.closeIdle()
+	var found []*conn
+	p.mu.Lock()
+	g.retired = true
+	for to, list := range p.idle {
+		if to.secured == g {
+			found = append(found, list...)
+			p.counted(to, -len(list))
+			delete(p.idle, to)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range found {
+		c.close()
+	}
+}
+
+// generation returns the generation for a protocol: the one of s for HTTPS and GRPCS, otherwise the pool's default. An
+// error carries the status for the client; no request may be sent then.
+func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation, error) {
+	if s == nil || !speaksTLS(protocol) {
+		return p.usual.Load(), nil
+	}
+	g := s.now()
+	if g.err != nil {
+		return nil, exchange.Fail(http.StatusBadGateway, g.err)
+	}
+	return g, nil
+}
+
+// speaksGRPC reports whether a protocol is gRPC, which streams in both directions, so that either side may be silent
+// for long.
+func speaksGRPC(protocol ir.BackendProtocol) bool { return protocol == ir.GRPC || protocol == ir.GRPCS }
+
+func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
+
+// everySecured returns all Secured of the pool.
+func (p *Pool) everySecured() []*Secured {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.secured))
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// Settings hold an ir.Proxy with its defaults, and values parsed from it once for all requests. They are immutable.
+type Settings struct {
+	ir.Proxy
+	retry retry
+	// host is the value of the Host header. Nil keeps the client's.
+	host *nginx.Template
+	// params are the FastCGI parameters: nginx's defaults and Params. They are set only for endpoints that speak
+	// FastCGI.
+	params []param
+	edits  edits
+}
+
+// protocol returns the protocol that the endpoint of a request speaks.
+func (s *Settings) protocol(x *exchange.Exchange) ir.BackendProtocol {
+	switch {
+	case s.Protocol == "":
+		return ir.HTTP
+	case s.Protocol != ir.AutoHTTP:
+		return s.Protocol
+	case x.TLS() != nil:
+		return ir.HTTPS
+	}
+	return ir.HTTP
+}
+
+// NewSettings returns the Settings for the ir.Proxy of a document. It validates p, since a document may be written by
+// hand.
+func NewSettings(p ir.Proxy) (*Settings, error) {
+	s := &Settings{Proxy: p}
+	s.StreamRequest = s.StreamRequest || s.Protocol == ir.GRPC || s.Protocol == ir.GRPCS
+	if s.Connect <= 0 || s.Read <= 0 || s.Write <= 0 {
+		return nil, errors.New("connect_timeout, read_timeout and write_timeout must be above zero")
+	}
+	if s.MaxBody <= 0 && s.MaxBody != ir.NoLimit {
+		return nil, fmt.Errorf("max_body must be above zero, or %d for no limit", ir.NoLimit)
+	}
+	var err error
+	if s.retry, err = newRetry(p.On); err != nil {
+		return nil, fmt.Errorf("retry_on: %w", err)
+	}
+	if s.speaksCGI() {
+		if s.params, err = paramsOf(p.Params); err != nil {
+			return nil, fmt.Errorf("params: %w", err)
+		}
+	}
+	if p.Host != "" {
+		if s.host, err = nginx.ParseTemplate(p.Host); err != nil {
+			return nil, fmt.Errorf("host: %w", err)
+		}
+	}
+	if s.edits, err = newEdits(&p.Forwarding); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// closes reports whether endpoints are told to close the connection after the response.
+func (s *Settings) closes() bool { return s.Connection == "close" }
+
+// retry holds the conditions of nginx's proxy_next_upstream.
+type retry struct {
+	onError, onTimeout, onInvalid, nonIdempotent bool
+	statuses                                     []int
+}
+
+var retryStatuses = map[ir.RetryOn]int{
+	ir.RetryOn500: http.StatusInternalServerError, ir.RetryOn502: http.StatusBadGateway,
+	ir.RetryOn503: http.StatusServiceUnavailable, ir.RetryOn504: http.StatusGatewayTimeout,
+	ir.RetryOn403: http.StatusForbidden, ir.RetryOn404: http.StatusNotFound, ir.RetryOn429: http.StatusTooManyRequests,
+}
+
+// newRetry parses a list of retry conditions.
+func newRetry(conditions []ir.RetryOn) (retry, error) {
+	var r retry
+	for _, c := range conditions {
+		switch c {
+		case ir.RetryOnError:
+			r.onError = true
+		case ir.RetryOnTimeout:
+			r.onTimeout = true
+		case ir.RetryOnInvalidHeader:
+			r.onInvalid = true
+		case ir.RetryNonIdempotent:
+			r.nonIdempotent = true
+		default:
+			status, ok := retryStatuses[c]
+			if !ok {
+				return r, fmt.Errorf("there is no condition %q", c)
+			}
+			r.statuses = append(r.statuses, status)
+		}
+	}
+	return r, nil
+}
+
+// failure is the kind of failure of an attempt.
+type failure int
+
+const (
+	failedByError failure = iota
+	failedByTimeout
+	failedByInvalid
+	// departed means that the endpoint was removed from the backend before a connection was opened.
+	departed
+	// outOfReach means that connections to the address are forbidden. The endpoint did not fail, and another one may be
+	// tried.
+	outOfReach
+	// refused means that the endpoint did not cause the failure and that the request must not be retried.
+	refused
+)
+
+// allows reports whether another endpoint may be tried after a failure.
+func (r *retry) allows(f failure) bool {
+	return f == failedByError && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
+}
+
+// allowsStatus reports whether another endpoint may be tried after a response with this status.
+func (r *retry) allowsStatus(status int) bool { return slices.Contains(r.statuses, status) }
+
+// repeatable reports whether a request may be sent again after an endpoint may have received it. As in nginx, POST,
+// LOCK and PATCH requests are not repeated unless non_idempotent is set.
+func (r *retry) repeatable(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodPatch, "LOCK":
+		return r.nonIdempotent
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// isWebSocket reports whether the response switches to the WebSocket protocol.
+func isWebSocket(answer message.Fields) bool {
+	return strings.EqualFold(answer.Get(message.Upgrade), "websocket")
+}
+
+// switched sends the 101 response and then copies data in both directions until one side closes or both are silent for
+// too long.
+func (r *request) switched(c *conn) error {
+	// The connection cannot carry further requests.
+	c.head.KeepAlive = false
+	r.Answered(time.Time{})
+	if err := r.head(&c.answer); err != nil {
+		return err
+	}
+	if !c.finish() {
+		return r.cut(fmt.Errorf("%w: %w", errNotTaken, r.gone()))
+	}
+	client, err := r.Writer.Switch()
+	if err != nil {
+		return r.cut(taken(err))
+	}
+	defer client.Close()
+	conn, ok := client.(net.Conn)
+	if !ok {
+		return r.cut(fmt.Errorf("%w: its connection has no time limits", errNotTaken))
+	}
+	if ctx := r.Context(); ctx.Err() == nil {
+		// The server may already have cancelled the context, since a hijacked connection no longer belongs to it.
+		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
+	}
+	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
+	if in := c.buffered(); len(in) > 0 {
+		c.at = c.end
+		if _, err := conn.Write(in); err != nil {
+			return nil //nolint:nilerr // A client that leaves ends its WebSocket in this way.
+		}
+	}
+	end := func() {
+		_ = conn.Close()
+		_ = c.socket.Close()
+	}
+	var both panics.Group
+	both.Go("proxy/websocket", func() { t.copy(c.socket, conn) }, end)
+	both.Go("proxy/websocket", func() { t.copy(conn, c.socket) }, end)
+	both.Wait()
+	return nil
+}
+
+// talk holds the state that both directions of a connection share.
+type talk struct {
+	// limit is the maximum time without data in either direction. tick is the interval at which each direction checks
+	// it.
+	limit, tick time.Duration
+
+	mu sync.Mutex
+	// last is the time of the last data in either direction.
+	last time.Time
+}
+
+// heard records that data was copied, if anything is true. It reports whether the last data is too long ago.
+func (t *talk) heard(anything bool) (tooLong bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if anything {
+		t.last = now
+	}
+	return now.Sub(t.last) >= t.limit
+}
+
+// copy copies one direction. If the source ends, only this direction is closed. Any other error closes both.
+func (t *talk) copy(to, from net.Conn) {
+	buffer := small.Get()
+	t.copyWith(buffer.Bytes(), to, from)
+	buffer.Release()
+}
+
+func (t *talk) copyWith(buffer []byte, to, from net.Conn) {
+	for {
+		now := time.Now()
+		_ = from.SetReadDeadline(now.Add(t.tick))
+		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
+		n, err := move(to, from, buffer)
+		silent := t.heard(n > 0)
+		switch half, ok := to.(interface{ CloseWrite() error }); {
+		case err == nil && ok:
+			_ = half.CloseWrite()
+			return
+		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
+			// The last condition is for data that could not be written in time.
+			_ = to.Close()
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+// move copies until the end or an error. If both connections are plain TCP, the kernel may copy the data.
+func move(to, from net.Conn, buffer []byte) (int64, error) {
+	if tcp, ok := to.(*net.TCPConn); ok {
+		if _, ok := from.(*net.TCPConn); ok {
+			return tcp.ReadFrom(from)
+		}
+	}
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer)
+}

@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/http1"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// upload sends a body to an endpoint in another goroutine. The endpoint may respond before it has received all of it.
+type upload struct {
+	from *reading
+	done chan struct{}
+	// last means that the last piece is being sent. complete means that all pieces have been sent.
+	last     atomic.Bool
+	complete bool
+	// broken is the error of reading the body from the client. failed is the error of sending it to the endpoint.
+	broken, failed error
+}
+
+func (r *request) upload(c *conn) *upload {
+	r.hold()
+	u := &upload{from: r.body.reader(), done: make(chan struct{})}
+	c.sends()
+	panics.Go("proxy/upload", func() {
+		defer close(u.done)
+		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
+		if u.broken != nil || isTimeout(u.failed) {
+			// The endpoint will not respond, so reading the response is interrupted.
+			c.interrupt()
+			return
+		}
+		c.sent()
+	})
+	return u
+}
+
+// run sends the body, piece by piece.
+func (u *upload) run(c *conn, r *request) {
+	if memory, ok := r.body.kept(); ok {
+		u.write(c, memory)
+		return
+	}
+	buffer := large.Get()
+	u.pass(c, r, buffer.Bytes())
+	buffer.Release()
+}
+
+// pass sends the body as it is read.
+func (u *upload) pass(c *conn, r *request, buffer []byte) {
+	framing, left := r.body.framing()
+	chunked := framing == http1.Chunked
+	for room := buffer[http1.ChunkHeadSize : len(buffer)-len(http1.EndOfChunk)]; chunked || left > 0; {
+		if !chunked {
+			room = room[:min(int64(len(room)), left)]
+		}
+		n, err := u.from.Read(room)
+		if left -= int64(n); !chunked && left == 0 {
+			u.last.Store(true)
+		}
+		if n > 0 {
+			if u.failed = c.write(piece(buffer, n, chunked)); u.failed != nil {
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && chunked:
+			u.end(c, r)
+			return
+		case err != nil && !u.last.Load():
+			u.broken = err
+			return
+		}
+	}
+	u.complete = true
+}
+
+// largest is the maximum size of a piece that is written at once, in bytes. Each piece has the whole write timeout.
+const largest = 128 << 10
+
+// write sends a body in memory.
+func (u *upload) write(c *conn, memory []byte) {
+	for left := memory; len(left) > 0; {
+		piece := left[:min(len(left), largest)]
+		left = left[len(piece):]
+		u.last.Store(len(left) == 0)
+		if u.failed = c.write(piece); u.failed != nil {
+			return
+		}
+	}
+	u.complete = true
+}
+
+// piece returns the next piece with its chunk framing. The buffer has room for the framing before and after the data.
+func piece(buffer []byte, n int, chunked bool) []byte {
+	const front = http1.ChunkHeadSize
+	if !chunked {
+		return buffer[front : front+n]
+	}
+	var room [front]byte
+	line := http1.AppendChunkHead(room[:0], n)
+	begin := front - len(line)
+	copy(buffer[begin:], line)
+	return append(buffer[begin:front+n], http1.EndOfChunk...)
+}
+
+// end sends the last chunk and the trailers.
+func (u *upload) end(c *conn, r *request) {
+	end, err := http1.AppendLastChunk(nil, r.outgoingTrailers())
+	if err != nil {
+		u.broken = err
+		return
+	}
+	u.last.Store(true)
+	u.failed = c.write(end)
+	u.complete = u.failed == nil
+}
+
+// join waits until the upload no longer reads the body. It reports whether the whole body was sent. err is the error of
+// the response. If the upload caused err, join returns the upload's error instead.
+func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
+	interrupted := false
+	select {
+	case <-u.done:
+	default:
+		if interrupted = err != nil || !u.last.Load(); interrupted {
+			c.interrupt()
+			r.stop(u.from)
+		}
+		<-u.done
+	}
+	switch {
+	case err == nil:
+	case u.broken != nil && !errors.Is(u.broken, errStopped):
+		err = because(err, fmt.Errorf("%w: %w", errBroken, u.broken))
+	case isTimeout(u.failed) && !interrupted:
+		err = because(err, u.failed)
+	}
+	return u.complete, err
+}
+
+// because replaces an error with its cause. It keeps exchange.ErrCut.
+func because(err, reason error) error {
+	if errors.Is(err, exchange.ErrCut) {
+		return fmt.Errorf("%w: %w", exchange.ErrCut, reason)
+	}
+	return reason
+}

@@ -1,0 +1,199 @@
+package tracing
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/k8singress/k8singress/internal/http/exchange"
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// mostText is the maximum size in bytes of a name or an attribute, because most of them come from clients.
+const mostText = 1024
+
+// mostState is the maximum size in bytes of a trace's state: W3C Trace Context requires at least 512.
+const mostState = 512
+
+// statusGone is the status that nginx logs if the client disconnected before the response.
+const statusGone = 499
+
+// Route defines how the requests of a route are traced. It is immutable.
+type Route struct {
+	route     *exchange.Route
+	operation *nginx.Template
+	untrusted bool
+}
+
+// NewRoute returns nil for a route whose requests are not traced. If the operation name is not a valid template, the
+// path of the route is used.
+func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
+	if of == nil {
+		return nil
+	}
+	r := &Route{route: route, untrusted: of.Untrusted}
+	if of.Operation != "" {
+		r.operation, _ = nginx.ParseTemplate(of.Operation)
+	}
+	return r
+}
+
+// span is the value of Exchange.Span for a traced request.
+type span struct {
+	trace.Span
+	of *Tracer
+	by *Route
+}
+
+// Begin starts the span of a request, and sets the trace context in the request to the endpoint. The span lasts until
+// End. t may be nil.
+func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
+	if t == nil || x.Span != nil || !t.acquire() {
+		return
+	}
+	ctx, options := x.Context(), []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+	if r.untrusted {
+		options = append(options, trace.WithNewRoot())
+	} else {
+		ctx = propagation.TraceContext{}.Extract(ctx, carrier{&x.Fields})
+	}
+	ctx, own := t.Start(ctx, text(r.route.Path), options...)
+	x.Fields.Remove(message.Other, traceParent)
+	x.Fields.Remove(message.Other, traceState)
+	propagation.TraceContext{}.Inject(ctx, carrier{&x.Fields})
+	x.Span = &span{own, t, r}
+}
+
+// End ends the span of a request. err is the error of a failed request, otherwise nil.
+func End(x *exchange.Exchange, err error) {
+	s, ok := x.Span.(*span)
+	if !ok {
+		return
+	}
+	if s.IsRecording() {
+		if x.Route == nil {
+			// The request was rejected before its route was set, so the route of the span is used for the attributes.
+			x.Route = s.by.route
+		}
+		s.describe(x, err)
+	}
+	s.Span.End()
+	s.of.release()
+	x.Span = nil
+}
+
+func (s *span) describe(x *exchange.Exchange, err error) {
+	if s.by.operation != nil {
+		s.SetName(text(s.by.operation.Expand(x.Variable)))
+	}
+	status := statusOf(x, err)
+	all := append(make([]attribute.KeyValue, 0, 1+len(attributes)), attribute.Int("http.status_code", status))
+	for i := range attributes {
+		all = attributes[i].add(all, x)
+	}
+	s.SetAttributes(all...)
+	if status < leastFailure {
+		return
+	}
+	if err == nil {
+		err = x.Hidden
+	}
+	s.SetStatus(codes.Error, reason(err))
+}
+
+// leastFailure is the lowest status of a server error.
+const leastFailure = 500
+
+// statusOf returns the status that the client got, or will get for the error.
+func statusOf(x *exchange.Exchange, err error) int {
+	switch {
+	case x.Status != 0:
+		return x.Status
+	case err != nil && !errors.Is(err, exchange.ErrCut):
+		return exchange.StatusOf(err)
+	}
+	return statusGone
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return text(err.Error())
+}
+
+// described defines an attribute of a span.
+type described struct {
+	name   string
+	value  func(*exchange.Exchange) string
+	number bool
+}
+
+// attributes have the names that nginx's OpenTelemetry module and the variables of ingress-nginx use.
+var attributes = [...]described{
+	{name: "http.method", value: exchange.VariableOf("request_method")},
+	{name: "http.target", value: exchange.VariableOf("request_uri")},
+	{name: "http.route", value: exchange.VariableOf("location_path")},
+	{name: "http.flavor", value: func(x *exchange.Exchange) string { return strings.TrimPrefix(x.Protocol(), "HTTP/") }},
+	{name: "http.host", value: exchange.VariableOf("http_host")},
+	{name: "http.server_name", value: exchange.VariableOf("server_name")},
+	{name: "http.scheme", value: exchange.VariableOf("scheme")},
+	{name: "http.user_agent", value: func(x *exchange.Exchange) string { return x.Fields.Get(message.UserAgent) }},
+	{name: "net.host.port", value: exchange.VariableOf("server_port"), number: true},
+	{name: "net.peer.ip", value: exchange.VariableOf("remote_addr")},
+	{name: "net.peer.port", value: exchange.VariableOf("remote_port"), number: true},
+	{name: "ingress.namespace", value: exchange.VariableOf("namespace")},
+	{name: "ingress.name", value: exchange.VariableOf("ingress_name")},
+	{name: "ingress.service_name", value: exchange.VariableOf("service_name")},
+}
+
+// add appends the attribute, unless its value is empty.
+func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribute.KeyValue {
+	value := d.value(x)
+	if value == "" {
+		return to
+	}
+	if n, err := strconv.Atoi(value); d.number && err == nil {
+		return append(to, attribute.Int(d.name, n))
+	}
+	return append(to, attribute.String(d.name, text(value)))
+}
+
+// text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch with such a
+// span.
+func text(of string) string {
+	if len(of) > mostText {
+		of = of[:mostText]
+	}
+	return strings.Clone(strings.ToValidUTF8(of, "\uFFFD"))
+}
+
+// traceParent and traceState are the header fields of W3C Trace Context.
+const traceParent, traceState = "traceparent", "tracestate"
+
+// carrier gives a propagator access to the fields of a request.
+type carrier struct{ fields *message.Fields }
+
+// Get implements propagation.TextMapCarrier. If a request has two traceparent fields, the joined value is invalid and
+// is ignored. A value that is too long is ignored too. The value is cloned, because a span that keeps it must not keep
+// the head of the request in memory.
+func (c carrier) Get(name string) string {
+	value, _ := c.fields.Joined(name)
+	if len(value) > mostState {
+		return ""
+	}
+	return strings.Clone(value)
+}
+
+// Set implements propagation.TextMapCarrier.
+func (c carrier) Set(name, value string) { c.fields.Set(message.NewField(name, value)) }
+
+// Keys implements propagation.TextMapCarrier.
+func (c carrier) Keys() []string { return nil }

@@ -1,0 +1,152 @@
+// Package tracing exports a span for each traced request to an OpenTelemetry collector. Requests never wait for the
+// collector: spans that it does not accept in time are dropped.
+package tracing
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// exportTime is the maximum time for exporting a batch, including retries.
+	exportTime = 10 * time.Second
+	// lastSpans is how long a replaced tracer waits for its open spans.
+	lastSpans = time.Minute
+)
+
+// Tracer sends spans to one collector.
+type Tracer struct {
+	of       ir.Collector
+	provider *sdktrace.TracerProvider
+	trace.Tracer
+	// holders is the number of open spans, plus one until Retire or Flush. When it reaches zero, it stays at zero, and
+	// idle is closed.
+	holders atomic.Int64
+	idle    chan struct{}
+}
+
+// New returns a tracer for a collector. The collector does not have to be reachable. exports counts the results. New
+// returns nil if no collector is configured.
+func New(of *ir.Collector, exports *Exports) *Tracer {
+	c := of.WithDefaults()
+	if c.Host == "" {
+		return nil
+	}
+	client, err := otlptracegrpc.New(
+		context.Background(), //nolint:forbidigo // No connection is made yet.
+		otlptracegrpc.WithEndpoint(net.JoinHostPort(c.Host, strconv.Itoa(c.Port))), otlptracegrpc.WithInsecure(),
+		otlptracegrpc.WithTimeout(exportTime),
+	)
+	if err != nil {
+		exports.refuse(err)
+		return nil
+	}
+	t := &Tracer{of: *of, idle: make(chan struct{})}
+	t.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithSampler(samplerOf(&c)), sdktrace.WithResource(resourceOf(&c)),
+		sdktrace.WithBatcher(
+			&exporter{client, exports}, sdktrace.WithMaxQueueSize(c.Queue), sdktrace.WithMaxExportBatchSize(min(c.Batch, c.Queue)),
+			sdktrace.WithBatchTimeout(c.Delay), sdktrace.WithExportTimeout(exportTime),
+		),
+	)
+	t.Tracer = t.provider.Tracer("github.com/k8singress/k8singress")
+	t.holders.Store(1)
+	return t
+}
+
+// Sends reports whether the tracer sends to this collector with these settings. t may be nil, which matches a
+// configuration without a collector.
+func (t *Tracer) Sends(of *ir.Collector) bool {
+	if t == nil {
+		return of.Host == ""
+	}
+	return t.of == *of
+}
+
+func samplerOf(c *ir.Collector) sdktrace.Sampler {
+	sampler := sdktrace.AlwaysSample()
+	switch c.Sampler {
+	case ir.SampleAll:
+	case ir.SampleNone:
+		sampler = sdktrace.NeverSample()
+	case ir.SampleRatio:
+		sampler = sdktrace.TraceIDRatioBased(c.Ratio)
+	}
+	if c.OwnChoice {
+		return sampler
+	}
+	return sdktrace.ParentBased(sampler)
+}
+
+// resourceOf returns the resource of the spans: the service name and the attributes in OTEL_RESOURCE_ATTRIBUTES.
+func resourceOf(c *ir.Collector) *resource.Resource {
+	all, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", c.Service)))
+	if err != nil {
+		return resource.NewSchemaless(attribute.String("service.name", c.Service))
+	}
+	return all
+}
+
+// acquire registers an open span. It returns false if the tracer accepts no new spans.
+func (t *Tracer) acquire() bool {
+	for {
+		holders := t.holders.Load()
+		if holders == 0 {
+			return false
+		}
+		if t.holders.CompareAndSwap(holders, holders+1) {
+			return true
+		}
+	}
+}
+
+func (t *Tracer) release() {
+	if t.holders.Add(-1) == 0 {
+		close(t.idle)
+	}
+}
+
+// Retire shuts the tracer down when its open spans have ended, at the latest after lastSpans. It does not wait for
+// this. It must be called only once. t may be nil.
+func (t *Tracer) Retire() {
+	if t == nil {
+		return
+	}
+	t.release()
+	panics.Go("tracing/retire", func() {
+		timer := time.NewTimer(lastSpans)
+		defer timer.Stop()
+		select {
+		case <-t.idle:
+		case <-timer.C:
+		}
+		t.shutdown()
+	})
+}
+
+// Flush sends the finished spans and shuts the tracer down. Open spans are lost. It must be called only once, instead
+// of Retire. t may be nil.
+func (t *Tracer) Flush() {
+	if t != nil {
+		t.release()
+		t.shutdown()
+	}
+}
+
+func (t *Tracer) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), exportTime) //nolint:forbidigo // The time limit is the end of it.
+	defer cancel()
+	_ = t.provider.Shutdown(ctx) // Spans that are still in the queue are lost and not counted.
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// patient is a ListWatch that retries while the API server is unavailable. The reflector that uses it would not report
+// a refused connection, would wait for up to a minute, and would not stop waiting when its context ends.
+type patient struct {
+	*cache.ListWatch
+	failed func(error)
+}
+
+// Patient returns a ListerWatcher that retries while the API server is unavailable, until the context ends. It calls
+// failed with each error after which it retries.
+func Patient(source *cache.ListWatch, failed func(error)) cache.ListerWatcher {
+	return &patient{ListWatch: source, failed: failed}
+}
+
+// ListWithContext returns the response of the API server, or an error if the context ends.
+func (p *patient) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return Persist(ctx, p.failed, func() (runtime.Object, error) { return p.ListWatch.ListWithContext(ctx, o) })
+}
+
+// WatchWithContext is like ListWithContext.
+func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return Persist(ctx, p.failed, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
+}
+
+// Persist calls ask until the API server responds or the context ends. In the latter case, the error also contains the
+// last error of ask. It calls failed with each error after which it retries.
+func Persist[T any](ctx context.Context, failed func(error), ask func() (T, error)) (T, error) {
+	pause := Backoff()
+	for {
+		answer, err := ask()
+		if err == nil || ctx.Err() != nil || !Away(err) {
+			return answer, err
+		}
+		failed(err)
+		if ended := Pause(ctx, pause.Step()); ended != nil {
+			return answer, fmt.Errorf("%w: %w", ended, err)
+		}
+	}
+}
+
+// Backoff returns the delays between requests to an API server that did not respond or refused them.
+func Backoff() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
+}
+
+// Pause waits for a duration. It returns an error as soon as the context ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Away reports whether the API server did not respond, is overloaded, or has an internal error. After any other
+// response, the reflector decides how to continue.
+func Away(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTooManyRequests(err) || status.Status().Code >= 500
+}

@@ -1,0 +1,131 @@
+// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads the objects of all kinds in
+// the table of kinds, watches the files, and keeps a snapshot.Store up to date.
+package files
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// Load reads a folder or a single file once. The verdicts report problems with files and objects. The error means that
+// the folder itself cannot be read.
+func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
+	list, err := newFolder(dir).read(func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	m, store := newMerger(), snapshot.NewStore()
+	store.Apply(m.merge(list))
+	return store.Take(), m.verdicts(), nil
+}
+
+// Files is a watched folder.
+type Files struct {
+	folder   *folder
+	merger   *merger
+	store    *snapshot.Store
+	verdicts atomic.Pointer[[]*report.Verdict]
+	synced   chan struct{}
+	once     sync.Once
+	pace     pace
+	log      *zap.Logger
+	// failure is the last error if the folder could not be read, otherwise "".
+	failure string
+}
+
+// New returns the source for a folder or a single file. Nothing is read before Run.
+func New(dir string, log *zap.Logger) *Files {
+	return &Files{
+		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
+	}
+}
+
+// Store returns the store with the objects of the folder. It is incomplete until Synced.
+func (f *Files) Store() *snapshot.Store { return f.store }
+
+// Synced returns a channel that is closed when the folder has been read once.
+func (f *Files) Synced() <-chan struct{} { return f.synced }
+
+// Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When they change, the
+// store wakes its reader, even if no object has changed.
+func (f *Files) Verdicts() []*report.Verdict {
+	if v := f.verdicts.Load(); v != nil {
+		return *v
+	}
+	return nil
+}
+
+// Run watches the folder until the context ends. If a file cannot be read, for example while it is being edited, its
+// last objects are kept. Run must be called only once.
+func (f *Files) Run(ctx context.Context) {
+	w := newWatcher(f.log)
+	defer w.close()
+	for {
+		failed := !f.refresh(w)
+		if !w.wait(ctx, f.pace, failed) {
+			return
+		}
+	}
+}
+
+// refresh updates the store to the state of the folder. It reports whether the folder could be read.
+func (f *Files) refresh(w *watcher) bool {
+	list, err := f.folder.read(w.add)
+	if err != nil {
+		f.logFailure(err)
+		f.setVerdicts([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
+			Severity: report.Error, Reason: report.InvalidManifest,
+			Message: err.Error() + "; the objects that were read before stay in use",
+		}}}})
+		return false
+	}
+	f.logRecovery()
+	w.keepOnly(f.folder.dirs)
+	if set, gone := f.merger.merge(list); len(set)+len(gone) > 0 {
+		f.store.Apply(set, gone)
+	}
+	f.setVerdicts(f.merger.verdicts())
+	f.once.Do(func() { close(f.synced) })
+	return true
+}
+
+// logFailure logs why the folder cannot be read, once for each reason. It only logs before the folder has been read for
+// the first time, because after Synced the verdicts report the error.
+func (f *Files) logFailure(err error) {
+	before := f.failure
+	f.failure = err.Error()
+	select {
+	case <-f.synced:
+	default:
+		if f.failure != before {
+			f.log.Warn(f.failure+"; every request gets 503 until they can be read. Trying again every few seconds",
+				zap.String("manifests", f.folder.root))
+		}
+	}
+}
+
+func (f *Files) logRecovery() {
+	if f.failure != "" {
+		f.log.Info("the manifests can be read now", zap.String("manifests", f.folder.root))
+	}
+	f.failure = ""
+}
+
+func (f *Files) setVerdicts(verdicts []*report.Verdict) {
+	if reflect.DeepEqual(f.Verdicts(), verdicts) {
+		return
+	}
+	f.verdicts.Store(&verdicts)
+	f.store.Wake()
+}
+
+// fileRef returns the Ref that stands for a file in a verdict.
+func fileRef(name string) ir.Ref { return ir.Ref{Kind: "File", Name: name} }

@@ -1,0 +1,244 @@
+package files
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// merger merges the objects of all files. If several objects have the same name, the first one wins, by file name and
+// then by position. It keeps its state, so that the cost of a merge depends on the number of changes.
+type merger struct {
+	// files are the files of the last merge, sorted by name.
+	files []*parsed
+	// claims has the objects of all files by name. The object that wins is first.
+	claims map[ir.Ref][]*found
+	// slices is the number of EndpointSlices in the files for each Service. If there are none, Endpoints are used
+	// instead.
+	slices map[ir.Ref]int
+	// mirrors has the names of the slices that were made from each Service's Endpoints. mirrored has the Service of
+	// each such slice.
+	mirrors  map[ir.Ref][]ir.Ref
+	mirrored map[ir.Ref]ir.Ref
+	// objects and problems are the result.
+	objects  map[ir.Ref]kinds.Object
+	problems map[ir.Ref][]report.Problem
+	// round is the state of the current merge.
+	round round
+}
+
+// round has the work of one merge and its result.
+type round struct {
+	names, services todo
+	set, gone       []kinds.Object
+}
+
+// todo is a list of names without duplicates.
+type todo struct {
+	list []ir.Ref
+	seen map[ir.Ref]bool
+}
+
+func (t *todo) add(ref ir.Ref) {
+	if !t.seen[ref] {
+		t.seen[ref] = true
+		t.list = append(t.list, ref)
+	}
+}
+
+func newMerger() *merger {
+	return &merger{
+		claims: map[ir.Ref][]*found{}, slices: map[ir.Ref]int{}, mirrors: map[ir.Ref][]ir.Ref{}, mirrored: map[ir.Ref]ir.Ref{},
+		objects: map[ir.Ref]kinds.Object{}, problems: map[ir.Ref][]report.Problem{},
+	}
+}
+
+// merge takes the current files, sorted by name. It returns the objects that are new or changed, and the objects that
+// are gone. Unchanged objects are in neither list.
+func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
+	m.round = round{names: todo{seen: map[ir.Ref]bool{}}, services: todo{seen: map[ir.Ref]bool{}}}
+	old, next := m.files, files
+	m.files = files
+	for len(old) > 0 || len(next) > 0 {
+		switch {
+		case len(old) > 0 && len(next) > 0 && old[0] == next[0]:
+			old, next = old[1:], next[1:]
+		case len(next) == 0 || len(old) > 0 && old[0].name <= next[0].name:
+			m.remove(old[0])
+			old = old[1:]
+		default:
+			m.add(next[0])
+			next = next[1:]
+		}
+	}
+	for _, ref := range m.round.names.list {
+		m.resolve(ref)
+	}
+	for _, service := range m.round.services.list {
+		m.mirrorEndpoints(service)
+	}
+	set, gone = m.round.set, m.round.gone
+	// The state is released, because the first round has the names of all objects.
+	m.round = round{}
+	return set, gone
+}
+
+func (m *merger) add(p *parsed) {
+	m.setProblems(fileRef(p.name), p.problems)
+	for _, f := range p.objects {
+		list := m.claims[f.ref]
+		// Insert the object after the objects of earlier files and of the same file.
+		at, _ := slices.BinarySearchFunc(list, p.name+"\x00", func(f *found, name string) int { return strings.Compare(f.file, name) })
+		m.claims[f.ref] = slices.Insert(list, at, f)
+		m.touch(f, 1)
+	}
+}
+
+func (m *merger) remove(p *parsed) {
+	m.setProblems(fileRef(p.name), nil)
+	for _, f := range p.objects {
+		rest := slices.DeleteFunc(m.claims[f.ref], func(other *found) bool { return other == f })
+		if m.claims[f.ref] = rest; len(rest) == 0 {
+			delete(m.claims, f.ref)
+		}
+		m.touch(f, -1)
+	}
+}
+
+// touch records the names that an added or removed object can affect.
+func (m *merger) touch(f *found, by int) {
+	m.round.names.add(f.ref)
+	slice, ok := f.object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return
+	}
+	service := serviceRef(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
+	m.round.services.add(service)
+	if m.slices[service] += by; m.slices[service] == 0 {
+		delete(m.slices, service)
+	}
+}
+
+// resolve determines the object for a name.
+func (m *merger) resolve(ref ir.Ref) {
+	first, problems := m.first(ref)
+	if ref.Kind == endpointsKind {
+		m.round.services.add(serviceRef(ref.Namespace, ref.Name))
+		return
+	}
+	m.setProblems(ref, problems)
+	service, mirrored := m.mirrored[ref]
+	if mirrored {
+		m.round.services.add(service)
+	}
+	if first != nil || !mirrored {
+		m.put(ref, first)
+	}
+}
+
+// first returns the object that wins, or nil, and the problems of all objects with the name.
+func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
+	var problems []report.Problem
+	var first *found
+	for _, f := range m.claims[ref] {
+		problems = append(problems, f.problems...)
+		switch {
+		case f.object == nil:
+		case first == nil:
+			first = f
+		default:
+			problems = append(problems, report.Problem{
+				Severity: report.Warning, Reason: report.DuplicateObject,
+				Message: fmt.Sprintf("%s:%d: ignored, because %s:%d defines the same object", f.file, f.line, first.file, first.line),
+			})
+		}
+	}
+	if first == nil {
+		return nil, problems
+	}
+	return first.object, problems
+}
+
+func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
+	if len(problems) == 0 {
+		delete(m.problems, ref)
+		return
+	}
+	m.problems[ref] = problems
+}
+
+// put stores the object for a name. Nil removes it.
+func (m *merger) put(ref ir.Ref, object kinds.Object) {
+	old := m.objects[ref]
+	switch {
+	case object != nil && old != nil && kinds.SameVersion(old, object):
+	case object != nil:
+		m.objects[ref] = object
+		m.round.set = append(m.round.set, object)
+	case old != nil:
+		delete(m.objects, ref)
+		m.round.gone = append(m.round.gone, old)
+	}
+}
+
+// mirrorEndpoints makes slices from a Service's Endpoints if the files contain no slices for it.
+func (m *merger) mirrorEndpoints(service ir.Ref) {
+	ref := ir.Ref{Kind: endpointsKind, Namespace: service.Namespace, Name: service.Name}
+	object, problems := m.first(ref)
+	made := map[ir.Ref]kinds.Object{}
+	switch o, _ := object.(*corev1.Endpoints); { //nolint:staticcheck // the old kind is the point
+	case o == nil:
+	case m.slices[service] > 0:
+		problems = append(problems, report.Problem{
+			Severity: report.Info, Reason: report.DeprecatedVersion,
+			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file, m.claims[ref][0].line),
+		})
+	default:
+		for _, slice := range mirror(o) {
+			made[snapshot.RefOf(slice)] = slice
+		}
+	}
+	m.setProblems(ref, problems)
+	m.replace(service, made)
+}
+
+// replace replaces the slices that were made from a Service's Endpoints. A slice with the same name in a file takes
+// precedence.
+func (m *merger) replace(service ir.Ref, made map[ir.Ref]kinds.Object) {
+	for _, ref := range m.mirrors[service] {
+		delete(m.mirrored, ref)
+		if own, _ := m.first(ref); made[ref] == nil && own == nil {
+			m.put(ref, nil)
+		}
+	}
+	delete(m.mirrors, service)
+	for ref, slice := range made {
+		m.mirrors[service] = append(m.mirrors[service], ref)
+		m.mirrored[ref] = service
+		if own, _ := m.first(ref); own == nil {
+			m.put(ref, slice)
+		}
+	}
+}
+
+func serviceRef(namespace, name string) ir.Ref {
+	return ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: name}
+}
+
+// verdicts returns the verdicts on files and objects with problems, sorted by report.Compare.
+func (m *merger) verdicts() []*report.Verdict {
+	list := make([]*report.Verdict, 0, len(m.problems))
+	for ref, problems := range m.problems {
+		list = append(list, &report.Verdict{Object: ref, Problems: slices.Clone(problems)})
+	}
+	slices.SortFunc(list, func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) })
+	return list
+}

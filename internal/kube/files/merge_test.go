@@ -1,0 +1,94 @@
+package files
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// TestMergeStepByStep checks that step-by-step changes of files have the same result as reading the final files at
+// once, and that the lists from merge describe each change completely.
+func TestMergeStepByStep(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		m, files, objects := newMerger(), map[string]*parsed{}, map[ir.Ref]kinds.Object{}
+		for step := range 20 {
+			for range r.IntN(3) {
+				name := fmt.Sprintf("%d.yaml", r.IntN(4))
+				delete(files, name)
+				if r.IntN(4) > 0 {
+					files[name] = parse(name, []byte(randomManifests(r)))
+				}
+			}
+			list := slices.SortedFunc(maps.Values(files), func(a, b *parsed) int { return strings.Compare(a.name, b.name) })
+			follow(objects, m, list)
+			wantObjects, wantVerdicts := atOnce(list)
+			if got := versions(objects); !maps.Equal(got, wantObjects) {
+				t.Fatalf("seed %d, step %d: objects are\n%v, want\n%v", seed, step, got, wantObjects)
+			}
+			if got := m.verdicts(); !reflect.DeepEqual(got, wantVerdicts) {
+				t.Fatalf("seed %d, step %d: verdicts differ", seed, step)
+			}
+		}
+	}
+}
+
+// follow applies the result of a merge, as a store does.
+func follow(objects map[ir.Ref]kinds.Object, m *merger, files []*parsed) {
+	set, gone := m.merge(files)
+	for _, o := range gone {
+		delete(objects, snapshot.RefOf(o))
+	}
+	for _, o := range set {
+		objects[snapshot.RefOf(o)] = o
+	}
+}
+
+func atOnce(files []*parsed) (map[ir.Ref]string, []*report.Verdict) {
+	m, objects := newMerger(), map[ir.Ref]kinds.Object{}
+	follow(objects, m, files)
+	return versions(objects), m.verdicts()
+}
+
+func versions(objects map[ir.Ref]kinds.Object) map[ir.Ref]string {
+	result := map[ir.Ref]string{}
+	for ref, o := range objects {
+		result[ref] = o.GetResourceVersion()
+	}
+	return result
+}
+
+// randomManifests uses few names, so that many objects have the same name.
+func randomManifests(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(4) {
+		service, n := string(rune('a'+r.IntN(2))), r.IntN(3)
+		switch r.IntN(5) {
+		case 0:
+			fmt.Fprintf(&b, "apiVersion: v1\nkind: Endpoints\nmetadata: {name: %s}\n"+
+				"subsets: [{addresses: [{ip: 10.0.0.%d}], ports: [{port: 80}]}]\n", service, n)
+		case 1:
+			// Sometimes use a name that a slice made from Endpoints has.
+			name := []string{"x", service + "-ipv4-0", "a-ipv4-0"}[r.IntN(3)]
+			fmt.Fprintf(&b, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n"+
+				"metadata: {name: %s, labels: {kubernetes.io/service-name: %s}}\nendpoints: [{addresses: [10.0.1.%d]}]\n", name, service, n)
+		case 2:
+			b.WriteString(configMap(service, fmt.Sprint(n)))
+		case 3:
+			fmt.Fprintf(&b, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: [broken %d]\n", service, n)
+		default:
+			fmt.Fprintf(&b, "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: 10.2.0.%d}\n", service, n)
+		}
+		b.WriteString("---\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,60 @@
+package serviceports
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/model/kinds"
+)
+
+// entriesOf splits the ports of a Service into the entries that kinds.PortsManager has applied and the entries of other
+// managers. An entry whose name or target port another manager has taken over is not ours any more.
+func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
+	applied := appliedTo(service)
+	for _, entry := range service.Spec.Ports {
+		// If the protocol is not set, the API server will set it to TCP.
+		entry.Protocol = cmp.Or(entry.Protocol, corev1.ProtocolTCP)
+		if slices.Contains(applied, listKey{entry.Port, entry.Protocol}) {
+			own = append(own, entry)
+		} else {
+			theirs = append(theirs, entry)
+		}
+	}
+	return theirs, own
+}
+
+// listKey is the key by which Kubernetes identifies an entry of spec.ports.
+type listKey struct {
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol"`
+}
+
+// appliedTo returns the keys of the entries that kinds.PortsManager owns according to the managedFields of a Service.
+func appliedTo(service *corev1.Service) []listKey {
+	var keys []listKey
+	for _, managed := range service.ManagedFields {
+		if managed.Manager != kinds.PortsManager || managed.Operation != metav1.ManagedFieldsOperationApply || managed.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				Ports map[string]map[string]struct{} `json:"f:ports"`
+			} `json:"f:spec"`
+		}
+		// Entries that cannot be decoded are ignored.
+		_ = json.Unmarshal(managed.FieldsV1.GetRawBytes(), &fields)
+		for text, entry := range fields.Spec.Ports {
+			var key listKey
+			_, named := entry["f:name"]
+			_, targeted := entry["f:targetPort"]
+			if named && targeted && len(text) > 2 && json.Unmarshal([]byte(text[2:]), &key) == nil {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

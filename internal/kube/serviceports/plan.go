@@ -1,0 +1,157 @@
+// Package serviceports plans the ports of the controller's own Service: which entries it needs for the open TCP and UDP
+// ports, and which ports clients cannot reach. It does no I/O; package status writes the result.
+package serviceports
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// Situation is the input of a plan.
+type Situation struct {
+	// Name is the name of the controller's own Service.
+	Name ir.Name
+	// Service is nil if it does not exist. Only the managedFields of kinds.PortsManager are used.
+	Service *corev1.Service
+	// Publish adds the ports of Routes to the Service. If it is false, all our entries are removed.
+	Publish bool
+	// Routes are the routes of the open ports, sorted.
+	Routes []*ir.StreamRoute
+	// Pod is one of the controller's pods, or nil if none is known.
+	Pod *corev1.Pod
+	// Loopback is set if the ports only listen on loopback addresses.
+	Loopback bool
+}
+
+// Plan is the result for a situation.
+type Plan struct {
+	// Ports are all entries that we want to own in the Service.
+	Ports []corev1.ServicePort
+	// Write is set if the entries in the Service differ from Ports.
+	Write bool
+	// Verdicts are on the objects that define the ports.
+	Verdicts []*report.Verdict
+}
+
+// Make returns the plan for a situation. Entries of other managers are not changed, even if they have the number of one
+// of our ports, because they may lead to the right target.
+func Make(s Situation) Plan {
+	p := &planning{Situation: s}
+	if s.Service != nil {
+		p.theirs, p.own = entriesOf(s.Service)
+	}
+	if s.Publish {
+		p.publish()
+	}
+	if p.Loopback && (s.Publish || s.Pod != nil) {
+		p.warn(report.PortUnreachable, p.Routes, "stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
+			"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
+	} else {
+		p.checkNodes()
+	}
+	return Plan{Ports: p.wanted, Write: p.differs(), Verdicts: p.verdicts}
+}
+
+type planning struct {
+	Situation
+	theirs   []corev1.ServicePort
+	own      []corev1.ServicePort
+	wanted   []corev1.ServicePort
+	verdicts []*report.Verdict
+}
+
+func (p *planning) publish() {
+	switch {
+	case p.Service == nil:
+		p.warn(report.PortNotPublished, p.Routes,
+			"there is no Service "+p.Name.String()+", which publish_service names: create it, and it gets %s")
+	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
+		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
+			"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
+	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
+		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is headless, which passes nothing on: "+
+			"let publish_service name one that has an address, and that one gets %s")
+	case len(p.theirs) == 1 && p.theirs[0].Name == "":
+		p.warn(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
+			"the port of the Service "+p.Name.String()+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
+				"and the Service gets %s")
+	default:
+		p.entries()
+	}
+}
+
+// entries adds the missing entries to wanted.
+func (p *planning) entries() {
+	var elsewhere []*ir.StreamRoute
+	for _, route := range p.Routes {
+		switch i := slices.IndexFunc(p.theirs, isFor(route)); {
+		case i < 0:
+			p.wanted = append(p.wanted, p.entry(route))
+		case !leadsTo(p.theirs[i], route.Port):
+			elsewhere = append(elsewhere, route)
+		}
+	}
+	p.warn(report.PortNotPublished, elsewhere, "the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
+		"another port of the pods: take that entry out, or set its targetPort to the same number")
+}
+
+// entry returns our entry for a port. If we already have an entry for it, its name is kept, because a new name would
+// have no advantage.
+func (p *planning) entry(route *ir.StreamRoute) corev1.ServicePort {
+	entry := corev1.ServicePort{
+		Protocol: protocolOf(route), Port: int32(route.Port), TargetPort: intstr.FromInt32(int32(route.Port)),
+	}
+	if i := slices.IndexFunc(p.own, isFor(route)); i >= 0 && p.own[i].Name != "" {
+		entry.Name = p.own[i].Name
+		return entry
+	}
+	base := fmt.Sprintf("%s-%d", route.Protocol, route.Port)
+	entry.Name = base
+	for n := 2; p.isTaken(entry.Name); n++ {
+		entry.Name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return entry
+}
+
+func (p *planning) isTaken(name string) bool {
+	named := func(e corev1.ServicePort) bool { return e.Name == name }
+	return slices.ContainsFunc(p.theirs, named) || slices.ContainsFunc(p.own, named)
+}
+
+// isServed reports whether the Service forwards a port to the pods, regardless of the entry's owner.
+func (p *planning) isServed(route *ir.StreamRoute) bool {
+	all := append(slices.Clone(p.theirs), p.wanted...)
+	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool { return isFor(route)(e) && leadsTo(e, route.Port) })
+}
+
+// differs reports whether our current entries differ from the wanted ones. The order does not matter.
+func (p *planning) differs() bool {
+	return len(p.own) != len(p.wanted) || slices.ContainsFunc(p.wanted, func(e corev1.ServicePort) bool {
+		return !slices.ContainsFunc(p.own, func(o corev1.ServicePort) bool {
+			return o.Name == e.Name && o.Protocol == e.Protocol && o.Port == e.Port && o.TargetPort == e.TargetPort
+		})
+	})
+}
+
+// isFor returns a function that reports whether an entry of a Service is for the port of a route.
+func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
+	return func(e corev1.ServicePort) bool { return e.Port == int32(route.Port) && e.Protocol == protocolOf(route) }
+}
+
+// leadsTo reports whether an entry forwards to a port of the pods. It assumes that a named target port is correct.
+func leadsTo(e corev1.ServicePort, port uint16) bool {
+	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 && e.Port == int32(port)
+}
+
+func protocolOf(route *ir.StreamRoute) corev1.Protocol {
+	if route.Protocol == ir.UDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}

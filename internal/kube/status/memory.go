@@ -1,0 +1,102 @@
+package status
+
+import (
+	"sync"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// memory holds the newest plan and records which of its writes are done.
+type memory struct {
+	mu     sync.Mutex
+	plan   map[ir.Ref]*Change
+	status map[ir.Ref]writtenStatus
+	events map[string]struct{}
+}
+
+// writtenStatus is the status that was written to an object, and the version of the object that was known then. Until
+// the snapshot has a newer version of the object, it does not contain the written status.
+type writtenStatus struct {
+	version string
+	patch   string
+}
+
+func newMemory() *memory {
+	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
+}
+
+// newTerm clears the plan and the written statuses, because another replica may have overwritten them while it was the
+// leader.
+func (m *memory) newTerm() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan, m.status = nil, map[ir.Ref]writtenStatus{}
+}
+
+// setPlan stores a new plan and returns the objects whose change differs from the previous plan. All other objects are
+// already written or wait for a retry.
+func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var news []ir.Ref
+	for ref, c := range plan {
+		if old := m.plan[ref]; old == nil || !c.equal(old) {
+			news = append(news, ref)
+		}
+	}
+	m.plan = plan
+	m.forget()
+	return news
+}
+
+// forget removes records that the plan does not need.
+func (m *memory) forget() {
+	for ref, w := range m.status {
+		if c := m.plan[ref]; c == nil || c.Status == "" || c.Version != w.version {
+			delete(m.status, ref)
+		}
+	}
+	asked := map[string]struct{}{}
+	for _, c := range m.plan {
+		for _, event := range c.Events {
+			if _, ok := m.events[event.Namespace+"/"+event.Name]; ok {
+				asked[event.Namespace+"/"+event.Name] = struct{}{}
+			}
+		}
+	}
+	m.events = asked
+}
+
+// change returns the change for an object in the newest plan, or nil. The second result reports whether its status does
+// not have to be written.
+func (m *memory) change(ref ir.Ref) (*Change, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.plan[ref]
+	if c == nil {
+		return nil, false
+	}
+	return c, c.Status == "" || m.status[ref] == writtenStatus{c.Version, c.Status}
+}
+
+// wroteStatus records that the status of a change was written.
+func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status[ref] = writtenStatus{c.Version, c.Status}
+}
+
+// hasEvent reports whether an Event is known to exist.
+func (m *memory) hasEvent(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.events[name]
+	return ok
+}
+
+// wroteEvent records that an Event was written, by this replica or another one.
+func (m *memory) wroteEvent(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events[name] = struct{}{}
+}

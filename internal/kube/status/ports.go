@@ -1,0 +1,146 @@
+package status
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/k8singress/k8singress/internal/kube/serviceports"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// ports keeps the ports of the controller's own Service in sync with the open ports.
+type ports struct {
+	client  kubernetes.Interface
+	options Options
+	wake    chan struct{}
+	changed chan struct{}
+	// verdicts is never nil.
+	verdicts atomic.Pointer[[]*report.Verdict]
+
+	// Only the goroutine of lead uses the fields below.
+
+	// services has all Services that the options have named since the process started. A Service that they no longer
+	// name loses its ports. Services from before the start are not changed, because another controller may publish
+	// their ports.
+	services map[ir.Name]*ownService
+	// pod is the pod of this process, or nil. podKnown is set if it does not have to be read again.
+	pod      *corev1.Pod
+	podKnown bool
+}
+
+func newPorts(client kubernetes.Interface, o Options) *ports {
+	p := &ports{
+		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), services: map[ir.Name]*ownService{},
+	}
+	p.verdicts.Store(&[]*report.Verdict{})
+	return p
+}
+
+// lead writes until ctx ends.
+func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
+	defer p.setVerdicts(nil)
+	p.podKnown = p.options.Pod == ""
+	for _, service := range p.services {
+		// Another replica may have written other ports while it was the leader.
+		*service = ownService{}
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		if d := newest.Load(); d != nil {
+			if wait := p.reconcile(ctx, d); wait > 0 {
+				timer.Reset(wait)
+			}
+		}
+	}
+}
+
+// reconcile plans and writes. It returns the time after which it must be called again, or 0.
+func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
+	current := d.options.PublishService
+	if d.options.PublishPorts && !current.IsZero() && p.services[current] == nil {
+		p.services[current] = &ownService{}
+	}
+	s := serviceports.Situation{Name: current, Publish: d.options.PublishPorts && !current.IsZero(), Routes: d.open}
+	s.Service, s.Pod, s.Loopback = serviceIn(d.snapshot, current), p.ownPod(ctx, d), loopbackOnly(d.options.StreamBind)
+	plan := serviceports.Make(s)
+	verdicts := plan.Verdicts
+	var again time.Duration
+	for _, name := range slices.SortedFunc(maps.Keys(p.services), ir.Name.Compare) {
+		object, plan := s.Service, plan
+		if name != current {
+			object = serviceIn(d.snapshot, name)
+			plan = serviceports.Make(serviceports.Situation{Name: name, Service: object})
+		}
+		service := p.services[name]
+		if wait := p.apply(ctx, service, object, plan); wait > 0 && (again == 0 || wait < again) {
+			again = wait
+		}
+		if service.refused != nil {
+			verdicts = append(verdicts, service.refused)
+		}
+		if name != current && (object == nil || !plan.Write) {
+			delete(p.services, name)
+		}
+	}
+	p.setVerdicts(verdicts)
+	return again
+}
+
+// loopbackOnly reports whether all addresses are loopback addresses. An empty list stands for all addresses, so the
+// result is false.
+func loopbackOnly(addresses []string) bool {
+	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err != nil || !address.IsLoopback()
+	})
+}
+
+func serviceIn(s *snapshot.Snapshot, name ir.Name) *corev1.Service {
+	service, _ := snapshot.Of[*corev1.Service](s).Get(name.Namespace, name.Name)
+	return service
+}
+
+// setVerdicts publishes the verdicts if they have changed.
+func (p *ports) setVerdicts(verdicts []*report.Verdict) {
+	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
+		p.verdicts.Store(&verdicts)
+		signal(p.changed)
+	}
+}
+
+// ownPod returns the pod of this process, or nil if it cannot be read. The pod is read only once, because its spec does
+// not change.
+func (p *ports) ownPod(ctx context.Context, d *desired) *corev1.Pod {
+	if p.podKnown || len(d.open) == 0 {
+		return p.pod
+	}
+	pod, err := p.client.CoreV1().Pods(p.options.PodNamespace).Get(ctx, p.options.Pod, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		p.pod, p.podKnown = pod, true
+	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+		p.podKnown = true
+	default:
+		p.options.Log.Debug("reading the pod that this process runs in; trying again", zap.Error(err))
+	}
+	return p.pod
+}

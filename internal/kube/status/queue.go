@@ -1,0 +1,127 @@
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/delayqueue"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/process/turns"
+)
+
+const (
+	// statusWriters and eventWriters are the numbers of concurrent writes. The client's rate limit applies in addition.
+	// Events get fewer writers, because other controllers wait for the status.
+	statusWriters = 4
+	eventWriters  = 2
+	// A failed write is retried after firstRetry. The delay doubles each time, up to lastRetry.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// task is one kind of write about one object.
+type task struct {
+	object ir.Ref
+	// events is set if the Events of the object are to be written instead of its status.
+	events bool
+}
+
+// queue has the tasks that are to be done. Statuses do not wait for Events, and in both queues the namespaces take
+// turns, so a namespace whose objects have thousands of problems does not delay the status of others.
+type queue struct {
+	kick chan struct{}
+
+	mu       sync.Mutex
+	statuses *turns.Queue[task]
+	events   *turns.Queue[task]
+	// delayed has the failed tasks until their retry. failures is how often each of them has failed in a row.
+	delayed  *delayqueue.Queue[task]
+	failures map[task]int
+}
+
+func newQueue() *queue {
+	return &queue{
+		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters), events: turns.New[task](eventWriters, eventWriters),
+		delayed: delayqueue.New[task](), failures: map[task]int{},
+	}
+}
+
+// add queues writes of the status and the Events of each object.
+func (q *queue) add(objects []ir.Ref) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, ref := range objects {
+		q.push(task{object: ref})
+		q.push(task{object: ref, events: true})
+	}
+	signal(q.kick)
+}
+
+func (q *queue) push(t task) {
+	q.delayed.Remove(t)
+	q.of(t).Push(t.object.Namespace, t, false)
+}
+
+func (q *queue) of(t task) *turns.Queue[task] {
+	if t.events {
+		return q.events
+	}
+	return q.statuses
+}
+
+// run executes tasks until ctx ends, and then waits for the active ones.
+func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
+	var writing panics.Group
+	defer writing.Wait()
+	timer := time.NewTimer(lastRetry)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		begun, rest := q.next(time.Now())
+		for _, t := range begun {
+			writing.Go("status/write", func() {
+				q.done(t, panics.Run("status/write", func() error { return write(ctx, t) }))
+			})
+		}
+		timer.Reset(rest)
+		select {
+		case <-ctx.Done():
+		case <-q.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// next returns the tasks to start now, and how long to wait until the next retry.
+func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for t, ok := q.delayed.Pop(now); ok; t, ok = q.delayed.Pop(now) {
+		q.push(t)
+	}
+	for _, of := range []*turns.Queue[task]{q.statuses, q.events} {
+		for t, ok := of.Pop(); ok; t, ok = of.Pop() {
+			begun = append(begun, t)
+		}
+	}
+	if at, ok := q.delayed.Next(); ok {
+		return begun, max(at.Sub(now), 0)
+	}
+	return begun, lastRetry
+}
+
+// done records the result of a task. A failed task is retried after a delay. If it was added again in the meantime, it
+// is done again without a delay.
+func (q *queue) done(t task, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		delete(q.failures, t)
+	} else {
+		q.failures[t]++
+		q.delayed.Set(t, time.Now().Add(min(firstRetry<<min(q.failures[t]-1, 10), lastRetry)))
+	}
+	q.of(t).Done(t)
+	signal(q.kick)
+}

@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"context"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	// issuing is the prefix of the names of certmagic's locks for obtaining certificates.
+	issuing = "issue_cert_"
+	// lookupsPerSecond is the maximum rate of token look-ups at the API server, for all hosts together, and lookupBurst
+	// the maximum burst. lookupInterval is the minimum time between two look-ups for one host.
+	lookupsPerSecond, lookupBurst = 20, 40
+	lookupInterval                = 200 * time.Millisecond
+	// recentLookups is the maximum number of hosts for which the last look-up is remembered. Fewer hosts than this get
+	// a certificate at the same time.
+	recentLookups = 1000
+)
+
+// challengeHost returns the host in a key such as acme/ISSUER/challenge_tokens/HOST.json.
+func challengeHost(key string) (string, bool) {
+	folder, file := path.Split(key)
+	host, isJSON := strings.CutSuffix(file, ".json")
+	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
+}
+
+// SetWanted sets a function that reports whether a challenge token is expected for a host. Tokens are also expected for
+// hosts for which a lock is held. The function is called for every unknown challenge and must be fast. The host has the
+// form that certmagic.StorageKeys.Safe returns.
+func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
+
+// lookups limits the requests for tokens.
+type lookups struct {
+	wanted  atomic.Pointer[func(host string) bool]
+	limiter flowcontrol.PassiveRateLimiter
+	recent  *utilcache.LRUExpireCache
+	running singleflight.Group
+}
+
+func newLookups() *lookups {
+	return &lookups{
+		limiter: flowcontrol.NewTokenBucketPassiveRateLimiter(lookupsPerSecond, lookupBurst),
+		recent:  utilcache.NewLRUExpireCache(recentLookups),
+	}
+}
+
+// allow reports whether a key may be looked up now, and counts the look-up.
+func (l *lookups) allow(key string) bool {
+	_, recently := l.recent.Get(key)
+	if recently || !l.limiter.TryAccept() {
+		return false
+	}
+	l.recent.Add(key, nil, lookupInterval)
+	return true
+}
+
+// expected looks up a token at the API server if another process may have just written it. Clients can send requests
+// with invented challenges; these cause no request to the API server.
+func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
+	host, ok := challengeHost(key)
+	if !ok || !s.wants(host) {
+		return nil, false
+	}
+	p := placeOf(key)
+	// Other calls wait for the same response, so it must not be canceled with the context of this call.
+	detached := context.WithoutCancel(ctx)
+	done := s.lookups.running.DoChan(key, func() (any, error) {
+		if s.lookups.allow(key) {
+			s.lookUp(detached, key, p.secret)
+		}
+		return nil, nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return p.value(s.secrets.get(p.secret))
+}
+
+func (s *Storage) lookUp(ctx context.Context, key, name string) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	secret, err := s.api.Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		err = s.secrets.onRead(secret)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		s.log.Warn("cannot read the token of an ACME challenge", zap.String("key", key), zap.Error(err))
+	}
+}
+
+func (s *Storage) wants(host string) bool {
+	if wanted := s.lookups.wanted.Load(); wanted != nil && (*wanted)(host) {
+		return true
+	}
+	return s.leases.issues(host)
+}

@@ -1,0 +1,137 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+
+	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
+)
+
+const (
+	// copiedFolder has a key for each namespace whose storage was copied into this one.
+	copiedFolder = "k8singress/copied/"
+	// copiesPerSecond limits the requests of a copy: readers wait for it, and a storage may have thousands of
+	// certificates.
+	copiesPerSecond = 200
+)
+
+// copier copies the storage of another namespace into this one, so that a storage that moves keeps its certificates,
+// and no authority is asked for them again.
+//
+// It copies once, and stores a mark. Without the mark, a certificate that was deleted here would come back with the
+// next start. The Secrets of the other namespace stay, because a process of an earlier version may still use them.
+type copier struct {
+	*Storage
+	from           string
+	source, target corev1client.SecretInterface
+}
+
+// newCopier returns nil if there is nothing to copy from.
+func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
+	if from == "" || from == s.namespace {
+		return nil, nil
+	}
+	config = rest.CopyConfig(config)
+	if config.QPS > 0 {
+		config.QPS, config.Burst = copiesPerSecond, copiesPerSecond
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the API server: %w", err)
+	}
+	secrets := client.CoreV1().Secrets
+	return &copier{Storage: s, from: from, source: secrets(from), target: secrets(s.namespace)}, nil
+}
+
+// run returns when the copy is complete, or when the context ends. It retries after every error, also if a right is
+// missing: without the copy, the certificate of each host would be ordered again.
+func (c *copier) run(ctx context.Context) error {
+	logged := rate.Sometimes{Interval: logInterval}
+	pause := kubeclient.Backoff()
+	for {
+		err := c.attempt(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			logged.Do(func() {
+				c.log.Warn("cannot copy the storage of another namespace: "+
+					"no certificate is read or ordered before that, and the copy is retried",
+					zap.String("from", c.from), zap.String("to", c.namespace), zap.Error(err))
+			})
+		}
+		if err := kubeclient.Pause(ctx, pause.Step()); err != nil {
+			return err
+		}
+	}
+}
+
+// attempt copies all Secrets, and stores the mark. It skips Secrets that exist here already.
+func (c *copier) attempt(ctx context.Context) error {
+	mark := copiedFolder + c.from
+	if secret, err := c.fetch(ctx, placeOf(mark).secret); err != nil || secret != nil {
+		return err
+	}
+	copied := 0
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.source.List(ctx, o) }
+	each := func(object runtime.Object) error {
+		created, err := c.copySecret(ctx, object.(*corev1.Secret))
+		if created {
+			copied++
+		}
+		return err
+	}
+	if err := pager.New(list).EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, each); err != nil {
+		return err
+	}
+	if copied > 0 {
+		c.log.Info("copied the storage of another namespace",
+			zap.String("from", c.from), zap.String("to", c.namespace), zap.Int("secrets", copied))
+	}
+	return c.Store(ctx, mark, []byte(time.Now().UTC().Format(time.RFC3339)))
+}
+
+// copySecret reports whether it has created a copy. It skips tokens of challenges, which are of no use after their
+// order.
+func (c *copier) copySecret(ctx context.Context, secret *corev1.Secret) (created bool, err error) {
+	if !c.secrets.valid(secret) {
+		return false, nil
+	}
+	for key := range fieldsOf(secret) {
+		if _, token := challengeHost(key); token {
+			return false, nil
+		}
+	}
+	_, err = c.target.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Labels: secret.Labels, Annotations: secret.Annotations},
+		Type:       secret.Type, Data: secret.Data,
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// awaitCopy waits until there is nothing left to copy, for syncTimeout at most.
+func (s *Storage) awaitCopy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	select {
+	case <-s.copied:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the storage of another namespace is not yet copied to %s, see the log: %w", s.namespace, ctx.Err())
+	}
+}

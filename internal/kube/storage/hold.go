@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// errLost means that this process has lost a lock, and that another process may have held it.
+var errLost = errors.New("its Lease was not renewed in time, and another process may have held the lock meanwhile")
+
+// hold is a lock that this process holds. Its Lease is renewed in the background.
+type hold struct {
+	*claim
+	// stop ends the renewal. renewal waits until it has ended.
+	stop    context.CancelFunc
+	renewal panics.Group
+
+	mu sync.Mutex
+	// lease is its newest state. renewed is the time when the last successful renewal was sent.
+	lease   *coordinationv1.Lease
+	renewed time.Time
+	overdue bool
+	lost    bool
+}
+
+// hold starts renewing a Lease until end is called. The end of the context does not stop the renewal.
+func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
+	h := &hold{claim: c, lease: lease, renewed: renewed}
+	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	h.renewal.Go("kubestorage/renewal", func() { h.keep(ctx) })
+	return h
+}
+
+func (h *hold) keep(ctx context.Context) {
+	next := h.times.Renew
+	for kubeclient.Pause(ctx, next) == nil {
+		next = h.times.Renew
+		err := h.renew(ctx)
+		if errors.Is(err, errLost) {
+			h.log.Error("a lock was lost: another process may do the same work at the same time", zap.String("lock", h.name))
+			return
+		}
+		if err != nil {
+			next = h.times.Renew / 5
+		}
+	}
+}
+
+// renew renews the Lease. A late renewal still succeeds if no other process has taken the lock.
+func (h *hold) renew(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, h.times.Renew)
+	defer cancel()
+	begun := time.Now()
+	err := h.update(ctx, func(*coordinationv1.Lease) {})
+	if err == nil {
+		h.renewed, h.overdue = begun, false
+	} else if !h.lost && !h.overdue && time.Since(h.renewed) > h.times.Duration {
+		h.overdue = true
+		h.log.Warn("a lock could not be renewed in time, and another process may take it over",
+			zap.String("lock", h.name), zap.Error(err))
+	}
+	return err
+}
+
+// update changes the Lease unless the lock is lost. After a conflict it reads the Lease, and retries if the lock is
+// still held. A conflict can occur without a loss: the response to an earlier update was lost, or a user has changed
+// the labels of the Lease.
+func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) error {
+	for !h.lost {
+		next, now := h.lease.DeepCopy(), metav1.NowMicro()
+		next.Spec.RenewTime = &now
+		edit(next)
+		lease, err := h.api.Update(ctx, next, metav1.UpdateOptions{})
+		if err == nil {
+			h.lease = lease
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+		lease, err = h.api.Get(ctx, h.lease.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			h.lost = true
+		case err != nil:
+			return err
+		default:
+			h.lease, h.lost = lease, holderOf(lease) != h.identity
+		}
+	}
+	return errLost
+}
+
+// catchUp waits until the cache contains the previous holder's writes under the lock. It returns an error if they do
+// not arrive in time, because failing now is better than requesting another certificate for the same host.
+func (h *hold) catchUp(ctx context.Context) error {
+	h.mu.Lock()
+	written := h.lease.Annotations[writtenAnnotation]
+	h.mu.Unlock()
+	if written == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if err := h.secrets.await(ctx, written); err != nil {
+		return fmt.Errorf("waiting for the changes of the holder before: %w", err)
+	}
+	return nil
+}
+
+// end stops the renewal and releases the Lease. The Lease is kept for a while, because it tells the next holder what
+// was written.
+func (h *hold) end(ctx context.Context) error {
+	h.stop()
+	h.renewal.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, h.times.Duration)
+	defer cancel()
+	_, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
+		err := h.update(ctx, h.release)
+		if h.lost {
+			// The lock is lost, so retrying is useless.
+			err = nil
+		}
+		return struct{}{}, err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("its Lease expires by itself after %v: %w", h.times.Duration, err)
+	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
+		return errLost
+	}
+	// The Lease is released, perhaps by an earlier request whose response was lost.
+	return nil
+}
+
+func (h *hold) release(lease *coordinationv1.Lease) {
+	lease.Spec.HolderIdentity = nil
+	if written := h.secrets.lastWritten(); written != "" && !newer(lease.Annotations[writtenAnnotation], written) {
+		lease.Annotations[writtenAnnotation] = written
+	}
+	lease.Annotations[releasedAnnotation] = h.identity
+}

@@ -1,0 +1,239 @@
+package storage
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// byFolder is the index of Secrets by the folders that contain their keys.
+	byFolder = "folder"
+	// awaitInterval is the interval at which await compares versions.
+	awaitInterval = 10 * time.Millisecond
+)
+
+// secretCache is a cache.ReflectorStore. It holds the newest state of each Secret from all responses of the API server,
+// to the watch and to other requests of this process. Responses to requests are often ahead of the watch.
+type secretCache struct {
+	log *zap.Logger
+	// changed is called without the lock, with the keys whose values have changed.
+	changed func(keys []string)
+	// synced is closed after the first list.
+	synced chan struct{}
+	first  sync.Once
+
+	mu      sync.Mutex
+	secrets cache.Indexer
+	// version is the version of the last list or watch event. It is empty before the first list.
+	version string
+	// gone has Secrets that were deleted, in this state or a later one, but that the watch may still report.
+	gone map[string]*corev1.Secret
+	// wrote is the newest version that this process has written.
+	wrote string
+	// keys are the changed keys that unlock will pass to changed.
+	keys []string
+}
+
+func newSecretCache(log *zap.Logger, changed func(keys []string)) *secretCache {
+	name := func(object any) (string, error) { return object.(*corev1.Secret).Name, nil }
+	return &secretCache{
+		log: log, changed: changed, synced: make(chan struct{}), gone: map[string]*corev1.Secret{},
+		secrets: cache.NewIndexer(name, cache.Indexers{byFolder: foldersOf}),
+	}
+}
+
+// get returns the newest known state of a Secret, or nil if it does not exist. The caller must not modify it.
+func (c *secretCache) get(name string) *corev1.Secret {
+	object, _, _ := c.secrets.GetByKey(name)
+	secret, _ := object.(*corev1.Secret)
+	return secret
+}
+
+// within returns the Secrets whose keys are inside a folder.
+func (c *secretCache) within(folder string) []*corev1.Secret {
+	objects, _ := c.secrets.ByIndex(byFolder, folder)
+	secrets := make([]*corev1.Secret, len(objects))
+	for i, object := range objects {
+		secrets[i] = object.(*corev1.Secret)
+	}
+	return secrets
+}
+
+// onWrite processes the response to a write of this process.
+func (c *secretCache) onWrite(secret *corev1.Secret) error {
+	err := c.onRead(secret)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && (c.wrote == "" || newer(secret.ResourceVersion, c.wrote)) {
+		c.wrote = secret.ResourceVersion
+	}
+	return err
+}
+
+// onRead processes the response to a request for a Secret. It returns an error if the Secret does not belong to the
+// storage.
+func (c *secretCache) onRead(secret *corev1.Secret) error {
+	err := check(secret)
+	if err == nil {
+		c.mu.Lock()
+		defer c.unlock()
+		c.put(secret)
+	}
+	return err
+}
+
+// onGone processes a response that shows that a Secret was deleted, in this state or a later one.
+func (c *secretCache) onGone(secret *corev1.Secret) {
+	c.mu.Lock()
+	defer c.unlock()
+	known := c.get(secret.Name)
+	switch {
+	case known == nil && c.shown(secret.ResourceVersion):
+		// The watch has already reported the deletion.
+		return
+	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
+		if known.UID != secret.UID {
+			return
+		}
+		secret = known
+	}
+	c.gone[secret.Name] = secret
+	c.drop(secret)
+}
+
+// Add processes an added or changed Secret from the watch. The watch delivers Secrets in the order of their versions.
+func (c *secretCache) Add(object any) error {
+	secret := object.(*corev1.Secret)
+	if c.valid(secret) {
+		c.mu.Lock()
+		defer c.unlock()
+		c.put(secret)
+		c.advance(secret.ResourceVersion)
+	}
+	return nil
+}
+
+// Update calls Add.
+func (c *secretCache) Update(object any) error { return c.Add(object) }
+
+// Delete processes a deleted Secret from the watch. The Secret has the version of its deletion.
+func (c *secretCache) Delete(object any) error {
+	secret := object.(*corev1.Secret)
+	c.mu.Lock()
+	defer c.unlock()
+	if known := c.get(secret.Name); known != nil && !newer(known.ResourceVersion, secret.ResourceVersion) {
+		c.drop(known)
+	}
+	if gone := c.gone[secret.Name]; gone != nil && !newer(gone.ResourceVersion, secret.ResourceVersion) {
+		delete(c.gone, secret.Name)
+	}
+	c.advance(secret.ResourceVersion)
+	return nil
+}
+
+// Replace processes a list of all Secrets at a version. Newer states are kept. If the version is older than the last
+// version from the watch, the API server was restored from a backup, and the list replaces everything.
+func (c *secretCache) Replace(objects []any, version string) error {
+	listed := map[string]*corev1.Secret{}
+	for _, object := range objects {
+		if secret := object.(*corev1.Secret); c.valid(secret) {
+			listed[secret.Name] = secret
+		}
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	restored := newer(c.version, version)
+	for _, object := range c.secrets.List() {
+		known := object.(*corev1.Secret)
+		if restored || listed[known.Name] == nil && !newer(known.ResourceVersion, version) {
+			c.drop(known)
+		}
+	}
+	for name, gone := range c.gone {
+		same := listed[name] != nil && listed[name].UID == gone.UID
+		if restored || !same && !newer(gone.ResourceVersion, version) {
+			delete(c.gone, name)
+		}
+	}
+	c.version = ""
+	for _, secret := range listed {
+		c.put(secret)
+	}
+	c.version = version
+	c.first.Do(func() { close(c.synced) })
+	return nil
+}
+
+// Resync does nothing.
+func (c *secretCache) Resync() error { return nil }
+
+func (c *secretCache) valid(secret *corev1.Secret) bool {
+	err := check(secret)
+	if err != nil {
+		c.log.Warn("ignored a Secret with the label of the storage", zap.Error(err))
+	}
+	return err == nil
+}
+
+// put stores a state of a Secret unless a newer state is known.
+func (c *secretCache) put(secret *corev1.Secret) {
+	known, gone := c.get(secret.Name), c.gone[secret.Name]
+	switch {
+	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
+	case gone != nil && (gone.UID == secret.UID || newer(gone.ResourceVersion, secret.ResourceVersion)):
+	case known == nil && c.shown(secret.ResourceVersion):
+		// The watch has already reported its deletion.
+	default:
+		secret.ManagedFields = nil
+		c.keys = append(c.keys, changedKeys(known, secret)...)
+		_ = c.secrets.Add(secret)
+		delete(c.gone, secret.Name)
+	}
+}
+
+func (c *secretCache) drop(secret *corev1.Secret) {
+	c.keys = append(c.keys, changedKeys(c.get(secret.Name), nil)...)
+	_ = c.secrets.Delete(secret)
+}
+
+func (c *secretCache) advance(version string) {
+	if c.version == "" || newer(version, c.version) {
+		c.version = version
+	}
+}
+
+// unlock ends a change and reports the keys whose values have changed.
+func (c *secretCache) unlock() {
+	keys := c.keys
+	c.keys = nil
+	c.mu.Unlock()
+	if len(keys) > 0 {
+		c.changed(keys)
+	}
+}
+
+// await waits until the watch has reported all writes up to a version.
+func (c *secretCache) await(ctx context.Context, version string) error {
+	return wait.PollUntilContextCancel(ctx, awaitInterval, true, func(context.Context) (bool, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.shown(version), nil
+	})
+}
+
+func (c *secretCache) shown(version string) bool {
+	return c.version == version || newer(c.version, version)
+}
+
+// lastWritten returns the newest version that this process has written, or "".
+func (c *secretCache) lastWritten() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrote
+}

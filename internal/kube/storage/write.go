@@ -1,0 +1,160 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
+)
+
+const (
+	// attempts is the maximum number of attempts if other processes write the same Secret.
+	attempts = 20
+	// retryTimeout is how long a write waits while the API server is unavailable. A certificate that was just issued
+	// must not be lost because the API server restarts.
+	retryTimeout = time.Minute
+	// requestTimeout is the time limit for one request to the API server.
+	requestTimeout = 10 * time.Second
+)
+
+// Store writes a value. The next Load in this process returns it. Other processes return it when their watch has
+// reported the write.
+func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
+	clean, err := cleanFile(key)
+	if err == nil {
+		p := placeOf(clean)
+		value = append([]byte{}, value...)
+		err = s.change(ctx, p.secret, func(current *corev1.Secret) (*corev1.Secret, error) { return p.with(current, value) })
+	}
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", key, err)
+	}
+	return nil
+}
+
+// Delete removes a value and everything below the key. It returns no error if nothing exists.
+func (s *Storage) Delete(ctx context.Context, key string) error {
+	clean, err := cleanFile(key)
+	if err == nil {
+		err = s.ready(ctx)
+	}
+	if err == nil {
+		err = s.remove(ctx, clean)
+	}
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return nil
+}
+
+// remove changes the Secret of the key, even if it is not in the cache, and the Secrets of all keys below.
+func (s *Storage) remove(ctx context.Context, key string) error {
+	names := []string{placeOf(key).secret}
+	for _, secret := range s.secrets.within(key) {
+		names = append(names, secret.Name)
+	}
+	for _, name := range names {
+		err := s.change(ctx, name, func(current *corev1.Secret) (*corev1.Secret, error) { return without(current, key), nil })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change modifies a Secret: edit returns the new state for the current one, and nil means that the Secret does not
+// exist. edit is called again after a conflict. It is also called again with the state from the API server if it
+// changes nothing in the cached state, because another process may have just written the Secret.
+func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Secret) (*corev1.Secret, error)) error {
+	current := s.secrets.get(name)
+	for attempt := range attempts {
+		to, err := edit(current)
+		if err != nil || to == current && attempt > 0 {
+			return err
+		}
+		if to != current {
+			if err = s.write(ctx, current, to); err == nil || !contested(err) {
+				return err
+			}
+			if err = kubeclient.Pause(ctx, rand.N(time.Duration(attempt+1)*10*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		if current, err = s.fetch(ctx, name); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("gave up after %d conflicts with other writers of the Secret %s/%s", attempts, s.namespace, name)
+}
+
+// contested reports whether an error means that the state of a Secret differs from the state on which the write was
+// based.
+func contested(err error) bool {
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &status) {
+		// If the error is not about the Secret, the namespace is missing.
+		details := status.Status().Details
+		return details != nil && details.Kind == "secrets"
+	}
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// write sends a request that replaces one state with another, and stores the response in the cache.
+func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
+	saved, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+		switch {
+		case to == nil:
+			return nil, s.api.Delete(ctx, current.Name, exactly(current))
+		case current == nil:
+			return s.api.Create(ctx, to, metav1.CreateOptions{})
+		}
+		return s.api.Update(ctx, to, metav1.UpdateOptions{})
+	})
+	switch {
+	case err != nil:
+		return err
+	case to == nil:
+		s.secrets.onGone(current)
+		return nil
+	}
+	return s.secrets.onWrite(saved)
+}
+
+// fetch requests a Secret from the API server. It returns nil if the Secret does not exist.
+func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error) {
+	known := s.secrets.get(name)
+	secret, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+		return s.api.Get(ctx, name, metav1.GetOptions{})
+	})
+	if apierrors.IsNotFound(err) {
+		if known != nil {
+			s.secrets.onGone(known)
+		}
+		return nil, nil
+	}
+	if err == nil {
+		err = s.secrets.onRead(secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return secret, nil
+}
+
+// ask retries a request while the API server is unavailable, for at most retryTimeout.
+func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	return kubeclient.Persist(ctx, func(error) {}, func() (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return request(ctx)
+	})
+}

@@ -1,0 +1,59 @@
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// rightsHead is a format string. Its argument is the size.
+const rightsHead = "# Printed from the table in internal/model/kinds by `make generate`.\n#" + `
+# The rights of the size %q, as rules of RBAC. A key of the first level is a Role, or the ClusterRole:
+#
+#   cluster  a ClusterRole
+#   watched  a Role in each namespace that is followed
+#   own      a Role in the namespace of the controller
+#   storage  a Role in the namespace that certificates are stored in
+#   named    a Role in each other namespace with an object that an option names, such as configmap or default_certificate
+#
+# A key below it is the option of the Caddyfile that needs the rules, or always. Where a rule has resourceNamesFrom, resourceNames
+# come from that option: the name of the object in publish_service; election_id itself; the Secrets of that namespace which Ingresses
+# refer to; the ConfigMaps, Services and Secrets of that namespace which options name. A rule without any name is to be left out,
+# since RBAC takes an empty list for all objects.
+`
+
+// rules formats RBAC rules as items of a YAML list.
+func rules(list []right) string {
+	var text strings.Builder
+	for _, r := range list {
+		fmt.Fprintf(&text, "    - apiGroups: [%s]\n", cmp.Or(r.group, `""`))
+		fmt.Fprintf(&text, "      resources: [%s]\n", strings.Join(r.resources, ", "))
+		if r.names != "" {
+			fmt.Fprintf(&text, "      resourceNamesFrom: %s\n", r.names)
+		}
+		fmt.Fprintf(&text, "      verbs: [%s]\n", strings.Join(r.verbs, ", "))
+	}
+	return text.String()
+}
+
+// rightsFile returns the file with the rights of a size, which templates of manifests read.
+func rightsFile(size string) string {
+	all := rightsOf(size)
+	text := fmt.Sprintf(rightsHead, size)
+	for _, at := range []place{everywhere, watched, own, storing, named} {
+		var options []string
+		for _, r := range all {
+			if r.place == at && !slices.Contains(options, r.part) {
+				options = append(options, r.part)
+			}
+		}
+		if len(options) > 0 {
+			text += string(at) + ":\n"
+		}
+		for _, option := range options {
+			text += "  " + option + ":\n" + rules(part(all, at, option))
+		}
+	}
+	return text
+}

@@ -1,0 +1,92 @@
+package option
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// Reading parses the values of one object into settings and collects the problems.
+type Reading[S any] struct {
+	Settings *S
+	Problems []report.Problem
+	// Invalid is the reason of problems with values.
+	Invalid report.Reason
+
+	// counted has the options whose values are used.
+	counted []counted[S]
+}
+
+type counted[S any] struct {
+	row   *Row[S, string]
+	field string
+}
+
+// Read parses the value of a field of the object. An invalid value is ignored and reported as a problem.
+func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
+	if row.Ignored != "" {
+		return
+	}
+	if !row.Raw {
+		if value = strings.TrimSpace(value); value == "" {
+			return
+		}
+	}
+	var err error
+	if !row.Lines {
+		err = checkText(value)
+	}
+	if err == nil {
+		err = row.Parse(r.Settings, value)
+	}
+	if err != nil {
+		r.Problems = append(r.Problems, problem(row, err, r.Invalid, field))
+	}
+	if nginx.Counts(err) {
+		r.counted = append(r.counted, counted[S]{row, field})
+	} else if row.OnError != nil {
+		row.OnError(r.Settings)
+	}
+}
+
+// problem turns the error of a parser into a problem.
+func problem[S any](row *Row[S, string], err error, invalid report.Reason, field string) report.Problem {
+	p := report.Problem{Severity: report.Error, Reason: invalid, Field: field, Message: err.Error()}
+	var remark nginx.Remark
+	var unsupported nginx.Unsupported
+	if errors.As(err, &remark) {
+		p.Severity = report.Warning
+	}
+	if errors.As(err, &unsupported) {
+		p.Reason = report.UnsupportedValue
+	}
+	if row.Meanwhile != "" && !nginx.Counts(err) {
+		p.Message += "; meanwhile, " + row.Meanwhile
+	}
+	return p
+}
+
+// Check adds warnings for values that have no effect, or a surprising one, in combination with other values. It is
+// called after all values are read.
+func (r *Reading[S]) Check() {
+	for _, c := range r.counted {
+		if c.row.Check == nil {
+			continue
+		}
+		if message := c.row.Check(r.Settings); message != "" {
+			r.Warn(r.Invalid, c.field, message)
+		}
+	}
+}
+
+// Warn adds a problem of severity Warning. Everything that the object requests is still served.
+func (r *Reading[S]) Warn(reason report.Reason, field, message string) {
+	r.Problems = append(r.Problems, report.Problem{Severity: report.Warning, Reason: reason, Field: field, Message: message})
+}
+
+// Refuse adds a problem of severity Error: something that the object requests is not served.
+func (r *Reading[S]) Refuse(reason report.Reason, field, message string) {
+	r.Problems = append(r.Problems, report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: message})
+}

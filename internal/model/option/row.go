@@ -1,0 +1,118 @@
+// Package option is the common form of everything that users write as a name and a value: annotations of Ingresses and
+// Services, keys of the ConfigMap, and options of the Caddyfile. Each of these is a Table of rows. The table is used to
+// parse the values and to generate the documentation.
+package option
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// Scope is the part of the configuration that an option applies to. Each table defines its own scopes.
+type Scope string
+
+// Risk is the risk of letting an author set the option, as ingress-nginx classifies annotations.
+type Risk string
+
+// Row defines one option. S is the type of the settings that it changes. V is the type of the value: a string, or a
+// line of a Caddyfile.
+type Row[S, V any] struct {
+	// Name is the name that users write. Annotations of ingress-nginx are listed without their prefix, and other
+	// annotations with it.
+	Name string
+	// Doc describes the option in one or two sentences. Values describes the accepted values, and Default the behavior
+	// without the option. Example is a valid value. All of them are Markdown without line breaks, except the examples
+	// of Caddyfiles.
+	Doc, Values, Example, Default string
+	Scope                         Scope
+	Risk                          Risk
+	// Ignored is the reason why the option has no effect here, whatever its value. Using it is not an error. Such a row
+	// only has Name and Risk in addition. Ignored is empty for options that have an effect.
+	Ignored string
+
+	// Parse sets the settings from a value. Its errors are written for the author of the value. After an error the
+	// settings are unchanged, except for a nginx.Remark or a nginx.Partial, which come with a value that is used.
+	Parse func(*S, V) error
+	// Raw passes the value to Parse unchanged. Otherwise white space around it is removed, and an empty value is
+	// ignored.
+	Raw bool
+	// Lines allows a value of any length and with several lines.
+	Lines bool
+	// OnError is called if the value is invalid. It rejects the requests that the option would have restricted. It may
+	// be nil. Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is
+	// empty if an invalid value simply has no effect.
+	OnError   func(*S)
+	Meanwhile string
+	// Check is called after all options are read. It returns a message if the option has no effect, or a surprising
+	// one, in combination with the other options, otherwise "".
+	Check func(*S) string
+}
+
+// In returns a row for settings T that works on a part of T as row works on S. It has no scope and no risk.
+func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
+	in := Row[T, V]{
+		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default, Ignored: row.Ignored,
+		Raw: row.Raw, Lines: row.Lines, Meanwhile: row.Meanwhile,
+	}
+	in.Parse = func(t *T, value V) error { return row.Parse(part(t), value) }
+	if row.OnError != nil {
+		in.OnError = func(t *T) { row.OnError(part(t)) }
+	}
+	if row.Check != nil {
+		in.Check = func(t *T) string { return row.Check(part(t)) }
+	}
+	return in
+}
+
+// Table lists the options of one kind in the order of their documentation.
+type Table[S, V any] []Row[S, V]
+
+// Find returns the row with a name, or nil.
+func (t Table[S, V]) Find(name string) *Row[S, V] {
+	for i := range t {
+		if t[i].Name == name {
+			return &t[i]
+		}
+	}
+	return nil
+}
+
+// Names returns the names of all rows.
+func (t Table[S, V]) Names() []string {
+	names := make([]string, len(t))
+	for i := range t {
+		names[i] = t[i].Name
+	}
+	return names
+}
+
+// MaxBytes is the maximum length of a value, which may be copied into every route.
+const MaxBytes = 8192
+
+// checkText rejects values with characters that can have a special meaning in a log, a header or a terminal, and values
+// that are too long.
+func checkText(value string) error {
+	if len(value) > MaxBytes {
+		return fmt.Errorf("the value is %d bytes long: %d are the most", len(value), MaxBytes)
+	}
+	for _, r := range value {
+		if nginx.IsControl(r) || r == unicode.ReplacementChar {
+			return fmt.Errorf("the value has the character %U in it: write it on one line of plain text", r)
+		}
+	}
+	return nil
+}
+
+// Unless returns the message if the condition does not hold, otherwise "". It is a helper for Row.Check.
+func Unless(holds bool, message string) string {
+	if holds {
+		return ""
+	}
+	return message
+}
+
+// Anchor returns the URL fragment of the row's heading, without "#".
+func (r *Row[S, V]) Anchor() string { return strings.NewReplacer(".", "", "/", "").Replace(r.Name) }

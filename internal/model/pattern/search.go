@@ -1,0 +1,217 @@
+package pattern
+
+import (
+	"math"
+	"regexp/syntax"
+	"unicode/utf8"
+
+	"github.com/k8singress/k8singress/internal/model/pools"
+)
+
+// Budget is the limit for all searches of one request. It must be used by one goroutine only.
+type Budget struct {
+	// steps is the remaining number of steps for counted searches. plain is the remaining budget for package regexp,
+	// which is faster for short texts but cannot count. Each of its searches is charged with its maximum cost: the size
+	// of the pattern times the length of the text.
+	steps, plain int
+}
+
+const (
+	// mostSteps takes one or two milliseconds on one core, like the match limit of PCRE. An ordinary pattern takes
+	// eight steps for each byte of a path. A pattern that starts with other letters than the path takes only a few
+	// steps for the whole path.
+	mostSteps = 250_000
+	// mostPlain takes some tenths of a millisecond.
+	mostPlain = 1 << 16
+)
+
+// NewBudget returns the budget for one request.
+func NewBudget() Budget { return Budget{mostSteps, mostPlain} }
+
+// NewNameBudget returns the budget for one host name. It is always sufficient for the patterns of the first four
+// namespaces, since an instruction takes at most three steps for each character.
+func NewNameBudget() Budget { return Budget{4 * 3 * MostOfNames * (MostOfName + 1), mostPlain} }
+
+// Found is the result of a search.
+type Found int
+
+const (
+	// No means that the pattern does not match.
+	No Found = iota
+	// Yes means that the pattern matches.
+	Yes
+	// Unknown means that the budget was used up before the search ended. Access control must reject the request in this
+	// case.
+	Unknown
+)
+
+// Search reports whether the pattern matches a part of text. It uses up a part of the budget.
+func (p *Pattern) Search(text string, b *Budget) Found {
+	if most := p.size * (len(text) + 1); most <= b.plain {
+		b.plain -= most
+		if p.expression.MatchString(text) {
+			return Yes
+		}
+		return No
+	}
+	s := searches.Get()
+	found := s.Value().run(p.program(), text, &b.steps)
+	s.Release()
+	return found
+}
+
+// Find is like Search with its own budget. It returns false for Unknown.
+func (p *Pattern) Find(text string) bool {
+	b := NewBudget()
+	return p.Search(text, &b) == Yes
+}
+
+// Submatch returns the positions of the match and its groups, as regexp.FindStringSubmatchIndex does. It returns nil if
+// Find returns false.
+func (p *Pattern) Submatch(text string) []int {
+	if p.size*(len(text)+1) > mostPlain && !p.Find(text) {
+		return nil
+	}
+	return p.expression.FindStringSubmatchIndex(text)
+}
+
+// String returns the text of the pattern with its flags.
+func (p *Pattern) String() string { return p.expression.String() }
+
+// search runs a program over a text as package regexp does for long texts: it runs all threads in parallel, so each
+// instruction is visited at most once for each character. It counts the visits.
+type search struct {
+	now, next queue
+	stack     []uint32
+}
+
+var searches = pools.New[search]("pattern: search", nil, nil).Poison((*search).poison)
+
+// poison overwrites all threads with an instruction that exists in no program.
+func (s *search) poison() {
+	for _, of := range [...][]uint32{s.now.sparse, s.now.dense, s.next.sparse, s.next.dense, s.stack} {
+		of = of[:cap(of)]
+		for i := range of {
+			of[i] = math.MaxUint32
+		}
+	}
+}
+
+// queue is a set of instructions in the order in which they were added.
+type queue struct{ sparse, dense []uint32 }
+
+func (q *queue) reset(size int) {
+	if len(q.sparse) < size {
+		q.sparse, q.dense = make([]uint32, size), make([]uint32, 0, size)
+	}
+	q.dense = q.dense[:0]
+}
+
+func (q *queue) add(pc uint32) bool {
+	if i := q.sparse[pc]; int(i) < len(q.dense) && q.dense[i] == pc {
+		return false
+	}
+	q.sparse[pc] = uint32(len(q.dense))
+	q.dense = append(q.dense, pc)
+	return true
+}
+
+func (s *search) run(p *syntax.Prog, text string, left *int) Found {
+	s.now.reset(len(p.Inst))
+	s.next.reset(len(p.Inst))
+	anchored, found := p.StartCond()&syntax.EmptyBeginText != 0, No
+	before := rune(-1)
+	for at := 0; ; {
+		if len(s.now.dense) == 0 && (found == Yes || anchored && at > 0) {
+			return found
+		}
+		here, width := runeAt(text, at)
+		if found == No && (at == 0 || !anchored) {
+			*left -= s.follow(p, &s.now, uint32(p.Start), context{before, here})
+		}
+		after, _ := runeAt(text, at+width)
+		if s.step(p, here, context{here, after}, left) {
+			found = Yes
+		}
+		if *left < 0 {
+			return Unknown
+		}
+		if width == 0 {
+			return found
+		}
+		at, before = at+width, here
+		s.now, s.next = s.next, s.now
+		s.next.dense = s.next.dense[:0]
+	}
+}
+
+// context has the characters before and after a position. -1 means the start or the end of the text.
+type context struct{ before, after rune }
+
+func runeAt(text string, at int) (rune, int) {
+	if at >= len(text) {
+		return -1, 0
+	}
+	if c := text[at]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRuneInString(text[at:])
+}
+
+// step advances all threads by one character and reports whether one of them has matched. The threads after the match
+// are dropped, because the first alternative takes precedence.
+func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
+	for _, pc := range s.now.dense {
+		i := &p.Inst[pc]
+		if i.Op == syntax.InstMatch {
+			return true
+		}
+		*left--
+		if here >= 0 && takes(i, here) {
+			*left -= s.follow(p, &s.next, i.Out, next)
+		}
+	}
+	return false
+}
+
+// takes reports whether an instruction matches a character. Instructions that do not match characters return false.
+func takes(i *syntax.Inst, r rune) bool {
+	switch i.Op {
+	case syntax.InstRune1:
+		return r == i.Rune[0]
+	case syntax.InstRuneAny:
+		return true
+	case syntax.InstRuneAnyNotNL:
+		return r != '\n'
+	case syntax.InstRune:
+		return i.MatchRunePos(r) >= 0
+	default:
+		return false
+	}
+}
+
+// follow adds an instruction and all instructions that are reachable from it without reading a character, in order of
+// precedence. It returns the number of visits.
+func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
+	visits := 0
+	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {
+		pc, s.stack = s.stack[len(s.stack)-1], s.stack[:len(s.stack)-1]
+		visits++
+		if !to.add(pc) {
+			continue
+		}
+		switch i := &p.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			s.stack = append(s.stack, i.Arg, i.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(i.Arg)&^syntax.EmptyOpContext(at.before, at.after) == 0 {
+				s.stack = append(s.stack, i.Out)
+			}
+		case syntax.InstCapture, syntax.InstNop:
+			s.stack = append(s.stack, i.Out)
+		default:
+			// The instruction reads a character or ends the search.
+		}
+	}
+	return visits
+}

@@ -1,0 +1,239 @@
+// Package report holds the outcome of a translation and of an apply for each object. It is used for Events, the log,
+// lint and /k8singress/objects.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// Severity is the severity of a problem.
+type Severity string
+
+const (
+	// Error means that something which the object requests is not served.
+	Error Severity = "error"
+	// Warning means that the object is served in a way that may surprise its owner, or that an Ingress is not served
+	// because its class does not belong to this controller.
+	Warning Severity = "warning"
+	// Info is worth knowing but not a fault of the object, such as a Service without endpoints.
+	Info Severity = "info"
+)
+
+// Reason is a machine-readable reason: the reason of the Event, and a field of /k8singress/objects.
+type Reason string
+
+// The reasons of problems.
+const (
+	InvalidAnnotation        Reason = "InvalidAnnotation"
+	UnknownAnnotation        Reason = "UnknownAnnotation"
+	UnknownKey               Reason = "UnknownKey"
+	UnsupportedValue         Reason = "UnsupportedValue"
+	UnsupportedAccessControl Reason = "UnsupportedAccessControl"
+	InvalidHost              Reason = "InvalidHost"
+	InvalidPath              Reason = "InvalidPath"
+	InvalidRegex             Reason = "InvalidRegex"
+	InvalidBackend           Reason = "InvalidBackend"
+	InvalidEntry             Reason = "InvalidEntry"
+	InvalidManifest          Reason = "InvalidManifest"
+	DeprecatedVersion        Reason = "DeprecatedVersion"
+	DuplicateObject          Reason = "DuplicateObject"
+	IgnoredKind              Reason = "IgnoredKind"
+	PathConflict             Reason = "PathConflict"
+	PortConflict             Reason = "PortConflict"
+	PortNotAllowed           Reason = "PortNotAllowed"
+	HostConflict             Reason = "HostConflict"
+	NoMainIngress            Reason = "NoMainIngress"
+	ServiceNotFound          Reason = "ServiceNotFound"
+	NoEndpoints              Reason = "NoEndpoints"
+	AddressNotAllowed        Reason = "AddressNotAllowed"
+
+	PortNotPublished Reason = "PortNotPublished"
+	PortUnreachable  Reason = "PortUnreachable"
+
+	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
+
+	SecretNotFound         Reason = "SecretNotFound"
+	InvalidTLSSecret       Reason = "InvalidTLSSecret"
+	InvalidCA              Reason = "InvalidCA"
+	InvalidUsers           Reason = "InvalidUsers"
+	IngressClassNotFound   Reason = "IngressClassNotFound"
+	OtherClass             Reason = "OtherClass"
+	ClassConflict          Reason = "ClassConflict"
+	InvalidParameters      Reason = "InvalidParameters"
+	NamespaceNotSelected   Reason = "NamespaceNotSelected"
+	CatchAllRefused        Reason = "CatchAllRefused"
+	BackendConflict        Reason = "BackendConflict"
+	MissingClass           Reason = "MissingClass"
+	ConfigMapNotFound      Reason = "ConfigMapNotFound"
+	NotChecked             Reason = "NotChecked"
+	ConfigMapNotReferenced Reason = "ConfigMapNotReferenced"
+	Quarantined            Reason = "Quarantined"
+
+	CertificateMismatch    Reason = "CertificateMismatch"
+	CertificateExpired     Reason = "CertificateExpired"
+	CertificateNotYetValid Reason = "CertificateNotYetValid"
+	RevocationListExpired  Reason = "RevocationListExpired"
+	HostNotPublic          Reason = "HostNotPublic"
+	DNSChallengeRequired   Reason = "DNSChallengeRequired"
+	QuotaExceeded          Reason = "QuotaExceeded"
+
+	CertificatePending Reason = "CertificatePending"
+	ACMEFailed         Reason = "ACMEFailed"
+
+	// MoreProblems is the reason of an Event that summarizes several problems.
+	MoreProblems Reason = "MoreProblems"
+)
+
+// Problem is one finding on an object. Its message tells the owner how to fix it.
+type Problem struct {
+	Severity Severity `json:"severity"`
+	Reason   Reason   `json:"reason"`
+	// Field is the path of the field in the object, as kubectl explain prints it, such as
+	// "spec.rules[0].http.paths[1]".
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// Verdict is the outcome for one object.
+type Verdict struct {
+	Object ir.Ref
+	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the
+	// Gateways of a route. The controller does not write the status of an object without parents.
+	Parents []Parent
+	// Problems are in the order in which they were found. If there are none, the object is accepted without changes.
+	Problems []Problem
+}
+
+// Accepted reports whether everything that the object requests is served.
+func (v *Verdict) Accepted() bool {
+	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
+}
+
+// With returns a verdict with the problems and parents of both verdicts, which must be on the same object. It does not
+// change v, which may be nil.
+func (v *Verdict) With(more *Verdict) *Verdict {
+	if v == nil {
+		return more
+	}
+	return &Verdict{
+		Object: v.Object, Parents: joinParents(v.Parents, more.Parents), Problems: append(slices.Clip(v.Problems), more.Problems...),
+	}
+}
+
+// Equal reports whether two verdicts are on the same object and have equal problems and parents.
+func (v *Verdict) Equal(other *Verdict) bool {
+	return v == other || v.Object == other.Object && slices.Equal(v.Problems, other.Problems) &&
+		slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
+}
+
+// Report holds one verdict for each object that a translation processed, sorted by Compare.
+type Report struct {
+	Verdicts []*Verdict
+}
+
+// Compare orders objects by kind, namespace and name.
+func Compare(a, b ir.Ref) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Get returns the verdict on an object, or nil.
+func (r *Report) Get(object ir.Ref) *Verdict {
+	i, ok := slices.BinarySearchFunc(r.Verdicts, object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+	if !ok {
+		return nil
+	}
+	return r.Verdicts[i]
+}
+
+// With returns a report with the verdicts of r and of more. Verdicts on the same object are merged. It does not change
+// r.
+func (r *Report) With(more []*Verdict) *Report {
+	if len(more) == 0 {
+		return r
+	}
+	merged := &Report{Verdicts: slices.Clone(r.Verdicts)}
+	for _, v := range more {
+		i, ok := slices.BinarySearchFunc(merged.Verdicts, v.Object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+		if !ok {
+			merged.Verdicts = slices.Insert(merged.Verdicts, i, v)
+			continue
+		}
+		merged.Verdicts[i] = merged.Verdicts[i].With(v)
+	}
+	return merged
+}
+
+// Changed returns the verdicts of now that before does not contain, and those that are not Equal to the verdict before.
+func Changed(before, now *Report) []*Verdict {
+	var changed []*Verdict
+	old := before.Verdicts
+	for _, v := range now.Verdicts {
+		if len(old) > 0 && old[0] == v {
+			// This comparison is fast and finds nearly all unchanged verdicts, because they are the same pointers.
+			old = old[1:]
+			continue
+		}
+		for len(old) > 0 && old[0] != v && Compare(old[0].Object, v.Object) < 0 {
+			old = old[1:]
+		}
+		if len(old) > 0 && (old[0].Equal(v)) {
+			continue
+		}
+		changed = append(changed, v)
+	}
+	return changed
+}
+
+// Date formats a time for messages: in UTC, as logs and certificates have it, without fractions of a second.
+func Date(t time.Time) string {
+	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
+}
+
+// MostListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
+const MostListed = 4
+
+// List joins words for a message. It lists up to most words and adds how many more there are. count is the number of
+// all words. If count is greater than most, words only has to contain the first most words.
+func List(words []string, count, most int) string {
+	if count <= most {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), count-most)
+}
+
+// These annotations are named by problems of several packages.
+const (
+	ClientAuthSecret       = "nginx.ingress.kubernetes.io/auth-tls-secret"
+	BasicAuthSecret        = "nginx.ingress.kubernetes.io/auth-secret"
+	BackendTLSSecret       = "nginx.ingress.kubernetes.io/proxy-ssl-secret"
+	SSLPassthrough         = "nginx.ingress.kubernetes.io/ssl-passthrough"
+	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"
+	AppRoot                = "nginx.ingress.kubernetes.io/app-root"
+	ServerAlias            = "nginx.ingress.kubernetes.io/server-alias"
+	FromToWWW              = "nginx.ingress.kubernetes.io/from-to-www-redirect"
+	StreamTLSSecret        = "k8singress.io/stream-tls-secret"
+	StreamBackendTLSSecret = "k8singress.io/stream-backend-tls-secret"
+)
+
+// AnnotationField returns the field of a problem with an annotation.
+func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
+
+// Cut shortens a valid UTF-8 text to the given number of bytes, including the three dots at the end. It does not cut
+// inside a character, because an encoder would replace the invalid part with a longer one.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most - len("...")
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}

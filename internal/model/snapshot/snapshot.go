@@ -1,0 +1,140 @@
+// Package snapshot holds the Kubernetes objects of one point in time. A Store tracks the current objects. Take returns
+// them as an immutable Snapshot, in time that does not depend on the number of objects. The kinds of objects are the
+// rows of internal/model/kinds.
+package snapshot
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+)
+
+// Snapshot holds the objects of one point in time. Neither the snapshot nor its objects may be modified.
+type Snapshot struct {
+	// tables has a table for the name of each kind.
+	tables map[string]*table
+	// denied is never modified. A change replaces it.
+	denied map[ir.Ref]bool
+
+	// Sequence is the number of the snapshot in its store, starting from 1.
+	Sequence uint64
+	// Changed lists the objects that were added, changed or deleted after the snapshot with the sequence Since, in no
+	// particular order. A kind with an owner has the names of the owners in this list: the Ref of an EndpointSlice has
+	// the name of its Service. If Since is 0, Changed lists all objects.
+	Changed []ir.Ref
+	Since   uint64
+}
+
+// Of returns the objects of one kind, for example Of[*corev1.Secret](s). It panics if the type is not a row of
+// internal/model/kinds.
+func Of[T kinds.Object](s *Snapshot) Objects[T] {
+	var object T
+	return Objects[T]{s.tables[kinds.Of(object).Name]}
+}
+
+// OfKind returns the objects of the kind with the given name, such as kinds.Secret. For an unknown kind, the result has
+// no objects.
+func (s *Snapshot) OfKind(name string) Objects[kinds.Object] {
+	if t, ok := s.tables[name]; ok {
+		return Objects[kinds.Object]{t}
+	}
+	return Objects[kinds.Object]{&table{}}
+}
+
+// EndpointSlices yields the slices of one Service, in the order of their names.
+func (s *Snapshot) EndpointSlices(namespace, service string) iter.Seq[*discoveryv1.EndpointSlice] {
+	return Of[*discoveryv1.EndpointSlice](s).OwnedBy(namespace, service)
+}
+
+// Joined returns a copy of s in which Changed also has the changes of an earlier snapshot of the same store. Since of
+// the result is earlier.Since.
+func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
+	joined := *s
+	joined.Since = earlier.Since
+	// Clip makes append copy the list, so that the list of s does not change.
+	joined.Changed = slices.Clip(s.Changed)
+	seen := make(map[ir.Ref]struct{}, len(s.Changed))
+	for _, ref := range s.Changed {
+		seen[ref] = struct{}{}
+	}
+	for _, ref := range earlier.Changed {
+		if _, ok := seen[ref]; !ok {
+			joined.Changed = append(joined.Changed, ref)
+		}
+	}
+	return &joined
+}
+
+// Counts returns the number of objects of each kind.
+func (s *Snapshot) Counts() map[string]int {
+	counts := map[string]int{}
+	for name, t := range s.tables {
+		counts[name] = t.all.Len()
+	}
+	return counts
+}
+
+// MostByName is the maximum number of objects of a kind that a source watches by name in one namespace. Each of them
+// needs its own watch.
+const MostByName = 5000
+
+// Denied reports whether the source is not allowed to read an object. In this case it is unknown whether the object
+// exists.
+func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
+
+// Older orders objects by precedence: the older one first. Of two objects that were created in the same second, the one
+// whose "namespace/name" sorts last comes first, as in ingress-nginx's sortIngressSlice.
+func Older(a, b kinds.Object) int {
+	return cmp.Or(
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(b.GetNamespace()+"/"+b.GetName(), a.GetNamespace()+"/"+a.GetName()),
+	)
+}
+
+// RefOf returns the Ref of an object. Kind is empty if the kind is not a row of internal/model/kinds.
+func RefOf(object kinds.Object) ir.Ref {
+	ref := ir.Ref{Namespace: object.GetNamespace(), Name: object.GetName()}
+	if row := kinds.Of(object); row != nil {
+		ref.Kind = row.Name
+	}
+	return ref
+}
+
+// Elder describes an object that takes precedence over another one, and the reason: "the older Ingress/shop/web" if it
+// was created first. Objects from manifests may have no creation time; in this case the names decide.
+func Elder(winner, other kinds.Object) string {
+	name := RefOf(winner).String()
+	if why := byName(winner, other); why != "" {
+		return name + why
+	}
+	return "the older " + name
+}
+
+// ElderOfKind is like Elder, without the object's name. It is used in messages for the owner of the other object, who
+// may not be allowed to see the winner.
+func ElderOfKind(winner, other kinds.Object, where string) string {
+	kind := RefOf(winner).Kind + where
+	if why := byName(winner, other); why != "" {
+		return "a " + kind + why
+	}
+	return "an older " + kind
+}
+
+// byName returns why the winner takes precedence if its age does not decide it, otherwise "".
+func byName(winner, other kinds.Object) string {
+	created, then := winner.GetCreationTimestamp(), other.GetCreationTimestamp()
+	switch {
+	case created.IsZero() && !then.IsZero():
+		return " (which has no creationTimestamp, and counts as older)"
+	case created.IsZero():
+		return " (which counts as older by its name: neither has a creationTimestamp)"
+	case created.Equal(&then):
+		return " (which counts as older by its name: both were created in the same second)"
+	}
+	return ""
+}

@@ -1,0 +1,312 @@
+// Package connlimit limits the connections of clients: their total number, and the share of each client address. When
+// the limit is reached, a new connection replaces one that is idle or stalled.
+package connlimit
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/process/budget"
+)
+
+// State is the activity of a connection.
+type State int
+
+// The states, from the last to the first to be ended.
+const (
+	// Busy is a connection with a request under way.
+	Busy State = iota
+	// Stalled is a connection with requests that have neither received nor sent data for StallTime.
+	Stalled
+	// Idle is a connection that waits for the client's first byte or for the next request.
+	Idle
+)
+
+// StallTime is the time without data of any request after which a connection is stalled.
+const StallTime = 10 * time.Second
+
+// Occupant is a connection as implemented by the server that currently serves it.
+type Occupant interface {
+	// State returns the state of the connection and the time since its last activity. It must not block.
+	State() (state State, silent time.Duration)
+	// End closes the connection. If the connection is busy, End only asks its client to close it, and its requests
+	// continue. End is called on its own goroutine, and may be called more than once.
+	End()
+}
+
+// Limiter counts connections and limits their number. Its methods are safe for concurrent use.
+type Limiter struct {
+	budget func() *budget.Budget
+
+	accepted, refused, refusedByAddress, ended atomic.Int64
+	// waiting is the number of goroutines that wait on gone. The next connection that ends closes gone.
+	waiting atomic.Int64
+
+	mu     sync.Mutex
+	gone   chan struct{}
+	places []*Place
+	// ending is the number of places whose connections have been told to end.
+	ending int
+}
+
+// New returns a limiter with a budget in which each connection takes one unit. newBudget is called when the budget is
+// first needed, so the limits that it depends on may change until then.
+func New(newBudget func() *budget.Budget) *Limiter {
+	return &Limiter{budget: sync.OnceValue(newBudget), gone: make(chan struct{})}
+}
+
+// Address is the key of a client in the budget. For IPv6 it is the client's /64 network, since a client can choose any
+// address in it.
+type Address string
+
+// AddressOf returns the key of a client. It is empty if ip is not valid, as for a Unix socket.
+func AddressOf(ip netip.Addr) Address {
+	switch ip = ip.Unmap(); {
+	case ip.Is4():
+		four := ip.As4()
+		return Address(four[:])
+	case ip.Is6():
+		six := ip.As16()
+		return Address(six[:8])
+	}
+	return ""
+}
+
+// IPOf returns the IP address of a client. The result is not valid if the client has no IP address, as on a Unix
+// socket.
+func IPOf(at net.Addr) netip.Addr {
+	switch at := at.(type) {
+	case *net.TCPAddr:
+		return at.AddrPort().Addr()
+	case *net.UDPAddr:
+		return at.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
+// Client is the other end of a connection.
+type Client struct {
+	Address Address
+	// Exempt is true for a proxy, which holds connections of many clients. A proxy has no share, and its connections
+	// are ended last.
+	Exempt bool
+}
+
+// Place is the account of one connection, from accept until the connection has ended.
+type Place struct {
+	limiter *Limiter
+
+	// The fields below are guarded by the limiter's lock. index is the position in places. share is nil if the client
+	// is exempt or has no address. held is true while the place holds its unit of the budget. occupant is nil while the
+	// connection cannot be ended. asked is true after End was called. ending is true if the connection was not busy
+	// then.
+	index         int
+	client        Client
+	share         *budget.Share
+	held          bool
+	occupant      Occupant
+	asked, ending bool
+}
+
+// nearly is the divisor of the limit that gives the reserve: when less than a sixteenth of the limit is free, idle
+// connections are ended for new ones, as in nginx.
+const nearly = 16
+
+// Enter gives a new connection a place, which it keeps until Leave. It returns nil if there is no room; the caller then
+// has to close the connection. Enter may wait for a short time until another connection has ended.
+func (l *Limiter) Enter(c Client, o Occupant) *Place {
+	l.accepted.Add(1)
+	p := &Place{limiter: l, client: c, occupant: o}
+	if !l.settle(p, c) {
+		return nil
+	}
+	b := l.budget()
+	if limit := b.Limit(); !b.Unlimited() && b.Used() > limit-limit/nearly {
+		l.makeRoom(nil, rest)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.index = len(l.places)
+	l.places = append(l.places, p)
+	return p
+}
+
+// settle charges a place to a client. It returns false if there is no room.
+func (l *Limiter) settle(p *Place, c Client) bool {
+	var share *budget.Share
+	if !c.Exempt && c.Address != "" {
+		share = l.budget().Share(string(c.Address), "")
+	}
+	held := l.take(share)
+	if !held && share != nil {
+		share.Leave()
+		share = nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.client, p.share, p.held = c, share, held
+	return held
+}
+
+// try takes one unit from share, or from the budget if share is nil, without waiting.
+func (l *Limiter) try(share *budget.Share) bool {
+	if share == nil {
+		return l.budget().Take(1)
+	}
+	return share.Take(1)
+}
+
+// patience is the maximum time that a new connection waits for another one to end.
+const patience = 250 * time.Millisecond
+
+// take takes one unit. If there is no room, it ends a connection of the same client, or of a client with at least as
+// many connections, and waits until that connection has ended.
+func (l *Limiter) take(share *budget.Share) bool {
+	if l.try(share) {
+		return true
+	}
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	gone, _ := l.nextEnd()
+	if (l.makeRoom(share, 0) || l.isEnding()) && l.await(share, gone) {
+		return true
+	}
+	l.refused.Add(1)
+	if !l.isFull() {
+		l.refusedByAddress.Add(1)
+	}
+	return false
+}
+
+// isFull reports whether there is no room for any client.
+func (l *Limiter) isFull() bool {
+	b := l.budget()
+	return b.Used() >= b.Limit()-1
+}
+
+// isEnding reports whether there is no room for any client, and a connection is ending.
+func (l *Limiter) isEnding() bool {
+	_, ending := l.nextEnd()
+	return ending && l.isFull()
+}
+
+// againEnded is the number of additional connections that are ended for a new one, if others take the units that become
+// free.
+const againEnded = 3
+
+// await takes one unit as soon as other connections have ended. It returns false if it gets no unit within patience.
+func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for again := 0; ; again++ {
+		select {
+		case <-gone:
+			gone, _ = l.nextEnd()
+		case <-timeout.C:
+			return l.try(share)
+		}
+		if l.try(share) {
+			return true
+		}
+		if again < againEnded {
+			l.makeRoom(share, 0)
+		}
+	}
+}
+
+// nextEnd returns a channel that is closed when the next connection has ended. ending reports whether a connection is
+// being ended.
+func (l *Limiter) nextEnd() (gone <-chan struct{}, ending bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone, l.ending > 0
+}
+
+// Occupy replaces the connection's occupant when another server takes over the connection. Nil means that the
+// connection cannot be ended.
+func (p *Place) Occupy(o Occupant) {
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.occupant = o
+}
+
+// Address returns the client address to which the connection is charged.
+func (p *Place) Address() Address {
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	return p.client.Address
+}
+
+// Move charges the connection to another client, such as the one in a PROXY protocol header. It returns false if that
+// client has no room; the caller then has to close the connection, and still has to call Leave.
+func (p *Place) Move(to Client) bool {
+	l := p.limiter
+	l.mu.Lock()
+	if p.client == to {
+		l.mu.Unlock()
+		return true
+	}
+	p.giveBack()
+	l.mu.Unlock()
+	return l.settle(p, to)
+}
+
+// giveBack returns the place's unit to the budget. The caller holds the limiter's lock.
+func (p *Place) giveBack() {
+	if !p.held {
+		return
+	}
+	p.held = false
+	if p.share == nil {
+		p.limiter.budget().Give(1)
+		return
+	}
+	p.share.Give(1)
+	p.share.Leave()
+	p.share = nil
+}
+
+// Leave removes the place. It is called once, when the connection has ended.
+func (p *Place) Leave() {
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.giveBack()
+	if p.ending {
+		l.ending--
+	}
+	last := len(l.places) - 1
+	l.places[p.index] = l.places[last]
+	l.places[p.index].index = p.index
+	l.places[last] = nil
+	l.places = l.places[:last]
+	if l.waiting.Load() > 0 {
+		close(l.gone)
+		l.gone = make(chan struct{})
+	}
+}
+
+// Figures holds the counters of a limiter.
+type Figures struct {
+	// Usage counts connections. Refused is the number of connections that got no place.
+	budget.Usage
+	// Accepted is the number of connections accepted so far, including the refused ones.
+	Accepted int64
+	// RefusedByAddress is the number of connections refused although other addresses had room.
+	RefusedByAddress int64
+	// Ended is the number of connections that were ended to make room for others.
+	Ended int64
+}
+
+// Figures returns the current counters.
+func (l *Limiter) Figures() Figures {
+	f := Figures{
+		Usage: l.budget().Usage(), Accepted: l.accepted.Load(), RefusedByAddress: l.refusedByAddress.Load(),
+		Ended: l.ended.Load(),
+	}
+	f.Refused = l.refused.Load()
+	return f
+}

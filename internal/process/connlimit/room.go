@@ -1,0 +1,101 @@
+package connlimit
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// rest is the minimum idle time before a connection is ended while there is still some room. A connection idle for a
+// shorter time may have a request in transit.
+const rest = 100 * time.Millisecond
+
+// compared is the maximum number of connections compared to choose one to end. It keeps the cost of a new connection
+// independent of the number of connections.
+const compared = 128
+
+// candidate is a connection that may be ended.
+type candidate struct {
+	place  *Place
+	state  State
+	silent time.Duration
+	// count is the number of connections of the same client, or 0 if the client is exempt.
+	count int64
+}
+
+// before reports whether a should be ended before b. Busy connections are ended last. Among the others, clients with
+// more connections lose one first.
+func (a *candidate) before(b *candidate) bool {
+	switch {
+	case b.place == nil:
+		return true
+	case (a.state == Busy) != (b.state == Busy):
+		return b.state == Busy
+	case a.count != b.count:
+		return a.count > b.count
+	case a.state != b.state:
+		return a.state > b.state
+	}
+	return a.silent > b.silent
+}
+
+// makeRoom ends one connection that is idle or stalled and has been silent for at least the given time. The connection
+// belongs to the client of share, or to a client with at least as many connections. If there is no such connection,
+// makeRoom asks the client of a busy connection to close it, and returns false.
+func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.choose(share, silent)
+	if c.place == nil {
+		return false
+	}
+	c.place.asked = true
+	panics.Go("connlimit/make room", c.place.occupant.End)
+	if c.state == Busy {
+		return false
+	}
+	c.place.ending = true
+	l.ending++
+	l.ended.Add(1)
+	return true
+}
+
+// choose returns the best connection to end among a sample, which is spread evenly over all connections. The caller
+// holds the lock.
+func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen candidate) {
+	all := len(l.places)
+	if all == 0 {
+		return chosen
+	}
+	least := int64(0)
+	if share != nil {
+		least = share.Used()
+	}
+	step := max(all/compared, 1)
+	for i, n := rand.IntN(all), min(all, compared); n > 0; n-- {
+		c, ok := l.places[i].candidate()
+		ok = ok && (c.count >= least || c.place.share == share) && (c.state == Busy || c.silent >= silent)
+		if ok && c.before(&chosen) {
+			chosen = c
+		}
+		if i += step; i >= all {
+			i -= all
+		}
+	}
+	return chosen
+}
+
+// candidate returns the connection of a place, and whether it may be ended. The caller holds the limiter's lock.
+func (p *Place) candidate() (c candidate, ok bool) {
+	if p.occupant == nil || p.ending {
+		return c, false
+	}
+	c.place = p
+	if p.share != nil {
+		c.count = p.share.Used()
+	}
+	c.state, c.silent = p.occupant.State()
+	return c, c.state != Busy || !p.asked
+}

@@ -1,0 +1,129 @@
+package featuretests
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/control/render"
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// serveModel serves a configuration of the model, whose one backend has an endpoint, by way of the document that it
+// becomes.
+func (in *ingress) serveModel(endpoint string, config *ir.Config) {
+	in.Helper()
+	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return []string{endpoint} }}
+	document, err := json.Marshal(map[string]any{"apps": map[string]any{"k8singress": map[string]any{"live": renderer.Live(config)}}})
+	if err != nil {
+		in.Fatal(err)
+	}
+	in.load("source none")
+	if status, text := in.put(document); status != http.StatusOK {
+		in.Fatalf("PUT: %d %s", status, text)
+	}
+}
+
+// TestFilters checks the effect of each filter of the model on a request for /a/x?q and on its response.
+func TestFilters(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Own", "endpoint")
+		fmt.Fprintf(w, "%s%s mine=%q more=%q from=%s", r.Host, r.URL.RequestURI(), r.Header["X-Mine"], r.Header["X-More"],
+			r.Header.Get("X-Forwarded-Host"))
+	}))
+	defer server.Close()
+	const plain = `mine=["client"] more=[] from=`
+	changes := ir.HeaderChanges{
+		Set: []ir.Header{{Name: "x-own", Value: "{env.HOME}"}}, Add: []ir.Header{{Name: "X-More", Value: "1"}, {Name: "X-More", Value: "2"}},
+		Remove: []string{"x-mine"},
+	}
+	cases := map[string]struct {
+		filters []ir.Filter
+		status  int
+		// body is where the endpoint gets the request, location where the client is sent.
+		body, location, own string
+	}{
+		"none.example":    {nil, 200, "none.example/a/x?q " + plain + "none.example", "", "endpoint"},
+		"target.example":  {[]ir.Filter{ir.URLRewrite{Target: "/new"}}, 200, "target.example/new?q " + plain + "target.example", "", "endpoint"},
+		"prefix.example":  {[]ir.Filter{ir.URLRewrite{Prefix: "/b/c"}}, 200, "prefix.example/b/c/x?q " + plain + "prefix.example", "", "endpoint"},
+		"removed.example": {[]ir.Filter{ir.URLRewrite{Prefix: "/"}}, 200, "removed.example/x?q " + plain + "removed.example", "", "endpoint"},
+		"host.example": {
+			[]ir.Filter{ir.URLRewrite{Host: "other.example"}}, 200, "other.example/a/x?q " + plain + "host.example", "", "endpoint",
+		},
+		"request.example": {
+			[]ir.Filter{ir.RequestHeaders{HeaderChanges: changes}}, 200,
+			`request.example/a/x?q mine=[] more=["1" "2"] from=request.example`, "", "endpoint",
+		},
+		"response.example": {
+			[]ir.Filter{ir.ResponseHeaders{HeaderChanges: changes}}, 200, "response.example/a/x?q " + plain + "response.example", "", "{env.HOME}",
+		},
+		"both.example": {
+			[]ir.Filter{ir.ResponseHeaders{HeaderChanges: changes}, ir.Unavailable}, 503, "", "", "{env.HOME}",
+		},
+		"away.example": {
+			[]ir.Filter{ir.Redirect{Status: 302, Scheme: "https", Host: "other.example"}}, 302, "", "https://other.example/a/x?q", "",
+		},
+		"port.example": {
+			[]ir.Filter{ir.Redirect{Status: 301, Scheme: "https", Port: 8443, Prefix: "/"}}, 301, "", "https://port.example:8443/x?q", "",
+		},
+		"path.example": {
+			[]ir.Filter{ir.Redirect{Status: 307, Port: 81, Target: "/{env.HOME}"}}, 307, "", "ORIGIN:81/%7Benv.HOME%7D?q", "",
+		},
+		"usual.example":  {[]ir.Filter{ir.Redirect{Status: 307, Scheme: "http", Port: 80}}, 307, "", "http://usual.example/a/x?q", ""},
+		"direct.example": {[]ir.Filter{ir.NotFound}, 404, "", "", ""},
+		"secure.example": {[]ir.Filter{ir.HTTPSRedirect{Status: 308}}, 308, "", "https://secure.example/a/x?q", ""},
+	}
+	backend := &ir.Backend{ID: "shop/web/80"}
+	config := &ir.Config{Backends: []*ir.Backend{backend}}
+	for host, c := range cases {
+		config.VirtualHosts = append(config.VirtualHosts, &ir.VirtualHost{Host: host, Routes: []*ir.Route{{
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}}, Filters: c.filters, Backends: ir.To(backend),
+		}}})
+	}
+	in := newIngress(t)
+	in.serveModel(server.Listener.Addr().String(), config)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for host, c := range cases {
+			if host == "secure.example" && in.secure() {
+				continue // It would be there.
+			}
+			got := in.sendBy(in.client, in.origin(host)+"/a/x?q", http.MethodGet, nil, "X-Mine: client")
+			location, own := got.header.Get("Location"), got.header.Get("X-Own")
+			want := strings.Replace(c.location, "ORIGIN", in.origin(host), 1)
+			if got.status != c.status || got.body != c.body || location != want || own != c.own {
+				t.Errorf("%s: %d %q, Location %q, X-Own %q; want %+v", host, got.status, got.body, location, own, c)
+			}
+		}
+	})
+}
+
+// TestFiltersOfABackend checks that one weighted backend of a route has its own filters, and that one of them may
+// reject the request.
+func TestFiltersOfABackend(t *testing.T) {
+	_, port := backend(t, "web")
+	web, none := &ir.Backend{ID: "shop/web/80"}, &ir.Backend{ID: "shop/none/80", Missing: true}
+	in := newIngress(t)
+	in.serveModel("127.0.0.1:"+port, &ir.Config{Backends: []*ir.Backend{web, none}, ListenerGroup: ir.ListenerGroup{
+		VirtualHosts: []*ir.VirtualHost{{Host: "shop.example", Routes: []*ir.Route{{
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+			Backends: []ir.WeightedBackend{
+				{Backend: web, Weight: 1, Filters: []ir.Filter{ir.URLRewrite{Target: "/first"}}},
+				{Backend: web, Weight: 2, Filters: []ir.Filter{ir.URLRewrite{Target: "/second"}}},
+				{Backend: none, Weight: 1, Filters: []ir.Filter{ir.InvalidBackend}},
+			},
+		}}}},
+	}})
+	counts := map[string]int{}
+	for range 400 {
+		got := in.get("shop.example", "/x")
+		counts[fmt.Sprint(got.status, " ", got.body)]++
+	}
+	for answer, want := range map[string]int{"200 web /first": 100, "200 web /second": 200, "500 ": 100} {
+		if got := counts[answer]; got < want-3 || got > want+3 {
+			t.Errorf("%d of 400 answers are %s, want %d; all are %v", got, answer, want, counts)
+		}
+	}
+}

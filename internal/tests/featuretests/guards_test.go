@@ -1,0 +1,339 @@
+package featuretests
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// guardCase is one guard of the annotations' table. Its Ingress NAME.example stands in front of the Service of the
+// kind of its endpoints.
+type guardCase struct {
+	// beside are the other annotations of its Ingress. AUTH stands for an external service.
+	beside []string
+	// garbage cannot be read, and good can, for requests with headers. foreign is the same object in the namespace "other".
+	garbage, good, foreign string
+	headers                []string
+	// object is what good names, without which the status is missing; zero is 503. Empty is none.
+	object  string
+	missing int
+	// refused is the status with garbage; zero is 503.
+	refused int
+	// service is that of its endpoints; empty is "web".
+	service string
+	// ask sends what shows whether the guard is kept, and returns the status; nil is one request. passes says that some of it may get to
+	// the endpoint.
+	ask    func(g *guards, host string) int
+	passes bool
+}
+
+// guards is an engine with an Ingress for each guard, whose endpoints count the requests for each host.
+type guards struct {
+	*ingress
+	service *authService
+	alice   *fixture.Identity
+	mu      sync.Mutex
+	seen    map[string]int
+}
+
+// ServeHTTP is what endpoints do.
+func (g *guards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen[r.Host]++
+	_, _ = io.WriteString(w, "seen")
+}
+
+func (g *guards) count(host string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen[host]
+}
+
+// dataFor is a ConfigMap with a name and data.
+const dataFor = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {%s}\n"
+
+// guardCases has all rows of the annotations' table that close something when they cannot be read.
+func guardCases(ca *fixture.Identity) map[string]guardCase {
+	users, alice := htpasswd("auth-users", alicesLine), []string{basic("alice", "one")}
+	password := []string{"auth-type", "basic", "auth-secret", "auth-users"}
+	asking := []string{"auth-url", "AUTH"}
+	limited := []string{"limit-rpm", "1", "limit-burst-multiplier", "1"}
+	secured := opaque("endpoints", map[string][]byte{"ca.crt": ca.PEM()})
+	return map[string]guardCase{
+		"allowlist-source-range": {garbage: "nowhere", good: "127.0.0.0/8"},
+		"whitelist-source-range": {garbage: "10.0.0.0/99", good: "127.0.0.0/8"},
+		"denylist-source-range":  {garbage: "10.0.0.300", good: "192.0.2.0/24"},
+		"limit-rps":              {garbage: "many", good: "1000000"},
+		"limit-rpm":              {garbage: "-1", good: "1000000"},
+		"limit-burst-multiplier": {garbage: "0", good: "1000", beside: []string{"limit-rpm", "1000000"}},
+		"limit-connections":      {garbage: "one", good: "100"},
+		"limit-allowlist":        {garbage: "everybody", good: "127.0.0.0/8", beside: limited, ask: (*guards).third, passes: true},
+		"limit-whitelist":        {garbage: "127.0.0.0/8,x", good: "127.0.0.0/8", beside: limited, ask: (*guards).third, passes: true},
+		"auth-type":              {garbage: "digest", good: "basic", beside: password[2:], object: users, headers: alice},
+		"auth-secret": {
+			garbage: "a/b/c", good: "auth-users", foreign: "other/auth-users", beside: password[:2], object: users, headers: alice,
+		},
+		"auth-secret-type": {garbage: "file", good: "auth-file", beside: password, object: users, headers: alice},
+		"auth-url":         {garbage: "nowhere", good: "AUTH"},
+		"auth-method":      {garbage: "POST; proxy_pass http://evil", good: "POST", beside: asking},
+		"auth-response-headers": {
+			garbage: "Connection", good: "X-User", beside: asking,
+		},
+		"auth-proxy-set-headers": {
+			garbage: "a/b/c", good: "told", foreign: "other/told", beside: asking, object: fmt.Sprintf(dataFor, "told", "X-App: shop"),
+		},
+		"auth-cache-duration": {
+			garbage: "200 for ever", good: "200 10m", beside: append(asking, "auth-cache-key", "$http_host"), ask: (*guards).kept, passes: true,
+		},
+		"auth-tls-secret": {
+			garbage: "a/b/c", good: "default/ca", foreign: "other/ca", object: caSecret("ca", ca), refused: 403, missing: 403,
+			ask: (*guards).asAlice,
+		},
+		"auth-tls-match-cn": {
+			garbage: "(", good: "CN=alice", beside: []string{"auth-tls-secret", "default/ca"}, object: caSecret("ca", ca), refused: 403, missing: 403,
+			ask: (*guards).asAlice,
+		},
+		"canary": {garbage: "perhaps", good: "false", refused: 404},
+		"canary-by-header-pattern": {
+			garbage: "be(", good: "be(st|ta)", beside: []string{"canary", "true", "canary-by-header", "X-Canary"},
+			headers: []string{"X-Canary: best"},
+		},
+		"cors-allow-origin": {
+			garbage: "https//a.example", good: "https://a.example", beside: []string{"enable-cors", "true"}, refused: 403,
+			ask: (*guards).byScript, passes: true,
+		},
+		"k8singress.io/chains": {garbage: "no such chain", good: "staff", headers: alice},
+		"fastcgi-params-configmap": {
+			garbage: "a/b/c", good: "params", foreign: "other/params", beside: []string{"backend-protocol", "FCGI"}, service: "fastcgi",
+			object: fmt.Sprintf(dataFor, "params", "A: b"),
+		},
+		"configuration-snippet": {garbage: "deny all;", good: "proxy_read_timeout 5s;"},
+		"server-snippet":        {garbage: "return 403;", good: "client_body_buffer_size 16k;"},
+		"auth-snippet":          {garbage: "proxy_set_header X-User admin;", good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking},
+		"modsecurity-snippet":   {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
+		"custom-headers": {
+			garbage: "a/b/c", good: "answers", foreign: "other/answers", object: fmt.Sprintf(dataFor, "answers", "X-App: shop"),
+		},
+		"proxy-ssl-secret": {
+			garbage: "a/b/c", good: "default/endpoints", foreign: "other/endpoints", beside: []string{"backend-protocol", "HTTPS"},
+			service: "secure", object: secured, missing: 502,
+		},
+	}
+}
+
+// third is the status of the last of more requests than the limit lets in.
+func (g *guards) third(host string) int {
+	g.Helper()
+	return slices.Max(g.statuses(5, host, "/", "192.0.2.1"))
+}
+
+// kept is the status of a request about which the service has changed its mind, unless its first answer is kept.
+func (g *guards) kept(host string) int {
+	g.Helper()
+	defer g.service.answers(answersWith(http.StatusOK))
+	g.service.answers(answersWith(http.StatusOK))
+	if first := g.get(host, "/").status; first != http.StatusOK {
+		return first
+	}
+	g.service.answers(answersWith(http.StatusServiceUnavailable))
+	if second := g.get(host, "/").status; second != http.StatusInternalServerError {
+		return second
+	}
+	return http.StatusServiceUnavailable
+}
+
+// asAlice asks with a certificate.
+func (g *guards) asAlice(host string) int {
+	g.Helper()
+	return g.fetch(g.showing(g.alice, host)[secure1], "https://"+host+"/").status
+}
+
+// byScript is 403 where a browser would keep the answer from a script.
+func (g *guards) byScript(host string) int {
+	g.Helper()
+	got := g.sendBy(g.client, "http://"+host+"/", http.MethodGet, nil, "Origin: https://a.example")
+	if got.header.Get("Access-Control-Allow-Origin") == "" {
+		return http.StatusForbidden
+	}
+	return got.status
+}
+
+// TestGuards checks each guard of the annotations' table with every fault: an unreadable value, and an object that is
+// missing, is in another namespace, is deleted, and is created again. Meanwhile the endpoint gets no request, and the
+// client is rejected.
+func TestGuards(t *testing.T) {
+	ca := fixture.Authority(t, nil, "ca")
+	g := &guards{seen: map[string]int{}, service: &authService{}, alice: person(t, ca, "alice")}
+	cases := guardCases(ca)
+	for i := range annotations.Table {
+		row := &annotations.Table[i]
+		if _, ok := cases[row.Name]; ok != (row.OnError != nil) {
+			t.Fatalf("%s: it is a guard: %t, and there is a case: %t", row.Name, row.OnError != nil, ok)
+		}
+	}
+	base := g.endpoints(t, ca)
+	g.ingress = start(t, base, staffOne, "configmap default/global")
+	for _, stage := range guardStages {
+		g.at(t, base, cases, stage)
+	}
+	g.serviceFails(t, cases)
+	g.neverReloads()
+}
+
+// guardStage is a state of all guards and of the objects that they name.
+type guardStage struct {
+	name  string
+	value func(c guardCase) string
+	// there says that the objects are.
+	there bool
+	want  func(c guardCase) int
+}
+
+func orElse(status int) int {
+	if status == 0 {
+		return http.StatusServiceUnavailable
+	}
+	return status
+}
+
+// withoutObject is for cases that name none.
+func withoutObject(c guardCase) int {
+	if c.object == "" {
+		return http.StatusOK
+	}
+	return orElse(c.missing)
+}
+
+func good(c guardCase) string { return c.good }
+func letsIn(_ guardCase) int  { return http.StatusOK }
+func refuses(c guardCase) int { return orElse(c.refused) }
+
+var guardStages = []guardStage{
+	{"garbage", func(c guardCase) string { return c.garbage }, true, refuses},
+	{"missing", good, false, withoutObject},
+	{"of another namespace", func(c guardCase) string {
+		if c.foreign != "" {
+			return c.foreign
+		}
+		return c.garbage
+	}, true, refuses},
+	{"good", good, true, letsIn},
+	{"deleted", good, false, withoutObject},
+	{"restored", good, true, letsIn},
+}
+
+// endpoints are the Services of the guards, which count what they get, and the service that external authentication
+// asks.
+func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
+	t.Helper()
+	web, webPort := endpointOf(t, g.ServeHTTP)
+	_, fastPort := fastCGI(t, g.ServeHTTP)
+	_, securePort := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}}, g.ServeHTTP)
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		g.service.mu.Lock()
+		answer := g.service.answer
+		g.service.mu.Unlock()
+		answer(w, r)
+	})
+	g.service.service, g.service.answer = "http://"+ip+":"+port, answersWith(http.StatusOK)
+	return class + service("web", webPort, web) + service("fastcgi", fastPort, web) + service("secure", securePort, web) + service("none", "1") +
+		"---\n" + global("global-allowed-response-headers: X-App") + "---\n"
+}
+
+// at brings all guards into a state, and holds what comes of it.
+func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage guardStage) {
+	var manifests strings.Builder
+	manifests.WriteString(base)
+	objects := map[string]bool{}
+	for name, c := range cases {
+		text := annotated(short(name), hostOf(name), orWeb(c.service), append(slices.Clone(c.beside), name, stage.value(c))...)
+		manifests.WriteString(strings.ReplaceAll(text, "AUTH", g.service.service))
+		objects[c.object] = true
+	}
+	for object := range objects {
+		manifests.WriteString(elsewhere("other", object))
+		if stage.there {
+			manifests.WriteString(object)
+		}
+	}
+	manifests.WriteString(rule("main", hostOf("canary-by-header-pattern"), "Prefix", "/", "none"))
+	g.write("manifests.yaml", manifests.String())
+	for name, c := range cases {
+		host, want := hostOf(name), stage.want(c)
+		g.eventually(name+", "+stage.name, func() error {
+			if got := g.asks(c, host); got != want {
+				return fmt.Errorf("with %q it is %d, want %d", stage.value(c), got, want)
+			}
+			return nil
+		})
+		before := g.count(host)
+		if got := g.asks(c, host); got != want {
+			t.Errorf("%s with %q: first %d, and then %d", name, stage.value(c), want, got)
+		}
+		if seen := g.count(host) > before; !c.passes && seen != (want == http.StatusOK) {
+			t.Errorf("%s with %q: the endpoint sees a request that gets %d: %t", name, stage.value(c), want, seen)
+		}
+	}
+}
+
+// asks returns the status of a request that a guard is to let in.
+func (g *guards) asks(c guardCase, host string) int {
+	g.Helper()
+	if c.ask != nil {
+		return c.ask(g, host)
+	}
+	return g.sendBy(g.client, "http://"+host+"/", http.MethodGet, nil, c.headers...).status
+}
+
+func short(name string) string  { return strings.TrimPrefix(name, annotations.OwnPrefix) }
+func hostOf(name string) string { return short(name) + ".example" }
+
+func orWeb(service string) string {
+	if service == "" {
+		return "web"
+	}
+	return service
+}
+
+// serviceFails holds that no request gets past a service that refuses it, or that does not say whether.
+func (g *guards) serviceFails(t *testing.T, cases map[string]guardCase) {
+	t.Helper()
+	for answer, want := range map[int]int{401: 401, 403: 403, 302: 500, 404: 500, 500: 500, 503: 500} {
+		g.service.answers(answersWith(answer))
+		for name, c := range cases {
+			if c.passes || name != "auth-url" && !slices.Contains(c.beside, "auth-url") {
+				continue
+			}
+			before := g.count(hostOf(name))
+			if got := g.asks(c, hostOf(name)); got != want {
+				t.Errorf("%s: the service says %d, and the client gets %d, want %d", name, answer, got, want)
+			}
+			if g.count(hostOf(name)) != before {
+				t.Errorf("%s: the service says %d, and the endpoint sees the request", name, answer)
+			}
+		}
+	}
+}
+
+// TestAnUnreadableGuardClosesItsIngress checks that an Ingress with an unreadable guard rejects all clients, and that
+// another Ingress of the same host keeps working.
+func TestAnUnreadableGuardClosesItsIngress(t *testing.T) {
+	ip, port := backend(t, "one")
+	guarded := strings.Replace(rule("guarded", "guarded.example", "Prefix", "/admin", "one"), "{name: guarded}",
+		`{name: guarded, annotations: {nginx.ingress.kubernetes.io/denylist-source-range: nowhere}}`, 1)
+	in := start(t, class+service("one", port, ip)+guarded+rule("open", "guarded.example", "Prefix", "/", "one"))
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+		in.expect("guarded.example", "/admin", http.StatusServiceUnavailable, "")
+		in.expect("guarded.example", "/admin/users", http.StatusServiceUnavailable, "")
+		in.expect("guarded.example", "/", http.StatusOK, "one /")
+	})
+}

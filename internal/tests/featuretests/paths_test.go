@@ -1,0 +1,124 @@
+package featuretests
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+)
+
+// spellings are paths, and what becomes of them on two hosts, where /admin is behind a password and the rest is not.
+// The first host has /public besides, and the second one a route for all other paths; all lead to one endpoint. What
+// is served is sent as it came.
+var spellings = []struct{ path, public, all string }{
+	// Honest requests: images in registries, keys in object stores, matrix parameters, and what browsers escape.
+	{"/public/library%2Fnginx/tags", "200", "200"},
+	{"/public/bucket//key", "200", "200"},
+	{"/public/report;v=1", "200", "200"},
+	{"/public/report%3Bv=1", "200", "200"},
+	{"/public/100%25", "200", "200"},
+	{"/public/100%2525", "200", "200"},
+	{"/public/a%20b%C3%A9", "200", "200"},
+	{"/public/.well-known/...", "200", "200"},
+	{"/public/a%2Fb//c;v=1", "200", "200"},
+	{"/public/x/../y", "200", "200"},
+	{"/public/windows%5Cpath", "200", "200"},
+	// They meet the guard, whatever the endpoint makes of them.
+	{"//admin/x", "401", "401"},
+	{"/./admin/x", "401", "401"},
+	{"/x/../admin/y", "401", "401"},
+	{"/%61dmin/x", "401", "401"},
+	{"/admin%2fx", "401", "401"},
+	{"/public/..%2fadmin/x", "401", "401"},
+	{"/public/../admin/x", "401", "401"},
+	{"/public/%2e%2e/admin/x", "401", "401"},
+	{"/public%23/../admin/x", "401", "401"},
+	// Routed to what is open, and read as /admin by an endpoint that does not resolve dot segments, or does not decode.
+	{"/admin/..%2fpublic/x", "400", "400"},
+	{"/admin/../public/x", "400", "400"},
+	{"/admin/%2e%2e/public/x", "400", "400"},
+	{"/admin/%2e%2e%2fpublic/x", "400", "400"},
+	{"/admin/..", "404", "400"},
+	{"/admin%2f..%2fpublic/x", "400", "400"},
+	// Read as /admin by an endpoint that cuts parameters off, as Tomcat, Jetty and Spring do.
+	{"/public/..;/admin/y", "400", "400"},
+	{"/public/..;a=b/admin/y", "400", "400"},
+	{"/public/..%3b/admin/y", "400", "400"},
+	{"/public/..;%2fadmin/y", "400", "400"},
+	{"/admin;a=b/x", "404", "400"},
+	{"/public/%2e%2e;/admin/y", "400", "400"},
+	// By one for which a backslash is a slash.
+	{`/public/..\admin/x`, "400", "400"},
+	{"/public/..%5cadmin/x", "400", "400"},
+	{"/public/%2e%2e%5cadmin/x", "400", "400"},
+	// By one that decodes twice.
+	{"/public/%252e%252e/admin/x", "400", "400"},
+	{"/public/..%252fadmin/x", "400", "400"},
+	{"/public/..%255cadmin/x", "400", "400"},
+	{"/%2561dmin/x", "404", "400"},
+	// By one that merges slashes, or does not, before it resolves dot segments.
+	{"/admin//../public/x", "400", "400"},
+	{"/public//../admin/x", "401", "401"},
+	// A way out of what has a route: /internal is for no client of the first host.
+	{"/public/..;/internal", "400", "200"},
+	{"/public/..%5cinternal", "400", "200"},
+	{"/public/..%2finternal", "404", "200"},
+	{"/public/x%00/admin", "400", "400"},
+	// More ways to read it than an honest path has, and longer than the name of an object.
+	{"/public/a;b%3bc%2fd%5ce//f/../%252e/x%255c", "400", "400"},
+	{"/public//" + strings.Repeat("x", 5000), "400", "400"},
+}
+
+// TestStrictPaths checks that the option rejects ambiguous paths on all hosts, and no other paths. A reload of the
+// Caddyfile applies it.
+func TestStrictPaths(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
+	in := start(t, class+service("one", port, ip)+rule("open", "a.example", "Prefix", "/", "one"))
+	in.expect("a.example", "/public/a%2Fb", http.StatusOK, "/public/a%2Fb")
+	in.load("manifests " + in.folder + "\nstrict_paths")
+	in.becomes("a.example", "/public/a%2Fb", http.StatusBadRequest, "")
+	for _, c := range spellings {
+		want := http.StatusOK
+		if message.Ambiguous(c.path) || strings.Contains(c.path, "%00") {
+			want = http.StatusBadRequest
+		}
+		if got := in.raw(get(c.path, "Connection: close")); len(got) == 0 || !strings.HasPrefix(got[0], fmt.Sprint(want)) {
+			t.Errorf("%s: got %.80q, want %d", c.path, got, want)
+		}
+	}
+	for _, version := range versions {
+		in.speaking(t, version).expect("a.example", "/a%2Fb", http.StatusBadRequest, "")
+	}
+	in.load("manifests " + in.folder)
+	in.becomes("a.example", "/public/a%2Fb", http.StatusOK, "/public/a%2Fb")
+}
+
+// TestPathSpellings checks how each spelling of a path is handled, and that a host with one route serves them all.
+func TestPathSpellings(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
+	guarded := func(name, host string) string {
+		return annotate(rule(name, host, "Prefix", "/admin", "one"), "k8singress.io/chains", "staff")
+	}
+	in := start(t, class+service("one", port, ip)+rule("public", "a.example", "Prefix", "/public", "one")+guarded("admin", "a.example")+
+		rule("all", "b.example", "Prefix", "/", "one")+guarded("admin-too", "b.example")+rule("open", "c.example", "Prefix", "/", "one"), staffOne)
+	check := func(host, path, want string) {
+		t.Helper()
+		got := in.raw(strings.Replace(get(path, "Connection: close"), "a.example", host, 1))
+		if want == "200" {
+			// What cannot stand in a path goes out escaped.
+			want += " " + strings.ReplaceAll(path, `\`, "%5C")
+		}
+		if len(got) == 0 || got[0] != want && !strings.HasPrefix(got[0], want+" ") {
+			t.Errorf("%s%s: got %.80q, want %.80q", host, path, got, want)
+		}
+	}
+	for _, c := range spellings {
+		check("a.example", c.path, c.public)
+		check("b.example", c.path, c.all)
+		if c.path != "/public/x%00/admin" {
+			check("c.example", c.path, "200")
+		}
+	}
+}

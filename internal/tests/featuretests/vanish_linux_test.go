@@ -1,0 +1,187 @@
+package featuretests
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+// TestClientsThatVanish checks a POST whose client disconnects before any of its bytes. The endpoint never gets a
+// request that looks complete, and no goroutine, file descriptor, connection or part of a body is left.
+func TestClientsThatVanish(t *testing.T) {
+	for _, buffering := range []string{"on", "off"} {
+		t.Run("buffering "+buffering, func(t *testing.T) {
+			v := &vanishing{whole: &log{}, begun: make(chan struct{}, 1), broken: make(chan error, 1)}
+			in := inFront(t, v.serve, "proxy-request-buffering: "+buffering, "proxy-body-size: 8m")
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				in.leaves(t, v, []string{"0123456789"}, 1)
+				in.leaves(t, v, []string{"01234", "56789"}, 1)
+				// This one stands in memory and in a file where it is buffered.
+				in.leaves(t, v, []string{string(pattern(700_000)), string(pattern(700_000))}, 50_001)
+				if buffering == "off" {
+					in.breaksOffAtTheEndpoint(t, v)
+				}
+			})
+		})
+	}
+}
+
+// vanishing is an endpoint that keeps no connection.
+type vanishing struct {
+	// whole are the requests that came to their end.
+	whole *log
+	// begun and broken tell of a request for /waits: that some of it has come, and how its body ended.
+	begun  chan struct{}
+	broken chan error
+}
+
+func (v *vanishing) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	waits := r.URL.Path == "/waits"
+	if waits {
+		_, _ = io.ReadFull(r.Body, make([]byte, 5))
+		v.begun <- struct{}{}
+	}
+	n, err := io.Copy(io.Discard, r.Body)
+	if waits {
+		v.broken <- err
+	}
+	if err == nil {
+		v.whole.add("%s %d", r.URL.Path, n)
+	}
+	fmt.Fprint(w, n)
+}
+
+// leaves has clients go away in front of each byte, or of some.
+func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
+	t.Helper()
+	whole := strings.Join(body, "")
+	all := func() {
+		t.Helper()
+		got := in.send(http.MethodPost, "/whole", strings.NewReader(whole))
+		if heard := v.whole.take(); got.status != http.StatusOK || len(heard) != 1 || heard[0] != fmt.Sprint("/whole ", len(whole)) {
+			t.Errorf("with all its bytes: %d, and the endpoint got %q", got.status, heard)
+		}
+		in.client.CloseIdleConnections()
+		in.eventually("the end of its connection", in.keepsNothing)
+	}
+	all()
+	before := heldNow()
+	q := question{method: http.MethodPost, path: "/whole", body: body}
+	text := in.written(q.usual())
+	for n := 0; n < len(text); n += step {
+		in.begins(text[:n])(n/step%2 == 0)
+	}
+	fixture.Eventually(t, "all is given back", func() error { return errors.Join(heldNow().beyond(before), in.keepsNothing()) })
+	if got := v.whole.take(); len(got) > 0 {
+		t.Errorf("the endpoint takes a part for the whole: %q", got)
+	}
+	all()
+}
+
+// breaksOffAtTheEndpoint: of a body that is not buffered, an endpoint that has begun to read it hears that the rest
+// does not come.
+func (in *ingress) breaksOffAtTheEndpoint(t *testing.T, v *vanishing) {
+	t.Helper()
+	q := question{method: http.MethodPost, path: "/waits", body: []string{"01234", "56789"}, open: true}
+	for _, hard := range []bool{true, false} {
+		leave := in.begins(in.written(q.usual()))
+		fixture.Receive(t, "the beginning", v.begun)
+		leave(hard)
+		if err := fixture.Receive(t, "the end", v.broken); err == nil {
+			t.Error("the endpoint takes a part for the whole")
+		}
+	}
+	v.whole.take()
+}
+
+var kept = regexp.MustCompile(`(?m)^k8singress_(?:body_bytes\{.*\}|client_connections) [^0].*$`)
+
+// keepsNothing returns an error for connections of clients, and for parts of bodies.
+func (in *ingress) keepsNothing() error {
+	if held := kept.FindAllString(in.metrics(), -1); held != nil {
+		return fmt.Errorf("it keeps %q", held)
+	}
+	return nil
+}
+
+// written is a request as bytes: all of a connection, or in HTTP/3 all of a stream but for its end.
+func (in *ingress) written(q *question) string {
+	in.Helper()
+	var text bytes.Buffer
+	var err error
+	switch in.version {
+	case secure3:
+		err = streamed{&stream3{WriteCloser: unclosed{&text}}}.send(q)
+	case plain2, secure2:
+		var s *stream2
+		if s, err = newStream2(&text, nil); err == nil {
+			err = streamed{s}.send(q)
+		}
+	default:
+		text.WriteString(q.http1())
+	}
+	if err != nil {
+		in.Fatal(err)
+	}
+	return text.String()
+}
+
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// begins sends a part of what written has returned, on a connection of its own. leave ends that; hard is without a
+// farewell or, in HTTP/3, by a reset of the stream alone.
+func (in *ingress) begins(text string) (leave func(hard bool)) {
+	in.Helper()
+	if in.version == secure3 {
+		return in.begins3(text)
+	}
+	connect := in.connect
+	if in.version == plain2 || in.version == secure2 {
+		connect = in.connect2
+	}
+	d := connect()
+	d.say("%s", text)
+	return func(hard bool) {
+		if !hard {
+			_ = d.Close()
+			return
+		}
+		under := d.Conn
+		if secured, ok := under.(*tls.Conn); ok {
+			under = secured.NetConn()
+		}
+		_ = under.(*net.TCPConn).SetLinger(0)
+		_ = under.Close()
+	}
+}
+
+func (in *ingress) begins3(text string) (leave func(hard bool)) {
+	in.Helper()
+	conn, stream := in.connect3()
+	if _, err := io.WriteString(stream, text); err != nil {
+		in.Fatal(err)
+	}
+	return func(hard bool) {
+		if hard {
+			stream.CancelWrite(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
+			// The server has heard of it when it ends the other direction, or the connection.
+			_, _ = io.Copy(io.Discard, stream)
+		}
+		_ = conn.CloseWithError(0, "")
+	}
+}

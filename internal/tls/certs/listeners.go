@@ -1,0 +1,115 @@
+package certs
+
+import (
+	"crypto/tls"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
+)
+
+// UpdateListener sets the Secrets with the certificates of a listener, by the listener's name. No Secrets remove the
+// listener. If a Secret was not in use before, the caller must call SetSecret for it afterwards.
+func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
+	var all []*secret
+	for _, of := range secrets {
+		all = append(all, s.named(source{secret: of}))
+	}
+	for _, of := range all {
+		if of.listeners == nil {
+			of.listeners = map[string]ir.Ref{}
+		}
+		of.listeners[name] = origin
+	}
+	before, _ := s.listeners.Load(name)
+	if all == nil {
+		s.listeners.Delete(name)
+	} else {
+		s.listeners.Store(name, all)
+	}
+	if before == nil {
+		return
+	}
+	for _, of := range before.([]*secret) {
+		if !slices.Contains(all, of) {
+			delete(of.listeners, name)
+		}
+	}
+	s.forgetUnused()
+}
+
+// FindFor returns the certificate of a listener for the server name that a client requests. If there is none for the
+// name, it returns the listener's first certificate. It returns nil if the listener has no certificates of its own or
+// none is usable. It takes no lock.
+func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certificate {
+	all, ok := s.listeners.Load(listener)
+	if !ok {
+		return nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	var first, best *tls.Certificate
+	for _, of := range all.([]*secret) {
+		if first == nil {
+			if c := of.good(); c != nil {
+				first = c.pair
+			}
+		}
+		if c := of.goodFor(name); c != nil {
+			best = choose(hello, best, c)
+		}
+	}
+	if best == nil {
+		return first
+	}
+	return best
+}
+
+// listenerVerdicts returns the problems of a Secret for the objects whose listeners name it.
+func (s *secret) listenerVerdicts(store *Store) (all []*report.Verdict) {
+	origins := map[ir.Ref][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.listeners)) {
+		origins[s.listeners[name]] = append(origins[s.listeners[name]], name)
+	}
+	for _, origin := range slices.SortedFunc(maps.Keys(origins), report.Compare) {
+		if p := s.listenerProblem(store, origins[origin]); p != nil {
+			all = append(all, &report.Verdict{Object: origin, Problems: []report.Problem{*p}})
+		}
+	}
+	return all
+}
+
+func (s *secret) listenerProblem(store *Store, names []string) *report.Problem {
+	subject, of := "Secret "+s.source.secret.String(), "of the listener "+strings.Join(names, ", ")
+	instead := "TLS clients " + of + " are shown another certificate of it, or the default one,"
+	if s.good() != nil {
+		instead = "the last good certificate is shown"
+	}
+	switch {
+	case s.missing:
+		return &report.Problem{
+			Severity: report.Error, Reason: report.SecretNotFound,
+			Message: subject + ", which does not exist or may not be read; " + instead + " until it does",
+		}
+	case s.problem != nil:
+		return &report.Problem{
+			Severity: report.Error, Reason: report.InvalidTLSSecret,
+			Message: subject + ": " + s.problem.Error() + "; " + instead + " until it is mended",
+		}
+	case s.current(store.asked) == tlssecret.Expired:
+		return &report.Problem{
+			Severity: report.Warning, Reason: report.CertificateExpired,
+			Message: subject + ": its certificate " + of + " expired on " + report.Date(s.valid.Until) +
+				", and clients refuse it; put a new one there",
+		}
+	case s.current(store.asked) == tlssecret.NotYetValid:
+		return &report.Problem{
+			Severity: report.Warning, Reason: report.CertificateNotYetValid,
+			Message: subject + ": its certificate " + of + " is not valid before " + report.Date(s.valid.From) +
+				", and clients refuse it until then; put one there that is valid now, or set the clock right",
+		}
+	}
+	return nil
+}

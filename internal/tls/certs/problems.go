@@ -1,0 +1,186 @@
+package certs
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
+)
+
+// Problems returns a verdict for each object that names a Secret that is invalid, does not cover a host, or is not
+// valid now. A missing Secret of spec.tls is reported by the translation; other missing Secrets are reported here.
+func (s *Store) Problems() []*report.Verdict {
+	s.asked = time.Now()
+	var all []*report.Verdict
+	for _, of := range slices.SortedFunc(s.bad(), func(a, b *secret) int { return a.source.secret.Compare(b.source.secret) }) {
+		origins := of.origins(s)
+		for _, origin := range slices.SortedFunc(maps.Keys(origins), report.Compare) {
+			if hosts := origins[origin]; !of.missing || hosts[0] == "" {
+				all = append(all, s.verdict(of, origin, hosts))
+			}
+		}
+		all = append(all, of.listenerVerdicts(s)...)
+	}
+	return all
+}
+
+// Stale reports whether Problems would return a different result now, only because time has passed.
+func (s *Store) Stale() bool {
+	if s.asked.IsZero() {
+		return false
+	}
+	now := time.Now()
+	for _, of := range s.secrets {
+		if of.valid.At(s.asked) != of.valid.At(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// bad yields the Secrets with problems. There are usually few.
+func (s *Store) bad() iter.Seq[*secret] {
+	return func(yield func(*secret) bool) {
+		for _, of := range s.secrets {
+			if of.source.issued {
+				continue
+			}
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) && !yield(of) {
+				return
+			}
+		}
+	}
+}
+
+// current returns the validity of the certificate in use. It returns Valid for an outdated certificate, because the
+// missing or invalid Secret is reported instead.
+func (s *secret) current(now time.Time) tlssecret.Validity {
+	if s.outdated {
+		return tlssecret.Valid
+	}
+	return s.valid.At(now)
+}
+
+// origins returns, for each object that names the Secret, the sorted hosts for which it does.
+func (s *secret) origins(of *Store) map[ir.Ref][]string {
+	all := map[ir.Ref][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
+		entry, _ := of.hosts.Load(name)
+		origin := entry.(*host).origin
+		all[origin] = append(all[origin], name)
+	}
+	return all
+}
+
+// verdict returns the problems of a Secret for the object that names it for these hosts.
+func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
+	v := &report.Verdict{Object: object}
+	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
+		p := report.Problem{Severity: severity, Reason: reason, Message: of.subject(hosts) + fmt.Sprintf(format, args...)}
+		if object.Kind == kinds.Ingress {
+			p.Field = "spec.tls"
+		}
+		v.Problems = append(v.Problems, p)
+	}
+	switch {
+	case of.missing:
+		say(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does", s.instead(of, hosts))
+	case of.problem != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
+	default:
+		s.sayStrays(of, hosts, say)
+		of.sayValidity(s.asked, hosts, say)
+	}
+	return v
+}
+
+// sayer adds a problem to a verdict.
+type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
+
+// subject returns the start of a message: the Secret, and the option if it is the default certificate.
+func (s *secret) subject(hosts []string) string {
+	if hosts[0] == "" {
+		return "the option default_certificate names Secret " + s.source.secret.String()
+	}
+	return "Secret " + s.source.secret.String()
+}
+
+// instead returns the part of a message that says which certificate clients get while the Secret is invalid.
+func (s *Store) instead(of *secret, hosts []string) string {
+	switch {
+	case of.good() != nil:
+		return "the last good certificate is shown"
+	case hosts[0] == "":
+		return "a self-signed certificate is shown"
+	case s.paired(of, hosts):
+		return otherShown
+	}
+	return "the default certificate is shown"
+}
+
+const otherShown = "that of the host's other Secret is shown"
+
+// paired reports whether each of the hosts has another Secret with a certificate that covers it.
+func (s *Store) paired(of *secret, hosts []string) bool {
+	return !slices.ContainsFunc(hosts, func(name string) bool {
+		value, _ := s.hosts.Load(name)
+		other := value.(*host).secret
+		if other == of {
+			other = value.(*host).second
+		}
+		return other == nil || other.goodFor(name) == nil
+	})
+}
+
+// wild reports whether the wildcard of the name's parent domain has a certificate for the name.
+func (s *Store) wild(name string) bool {
+	_, parent, ok := strings.Cut(name, ".")
+	if !ok {
+		return false
+	}
+	value, ok := s.hosts.Load("*." + parent)
+	return ok && s.mayStandIn("*."+parent, name) && value.(*host).good().goodFor(name) != nil
+}
+
+func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
+	strays := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { _, stray := of.strays[h]; return !stray })
+	if len(strays) == 0 {
+		return
+	}
+	instead := "the default certificate is shown"
+	switch {
+	case s.paired(of, strays):
+		instead = otherShown
+	case slices.ContainsFunc(strays, s.wild):
+		instead = "that of a wildcard host, or else the default one, is shown"
+	}
+	names, hint := of.shown.Load().names, ""
+	if names.HasWildcards() {
+		hint = "; * stands for one label"
+	}
+	say(report.Warning, report.CertificateMismatch, ": its certificate is for %s, not for %s; %s there until the Secret has one "+
+		"with that name%s", names, report.List(strays, len(strays), report.MostListed), instead, hint)
+}
+
+func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
+	forHosts := ""
+	if hosts[0] != "" {
+		forHosts = " for " + report.List(hosts, len(hosts), report.MostListed)
+	}
+	switch s.current(now) {
+	case tlssecret.NotYetValid:
+		say(report.Warning, report.CertificateNotYetValid, ": its certificate%s is not valid before %s, and clients refuse it until "+
+			"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
+	case tlssecret.Expired:
+		say(report.Warning, report.CertificateExpired, ": its certificate%s expired on %s, and clients refuse it; put a new one there",
+			forHosts, report.Date(s.valid.Until))
+	case tlssecret.Valid:
+	}
+}

@@ -1,0 +1,339 @@
+// Package certs stores the certificates for TLS handshakes and finds them by the server name that a client requests. A
+// certificate is parsed once, and it stays in use if its Secret becomes invalid.
+package certs
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"iter"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
+)
+
+// Store holds the certificates of hosts, which come from Secrets or from issuers. Only one goroutine may call the
+// methods that change it. GetCertificate, Find, FindFor, Own and Ends may be called on any goroutine.
+type Store struct {
+	// hosts maps each name to its *host; the name "" is the default certificate.
+	hosts sync.Map
+	// secrets holds the Secrets, and the certificates of issuers, that a host or a listener names.
+	secrets map[source]*secret
+	// listeners maps the name of each listener with its own certificates to a []*secret.
+	listeners sync.Map
+	// selfSigned returns the certificate to use if there is no other.
+	selfSigned func() *tls.Certificate
+	// ends maps each source to the expiry time of the certificate in use.
+	ends sync.Map
+	// asked is the time of the last call of Problems.
+	asked time.Time
+}
+
+// host is the entry for one name. It refers to the same *secret for as long as the host names that Secret.
+type host struct {
+	secret *secret
+	// second is the second Secret of a host with two Secrets, otherwise nil.
+	second *secret
+	origin ir.Origin
+	// before is the previous Secret. Its certificate is used until the contents of the new Secret are known, or until
+	// it expires. It is nil if the new Secret is known.
+	before *secret
+}
+
+// secret is one Secret that at least one host or listener names, or the certificate that an issuer issued for a host.
+type secret struct {
+	source source
+	hosts  map[string]struct{}
+	// listeners maps the names of the listeners that use the Secret to their origins. It is nil if there are none.
+	listeners map[string]ir.Ref
+	// strays are the hosts that the certificate does not cover. It is nil if there are none.
+	strays map[string]struct{}
+	// valid is the validity period of the certificate in use. It is copied here because Problems reads it for each
+	// Secret.
+	valid tlssecret.Period
+	// outdated means that the Secret no longer contains the certificate in use.
+	outdated bool
+	// shown is the certificate in use. It is nil before the first valid one.
+	shown atomic.Pointer[shown]
+	// known means that SetSecret or SetIssued was called, even if the Secret does not exist.
+	known bool
+	// missing means that the Secret does not exist.
+	missing bool
+	// parsed means that contents were parsed. sum is the checksum of the last contents, and problem is the error from
+	// parsing them.
+	parsed  bool
+	sum     [sha256.Size]byte
+	problem error
+}
+
+// shown is the last valid certificate and key of a Secret.
+type shown struct {
+	pair  *tls.Certificate
+	names tlssecret.Names
+	// old means that the Secret has other contents now, or is deleted.
+	old bool
+}
+
+// NewStore returns an empty store, which uses a self-signed certificate for every name.
+func NewStore() *Store {
+	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
+}
+
+// Update sets the Secrets of the hosts in changes; a nil value removes a host. If a Secret was not in use before, the
+// caller must call SetSecret for it afterwards.
+func (s *Store) Update(changes map[string]*ir.Certificate) {
+	for name, c := range changes {
+		if c == nil {
+			s.forget(name)
+			continue
+		}
+		s.use(name, c)
+	}
+	if len(changes) > 0 {
+		s.forgetUnused()
+	}
+}
+
+func (s *Store) forgetUnused() {
+	maps.DeleteFunc(s.secrets, func(from source, secret *secret) bool {
+		unused := len(secret.hosts) == 0 && len(secret.listeners) == 0
+		if unused {
+			s.ends.Delete(from)
+		}
+		return unused
+	})
+}
+
+// use replaces the entry of a host in one step, so that each handshake finds either the old or the new entry.
+func (s *Store) use(name string, c *ir.Certificate) {
+	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
+	if !c.SecondSecret.IsZero() {
+		entry.second = s.named(source{secret: c.SecondSecret})
+	}
+	if value, ok := s.hosts.Load(name); ok {
+		old := value.(*host)
+		old.drop(name)
+		if !entry.secret.known {
+			entry.before = old.known()
+		}
+	}
+	entry.secret.add(name)
+	if entry.second != nil {
+		entry.second.add(name)
+	}
+	s.hosts.Store(name, entry)
+}
+
+// named returns the secret of a source, and creates it if it is not in use yet.
+func (s *Store) named(from source) *secret {
+	used := s.secrets[from]
+	if used == nil {
+		used = &secret{source: from, hosts: map[string]struct{}{}}
+		s.secrets[from] = used
+	}
+	return used
+}
+
+func (s *Store) forget(name string) {
+	if old, ok := s.hosts.LoadAndDelete(name); ok {
+		old.(*host).drop(name)
+	}
+}
+
+// drop removes the name from the Secrets of its entry.
+func (h *host) drop(name string) {
+	h.secret.drop(name)
+	if h.second != nil {
+		h.second.drop(name)
+	}
+}
+
+func (s *secret) add(name string) {
+	s.hosts[name] = struct{}{}
+	s.judge(name)
+}
+
+func (s *secret) drop(name string) {
+	delete(s.hosts, name)
+	s.pardon(name)
+}
+
+func (s *secret) pardon(name string) {
+	if delete(s.strays, name); len(s.strays) == 0 {
+		s.strays = nil
+	}
+}
+
+// judge records whether the certificate in the Secret covers the host. The default certificate does not have to cover a
+// name.
+func (s *secret) judge(name string) {
+	last := s.shown.Load()
+	if name == "" || last == nil || last.old || last.names.Cover(name) {
+		s.pardon(name)
+		return
+	}
+	if s.strays == nil {
+		s.strays = map[string]struct{}{}
+	}
+	s.strays[name] = struct{}{}
+}
+
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
+// that is not in use. If the contents are missing or invalid, the last valid certificate is used until it expires.
+func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	of := s.secrets[source{secret: name}]
+	if of == nil {
+		return
+	}
+	defer s.takeOver(of)
+	if of.missing = !present; of.missing {
+		of.parsed, of.problem = false, nil
+		of.age()
+		return
+	}
+	cert, key := data[tlssecret.CertificateKey], data[tlssecret.PrivateKey]
+	sum := tlssecret.Sum(cert, key)
+	if of.parsed && of.sum == sum {
+		return
+	}
+	pair, err := tlssecret.Parse(cert, key)
+	of.parsed, of.sum, of.problem = true, sum, err
+	if err != nil {
+		of.age()
+		return
+	}
+	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
+	s.ends.Store(of.source, pair.Leaf.NotAfter)
+}
+
+// takeOver makes the hosts of a Secret stop using their previous Secret.
+func (s *Store) takeOver(of *secret) {
+	if of.known {
+		return
+	}
+	of.known = true
+	for name := range of.hosts {
+		value, _ := s.hosts.Load(name)
+		if entry := value.(*host); entry.secret == of {
+			s.hosts.Store(name, &host{secret: of, second: entry.second, origin: entry.origin})
+		}
+	}
+}
+
+// age records that the Secret no longer contains the certificate in use.
+func (s *secret) age() {
+	if last := s.shown.Load(); last != nil {
+		s.show(&shown{pair: last.pair, names: last.names, old: true})
+	}
+}
+
+func (s *secret) show(next *shown) {
+	s.shown.Store(next)
+	s.valid, s.outdated = tlssecret.PeriodOf(next.pair.Leaf), next.old
+	for name := range s.hosts {
+		s.judge(name)
+	}
+}
+
+// known returns the Secret whose certificate the host uses.
+func (h *host) known() *secret {
+	if h.before != nil {
+		return h.before
+	}
+	return h.secret
+}
+
+// good returns the certificate that the host uses, or nil. An expired certificate of the previous Secret is not used,
+// because nobody renews it for this host.
+func (h *host) good() *shown {
+	if h.before == nil {
+		return h.secret.good()
+	}
+	if last := h.before.good(); last != nil && !last.expired() {
+		return last
+	}
+	return nil
+}
+
+// good returns the usable certificate, or nil. As in ingress-nginx, a certificate that the Secret still contains is
+// used even after it expired.
+func (s *secret) good() *shown {
+	last := s.shown.Load()
+	if last == nil || last.old && last.expired() {
+		return nil
+	}
+	return last
+}
+
+func (c *shown) expired() bool { return time.Now().After(c.pair.Leaf.NotAfter) }
+
+// End is the expiry time of one certificate in use.
+type End struct {
+	// Namespace is the namespace of the Secret, or of the object that defines the host.
+	Namespace string
+	// Secret is the name of the Secret. It is empty for an issued certificate, which has Host set instead. Two fields
+	// are needed because a Secret can have the same name as a host.
+	Secret, Host string
+	At           time.Time
+}
+
+// Ends yields the expiry times of the certificates of all Secrets and of all hosts with an issued certificate, in no
+// particular order. It may be called on any goroutine.
+func (s *Store) Ends() iter.Seq[End] {
+	return func(yield func(End) bool) {
+		s.ends.Range(func(of, at any) bool {
+			end, ok := s.end(of.(source))
+			end.At = at.(time.Time)
+			return !ok || yield(end)
+		})
+	}
+}
+
+func (s *Store) end(of source) (end End, ok bool) {
+	if !of.issued {
+		return End{Namespace: of.secret.Namespace, Secret: of.secret.Name}, true
+	}
+	end.Host = of.host
+	end.Namespace, ok = s.namespaceOf(of.host)
+	return end, ok
+}
+
+// namespaceOf returns the namespace of the object that defines a host. It is empty if the document does not name the
+// object. The second result is false if there is no such host.
+func (s *Store) namespaceOf(name string) (string, bool) {
+	value, ok := s.hosts.Load(name)
+	if !ok {
+		return "", false
+	}
+	return value.(*host).origin.Namespace, true
+}
+
+// source identifies the origin of a certificate: a Secret, or an issuer.
+type source struct {
+	secret ir.Name
+	// issued means that the certificate comes from an issuer; host is the name in the order.
+	issued bool
+	host   string
+}
+
+func sourceOf(host string, c *ir.Certificate) source {
+	if c.Automated {
+		return source{issued: true, host: host}
+	}
+	return source{secret: c.Secret}
+}
+
+// SetIssued sets the certificate that an issuer has issued for a host. It does nothing for a host whose certificate
+// does not come from an issuer. Until the first call, the host uses its previous certificate.
+func (s *Store) SetIssued(name string, pair *tls.Certificate) {
+	of := s.secrets[source{issued: true, host: name}]
+	if of == nil {
+		return
+	}
+	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
+	s.ends.Store(of.source, pair.Leaf.NotAfter)
+	s.takeOver(of)
+}

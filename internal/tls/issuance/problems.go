@@ -1,0 +1,111 @@
+package issuance
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// Take returns the new certificates since the last call, by host.
+func (m *Manager) Take() map[string]*tls.Certificate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]*tls.Certificate, len(m.fresh))
+	for name, h := range m.fresh {
+		all[name] = h.issued.pair
+	}
+	clear(m.fresh)
+	return all
+}
+
+const (
+	// soon is how long a host may be without a certificate before a problem is reported. Most certificates arrive
+	// within seconds.
+	soon = 15 * time.Second
+	// mostSaid is the maximum number of hosts of one object with a separate problem.
+	mostSaid = 4
+)
+
+// wakeForPending signals Changed when a host becomes a problem only because it has waited too long.
+func (m *Manager) wakeForPending() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for _, h := range m.problematic {
+		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*beat {
+			signal(m.changed)
+			return
+		}
+	}
+}
+
+// Problems returns a verdict for each object with hosts that have no certificate, or whose certificate is not renewed.
+func (m *Manager) Problems() []*report.Verdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	objects := map[ir.Ref][]*host{}
+	for _, h := range m.problematic {
+		// A document may omit the object that defines a host.
+		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
+			objects[h.origin] = append(objects[h.origin], h)
+		}
+	}
+	var all []*report.Verdict
+	for _, object := range slices.SortedFunc(maps.Keys(objects), report.Compare) {
+		all = append(all, verdict(object, objects[object]))
+	}
+	return all
+}
+
+func verdict(object ir.Ref, hosts []*host) *report.Verdict {
+	slices.SortFunc(hosts, func(a, b *host) int { return strings.Compare(a.name, b.name) })
+	v := &report.Verdict{Object: object}
+	var pending, unsaid []string
+	for _, h := range hosts {
+		switch {
+		case h.lastError == nil:
+			pending = append(pending, h.name)
+		case len(v.Problems) == mostSaid:
+			unsaid = append(unsaid, h.name)
+		default:
+			v.Problems = append(v.Problems, h.problem())
+		}
+	}
+	if len(unsaid) > 0 {
+		v.Problems = append(v.Problems, report.Problem{
+			Severity: report.Warning, Reason: report.ACMEFailed, Message: "the same goes for " + report.List(unsaid, len(unsaid), mostSaid),
+		})
+	}
+	if len(pending) > 0 {
+		v.Problems = append(v.Problems, report.Problem{
+			Severity: report.Info, Reason: report.CertificatePending,
+			Message: "a certificate is being waited for, and the default one is shown until it is there: " +
+				report.List(pending, len(pending), mostSaid),
+		})
+	}
+	for n := range v.Problems {
+		if object.Kind == kinds.Ingress {
+			v.Problems[n].Field = "spec.tls"
+		}
+	}
+	return v
+}
+
+func (h *host) problem() report.Problem {
+	p := report.Problem{Severity: report.Error, Reason: report.ACMEFailed}
+	state := "no certificate for " + h.name + ", and the default one is shown: "
+	if h.issued != nil {
+		p.Severity = report.Warning
+		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name, report.Date(h.issued.pair.Leaf.NotAfter))
+	}
+	p.Message = state + cmp.Or(h.lastError.Reason, "the reason is not known") + "; the next attempt is after " + report.Date(h.lastError.NotBefore)
+	return p
+}

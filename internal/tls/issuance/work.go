@@ -1,0 +1,326 @@
+package issuance
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/process/caddyinternals"
+)
+
+const (
+	// storagePatience is the maximum time for the storage operations for one host.
+	storagePatience = 30 * time.Second
+	// patience is the maximum time for all issuers together for one host.
+	patience = 10 * time.Minute
+)
+
+// patientReads is how often a certificate may be unreadable before this is an error. It is unreadable while another
+// replica writes it.
+const patientReads = 2
+
+// fetch reads the certificate of a host from the storage.
+func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, storagePatience)
+	defer cancel()
+	found, err := s.load(ctx, h)
+	if err != nil && ctx.Err() == nil {
+		m.log.Error("looking for a certificate", zap.String("host", h.name), zap.Error(err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h.gone {
+		return
+	}
+	m.wasRead(h)
+	if found == nil {
+		// A certificate that was read before stays in use.
+		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
+			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
+		}
+		return
+	}
+	h.misses = 0
+	before := h.issued
+	h.issued = found
+	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
+		m.fresh[h.name] = h
+		h.lastError = nil
+		m.announce(s, h)
+		signal(m.changed)
+	}
+	if h.lastError == nil {
+		delete(m.problematic, h.name)
+	}
+}
+
+// announce logs that a certificate was issued, if this replica ordered it. The other replicas only read it.
+func (m *Manager) announce(s *setup, h *host) {
+	if h.got == "" {
+		return
+	}
+	issuer := h.issued.issuerKey
+	for _, i := range s.issuers {
+		if i.key == issuer {
+			issuer = i.name()
+		}
+	}
+	m.log.Info(announcements[h.got], zap.String("host", h.name), zap.String("issuer", issuer), zap.Time("until", h.issued.pair.Leaf.NotAfter))
+	h.got = ""
+}
+
+// announcements maps each result to its log message. The messages are the same as Caddy's, because users search for
+// them.
+var announcements = map[string]string{
+	issuedResult: "certificate obtained successfully", renewedResult: "certificate renewed successfully",
+}
+
+// poll queries the authority for the renewal time of a certificate.
+func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m.mu.Lock()
+	of := h.issued
+	m.mu.Unlock()
+	err := s.askRenewal(ctx, h, of)
+	if err != nil && ctx.Err() == nil {
+		m.log.Info("the time of a renewal is not known from its authority", zap.String("host", h.name), zap.Error(err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.polled = time.Now()
+	h.again = err == nil
+}
+
+// order orders a certificate for a host from an issuer, or sets the host's last error.
+func (m *Manager) order(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	last := &failure{}
+	known, err := recall(ctx, s.storage, failureKey(h), last)
+	m.logStorageError(err, h)
+	last = last.under(s.mark)
+	usable, resting := s.usable(ctx, h, last)
+	if time.Now().Before(last.NotBefore) {
+		usable, resting = nil, last
+	}
+	if len(usable) > 0 {
+		resting = m.refusal(ctx, s, h)
+	}
+	if resting != nil {
+		m.postpone(h, resting)
+		return
+	}
+	errs := s.attempt(ctx, h, usable, m.log)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		// The process is ending.
+		return
+	}
+	var failed *failure
+	var rest time.Time
+	keep, done := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+	defer done()
+	switch {
+	case len(errs) > 0:
+		failed, rest = s.judge(keep, h, last, errs, time.Now())
+		m.logStorageError(remember(keep, s.storage, failureKey(h), failed), h)
+	case known:
+		m.logStorageError(s.storage.Delete(keep, failureKey(h)), h)
+	}
+	m.noteOrder(h, failed, rest)
+}
+
+// postpone records why no certificate can be ordered for a host now.
+func (m *Manager) postpone(h *host, why *failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pace.refund()
+	m.giveBack(h)
+	m.fail(h, why)
+}
+
+// giveBack lets the namespace of a host have the next turn.
+func (m *Manager) giveBack(h *host) {
+	m.orders.GiveBack(h)
+	m.renewals.GiveBack(h)
+}
+
+// refusal returns why no certificate is ordered for a host although issuers are available, or nil if one may be
+// ordered. It may take a new name from the budget of the namespace.
+func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
+	if h.issued != nil {
+		return nil
+	}
+	m.mu.Lock()
+	namespace, attempts := h.origin.Namespace, 1
+	if h.lastError != nil {
+		attempts += h.lastError.Attempts
+	}
+	m.mu.Unlock()
+	if why := s.elsewhere(ctx, h); why != "" {
+		m.metrics.refused.WithLabelValues(leadsElsewhere).Inc()
+		return &failure{Attempts: attempts, Issuers: s.mark, Reason: why, NotBefore: time.Now().Add(backoff(s.retry, attempts))}
+	}
+	if namespace == "" || s.newHostsPerDay <= 0 {
+		return nil
+	}
+	over, err := m.budgets.spend(ctx, s.storage, newName{namespace, h.stored}, s.newHostsPerDay, time.Now())
+	m.logStorageError(err, h)
+	if over != nil {
+		m.metrics.refused.WithLabelValues(overBudget).Inc()
+		over.Issuers = s.mark
+	}
+	return over
+}
+
+// noteOrder records the result of an order. failed is the failure, or nil. rest is the time until which an issuer
+// accepts no orders for any host, or zero.
+func (m *Manager) noteOrder(h *host, failed *failure, rest time.Time) {
+	result := issuedResult
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !rest.IsZero() {
+		m.careful = later(m.careful, rest.Add(carefulFor))
+		m.giveBack(h)
+	}
+	switch {
+	case failed != nil:
+		result = failedResult
+	case h.issued != nil:
+		result = renewedResult
+	}
+	if h.got = ""; failed == nil {
+		h.got = result
+	}
+	m.metrics.orders.WithLabelValues(result).Inc()
+	h.ordered = time.Now()
+	m.fail(h, failed)
+}
+
+// fail sets the reason why a host has to wait; nil clears it.
+func (m *Manager) fail(h *host, why *failure) {
+	h.lastError = why
+	if why != nil && !h.gone {
+		m.problematic[h.name] = h
+		signal(m.changed)
+	}
+}
+
+// logStorageError logs that the storage failed for an order. The error does not delay the next order.
+func (m *Manager) logStorageError(err error, h *host) {
+	if err != nil {
+		m.log.Error("the storage does not remember how an attempt ended", zap.String("host", h.name), zap.Error(err))
+	}
+}
+
+// errNeedsDNS is the reason why a wildcard is not ordered.
+const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, or name a " +
+	"Secret with a certificate"
+
+// usable returns the issuers that may be used for a host now. If there are none, it returns the reason and the time of
+// the next attempt.
+func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *failure) {
+	resting := &failure{Attempts: f.Attempts, Reason: errNeedsDNS, NotBefore: time.Now().Add(calm)}
+	var all []*issuer
+	for _, i := range s.issuers {
+		if h.wildcard() && !i.wildcards() {
+			continue
+		}
+		until, reason := f.Limits[i.key], f.Reason
+		if p := s.pauseOf(ctx, i.key); p.Until.After(until) {
+			until, reason = p.Until, p.Reason
+		}
+		switch {
+		case !until.After(time.Now()):
+			all = append(all, i)
+		case resting.Reason == errNeedsDNS || until.Before(resting.NotBefore):
+			resting.Reason, resting.NotBefore = reason, until
+		}
+	}
+	return all, resting
+}
+
+func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
+	if p, ok := s.pauses.Load(issuer); ok && p.(pause).Until.After(time.Now()) {
+		return p.(pause)
+	}
+	var p pause
+	if found, err := recall(ctx, s.storage, pauseKey(issuer), &p); found && err == nil {
+		s.pauses.Store(issuer, p)
+	}
+	return p
+}
+
+// attemptError is the error of one issuer.
+type attemptError struct {
+	issuer *issuer
+	err    error
+	log    *caddyinternals.LogTap
+}
+
+// attempt tries the issuers one after the other. It returns nil as soon as one has issued the certificate.
+func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
+	log = log.Named("issuance")
+	own, said := caddyinternals.TapLog(log)
+	config := *s.config
+	config.Logger, config.Issuers = own, nil
+	var answers []*caddyinternals.LogTap
+	for _, i := range usable {
+		theirs, heard := caddyinternals.TapLog(log)
+		answers = append(answers, heard)
+		config.Issuers = append(config.Issuers, i.once(theirs))
+	}
+	order := config.ObtainCertSync
+	if h.issued != nil {
+		order = func(ctx context.Context, name string) error { return config.RenewCertSync(ctx, name, false) }
+	}
+	err := order(ctx, h.subject)
+	if err == nil {
+		return nil
+	}
+	var all []attemptError
+	for n, i := range usable {
+		if failed := said.ErrorOf(i.key); failed != nil {
+			all = append(all, attemptError{i, failed, answers[n]})
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, attemptError{usable[len(usable)-1], err, answers[len(usable)-1]})
+	}
+	return all
+}
+
+// judge turns the errors into a failure of the host, and stores a pause for each issuer with a rate limit for all
+// hosts. It returns the time at which the last of these pauses ends, or zero.
+func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) (*failure, time.Time) {
+	var rest time.Time
+	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: map[string]time.Time{}}
+	maps.Copy(f.Limits, last.Limits)
+	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
+	var reasons []string
+	for _, e := range errs {
+		reasons = append(reasons, answer(e.issuer.name(), e.err))
+		status, after := e.log.LastError()
+		l := limitOf(h.subject, e.err, status, after, now)
+		switch {
+		case l == nil:
+		case l.all:
+			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
+			s.pauses.Store(e.issuer.key, p)
+			rest = later(rest, p.Until)
+			// A replica that does not read the pause sends one more request and gets the same error.
+			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
+		default:
+			f.Limits[e.issuer.key] = l.until
+		}
+	}
+	f.Reason = strings.Join(reasons, "; ")
+	if usable, resting := s.usable(ctx, h, f); len(usable) == 0 {
+		f.NotBefore = later(f.NotBefore, resting.NotBefore)
+	}
+	return f, rest
+}

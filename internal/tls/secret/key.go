@@ -1,0 +1,89 @@
+package secret
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits for RSA keys, in bits. crypto/tls rejects shorter keys in handshakes, and its clients reject longer ones, with
+// which a handshake would also take as long as a hundred others.
+const (
+	minRSA = 1024
+	maxRSA = 8192
+	// maxKey is the maximum size of a key in bytes: an RSA key of maxRSA bits, with some reserve. It is checked first,
+	// because parsing a key involves computations, which would take too long for a key of megabytes.
+	maxKey = 8 << 10
+)
+
+var errUnusable = errors.New("TLS cannot use the key in " + PrivateKey + ": make an RSA or ECDSA key")
+
+// readKey returns the first private key in PEM data. As in crypto/tls, other blocks before it, such as the EC
+// PARAMETERS that openssl writes, are skipped.
+func readKey(data []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(data)
+	if block == nil {
+		return nil, fmt.Errorf("%s has no PEM block", PrivateKey)
+	}
+	for ; block != nil; block, rest = pem.Decode(rest) {
+		if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			continue
+		}
+		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+			return nil, fmt.Errorf("the key in %s is encrypted: store it without a passphrase", PrivateKey)
+		}
+		return parseKey(block)
+	}
+	return nil, fmt.Errorf("%s has no private key in PEM", PrivateKey)
+}
+
+func parseKey(block *pem.Block) (crypto.Signer, error) {
+	if len(block.Bytes) > maxKey {
+		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key", PrivateKey, maxRSA)
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "DSA PRIVATE KEY", "OPENSSH PRIVATE KEY":
+		return nil, errUnusable
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key in %s cannot be read: %w", PrivateKey, err)
+	}
+	return usable(key)
+}
+
+// usable rejects keys with which every handshake would fail.
+func usable(key any) (crypto.Signer, error) {
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		switch bits := k.N.BitLen(); {
+		case bits < minRSA:
+			return nil, fmt.Errorf("the RSA key has %d bits, and TLS needs at least %d", bits, minRSA)
+		case bits > maxRSA:
+			return nil, fmt.Errorf("the RSA key has %d bits, and clients take at most %d: each handshake would be slow", bits, maxRSA)
+		}
+		return k, nil
+	case *ecdsa.PrivateKey:
+		if k.Curve == elliptic.P224() {
+			return nil, errors.New("TLS cannot use keys of the curve P-224: make one of P-256")
+		}
+		return k, nil
+	case ed25519.PrivateKey:
+		return k, nil
+	}
+	return nil, errUnusable
+}

@@ -1,0 +1,80 @@
+package secret
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// Names are the names that a certificate covers, in a form for fast look-ups during handshakes.
+type Names struct {
+	// exact holds the names without a wildcard, and parents the parts after "*." of the wildcards. Both are sorted.
+	exact, parents []string
+}
+
+// NamesOf returns the names of a certificate. As in ingress-nginx, and unlike in crypto/x509, the common name is used
+// if there are no DNS names. `openssl req -subj /CN=host` creates such certificates.
+func NamesOf(leaf *x509.Certificate) Names {
+	all := leaf.DNSNames
+	if len(all) == 0 && leaf.Subject.CommonName != "" {
+		all = []string{leaf.Subject.CommonName}
+	}
+	var n Names
+	for _, name := range all {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if parent, wildcard := strings.CutPrefix(name, "*."); wildcard {
+			n.parents = append(n.parents, parent)
+		} else {
+			n.exact = append(n.exact, name)
+		}
+	}
+	slices.Sort(n.exact)
+	slices.Sort(n.parents)
+	return n
+}
+
+// Cover reports whether the names include a host. A wildcard matches exactly one label, and also the wildcard itself.
+// The host must be in lower case and without a trailing dot.
+func (n Names) Cover(host string) bool {
+	if _, found := slices.BinarySearch(n.exact, host); found {
+		return host != ""
+	}
+	label, parent, _ := strings.Cut(host, ".")
+	if label == "" || parent == "" {
+		return false
+	}
+	_, found := slices.BinarySearch(n.parents, parent)
+	return found
+}
+
+// HasWildcards reports whether one of the names is a wildcard.
+func (n Names) HasWildcards() bool { return len(n.parents) > 0 }
+
+// String returns the list of names for messages.
+func (n Names) String() string {
+	quoted := make([]string, 0, report.MostListed)
+	for _, name := range n.exact[:min(len(n.exact), report.MostListed)] {
+		quoted = append(quoted, Quote(name))
+	}
+	for _, parent := range n.parents[:min(len(n.parents), report.MostListed)] {
+		quoted = append(quoted, Quote("*."+parent))
+	}
+	if len(quoted) == 0 {
+		return "no name"
+	}
+	return report.List(quoted, len(n.exact)+len(n.parents), report.MostListed)
+}
+
+// longest is the maximum length of a name in a message, in bytes.
+const longest = 64
+
+// Quote quotes a name from a certificate, which may contain anything, so that it is safe for terminals and log lines.
+func Quote(name string) string {
+	if len(name) > longest {
+		return fmt.Sprintf("%q...", name[:longest])
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,174 @@
+package trust
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
+)
+
+// Problems returns a verdict for each object that refers to a Secret without the required contents.
+func (s *Store) Problems() []*report.Verdict {
+	now := time.Now()
+	s.asked = now
+	var all []*report.Verdict
+	for _, name := range slices.SortedFunc(maps.Keys(s.authorities), ir.Name.Compare) {
+		e := s.authorities[name]
+		for _, refs := range s.byOrigin(e) {
+			if found := e.check(refs[0], usersOf(refs), now); len(found) > 0 {
+				all = append(all, &report.Verdict{Object: refs[0].origin, Problems: found})
+			}
+		}
+	}
+	return all
+}
+
+// byOrigin groups the references to an authority that have the same object and field, and differ only in their user.
+// The result is sorted by object and field.
+func (s *Store) byOrigin(e *entry) [][]*reference {
+	var refs []*reference
+	for user := range e.users {
+		for _, ref := range s.references[user] {
+			if ref.secret == e.name && ref.origin != (ir.Ref{}) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.SortFunc(refs, func(a, b *reference) int {
+		return cmp.Or(cmp.Compare(a.origin.String(), b.origin.String()), cmp.Compare(a.field, b.field), cmp.Compare(a.user, b.user))
+	})
+	var groups [][]*reference
+	for i, r := range refs {
+		if i == 0 || r.origin != refs[i-1].origin || r.field != refs[i-1].field {
+			groups = append(groups, nil)
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], r)
+	}
+	return groups
+}
+
+func usersOf(refs []*reference) string {
+	names := make([]string, 0, len(refs))
+	for _, r := range refs {
+		names = append(names, r.user)
+	}
+	return report.List(names, len(names), report.MostListed)
+}
+
+// sayer adds a problem to a verdict.
+type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
+
+// check returns the problems of a Secret for a group of references. ref is the first of the group, and names lists the
+// users of all of them.
+func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
+	var found []report.Problem
+	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
+		found = append(found, report.Problem{
+			Severity: severity, Reason: reason, Field: ref.field, Message: "Secret " + e.name.String() + fmt.Sprintf(format, args...),
+		})
+	}
+	c := e.Contents()
+	switch {
+	case errors.Is(c.trustErr, errMissing):
+		say(report.Error, report.SecretNotFound, " does not exist: %s for %s until it does", ref.effect, names)
+		return found
+	case errors.Is(c.trustErr, errUnknown):
+		return nil
+	case ref.ca && c.trustErr != nil:
+		say(report.Error, report.InvalidCA, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
+	case ref.ca:
+		c.sayValidity(now, say)
+	}
+	e.checkPair(ref, names, now, say)
+	return found
+}
+
+// checkPair adds the problems of tls.crt and tls.key, if the reference requires them or uses them when they are
+// present.
+func (e *entry) checkPair(ref *reference, names string, now time.Time, say sayer) {
+	if !ref.pair && !ref.client {
+		return
+	}
+	c := e.Contents()
+	pair, err := c.Pair()
+	if ref.client {
+		pair, err = c.pairForServers()
+	}
+	switch {
+	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
+		// Only ca.crt is needed, and its problems are already in the list.
+	case err != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.effect, names)
+	case pair != nil:
+		effect := "servers refuse it"
+		if ref.pair {
+			effect = "clients refuse it"
+		}
+		sayExpiry(pair.Leaf, now, tlssecret.CertificateKey, effect, say)
+	}
+}
+
+func (c *Contents) sayValidity(now time.Time, say sayer) {
+	for _, a := range c.authorities {
+		sayExpiry(a, now, authorityKey, "it verifies no certificate", say)
+	}
+	for _, r := range c.lists {
+		issuer := tlssecret.Quote(r.list.Issuer.String())
+		switch err := r.at(now); {
+		case errors.Is(err, errListTooLate):
+			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s expired on %s, and all certificates of "+
+				"this issuer are refused; put a new one there", issuer, revocationKey, report.Date(r.list.NextUpdate))
+		case errors.Is(err, errListTooSoon):
+			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s is not valid before %s, and all "+
+				"certificates of this issuer are refused; put one there that is valid now, or set the clock right", issuer,
+				revocationKey, report.Date(r.list.ThisUpdate))
+		}
+	}
+}
+
+func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sayer) {
+	p := tlssecret.PeriodOf(cert)
+	name := tlssecret.Quote(cert.Subject.String())
+	switch p.At(now) {
+	case tlssecret.NotYetValid:
+		say(report.Warning, report.CertificateNotYetValid, ": the certificate %s in %s is not valid before %s, and %s until then",
+			name, key, report.Date(p.From), effect)
+	case tlssecret.Expired:
+		say(report.Warning, report.CertificateExpired, ": the certificate %s in %s expired on %s, and %s; put a new one there",
+			name, key, report.Date(p.Until), effect)
+	case tlssecret.Valid:
+	}
+}
+
+// Stale reports whether Problems would return a different result now, only because time has passed.
+func (s *Store) Stale() bool {
+	if s.asked.IsZero() {
+		return false
+	}
+	now := time.Now()
+	passed := func(moment time.Time) bool { return !moment.Before(s.asked) && moment.Before(now) }
+	for _, e := range s.authorities {
+		if e.Contents().turned(passed) {
+			return true
+		}
+	}
+	return false
+}
+
+// turned reports whether a validity period in the contents started or ended at a moment for which passed returns true.
+func (c *Contents) turned(passed func(time.Time) bool) bool {
+	certificates := c.authorities
+	if c.pair != nil {
+		certificates = append(slices.Clip(certificates), c.pair.Leaf)
+	}
+	return slices.ContainsFunc(certificates, func(a *x509.Certificate) bool { return passed(a.NotBefore) || passed(a.NotAfter) }) ||
+		slices.ContainsFunc(c.lists, func(r *revocations) bool { return passed(r.list.ThisUpdate) || passed(r.list.NextUpdate) })
+}

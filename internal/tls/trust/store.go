@@ -1,0 +1,120 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/document"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
+)
+
+// Store holds the authorities to which parts of the document refer. Authority may be called on any goroutine; only one
+// goroutine may call the other methods.
+type Store struct {
+	// mu guards authorities, which Authority reads on any goroutine.
+	mu          sync.RWMutex
+	authorities map[ir.Name]*entry
+	// references holds the references by the name of the part of the document.
+	references map[string][]*reference
+	// asked is the time of the last call of Problems.
+	asked time.Time
+	// changed is called with the name of a Secret after its contents have changed. It may be nil.
+	changed func(secret ir.Name)
+}
+
+// entry is an authority with the data that only the store needs.
+type entry struct {
+	*Authority
+	// users are the names of the parts of the document that refer to the authority.
+	users  map[string]struct{}
+	parsed bool
+	sum    [sha256.Size]byte
+}
+
+// NewStore returns a store without authorities.
+func NewStore() *Store {
+	return &Store{authorities: map[ir.Name]*entry{}, references: map[string][]*reference{}}
+}
+
+// OnChange sets the function that is called with the name of a Secret after the contents of its Authority have changed.
+// f runs on the goroutine that changes the store.
+func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
+
+// Update sets which parts of the document refer to which Secrets. It returns the Secrets that are new. Until SetSecret
+// sets their contents, every verification with them fails, so call Update before the delta takes effect. A Secret
+// without references is forgotten; its Authority keeps its last contents.
+func (s *Store) Update(d *document.Delta) (added []ir.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	removed := false
+	for user, refs := range references(d) {
+		for _, old := range s.references[user] {
+			delete(s.authorities[old.secret].users, user)
+			removed = true
+		}
+		delete(s.references, user)
+		for _, ref := range refs {
+			if s.refer(user, ref) {
+				added = append(added, ref.secret)
+			}
+		}
+	}
+	if removed {
+		maps.DeleteFunc(s.authorities, func(_ ir.Name, e *entry) bool { return len(e.users) == 0 })
+	}
+	slices.SortFunc(added, ir.Name.Compare)
+	return added
+}
+
+func (s *Store) refer(user string, ref *reference) (added bool) {
+	e := s.authorities[ref.secret]
+	if added = e == nil; added {
+		e = &entry{Authority: newAuthority(ref.secret), users: map[string]struct{}{}}
+		s.authorities[ref.secret] = e
+	}
+	e.users[user] = struct{}{}
+	s.references[user] = append(s.references[user], ref)
+	return added
+}
+
+// Authority returns the authority of a Secret. If no part of the document refers to the Secret, every verification with
+// the result fails, now and later.
+func (s *Store) Authority(secret ir.Name) *Authority {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if e := s.authorities[secret]; e != nil {
+		return e.Authority
+	}
+	return newAuthority(secret)
+}
+
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
+// without references. It parses the contents only if they differ from the last ones.
+func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	e := s.authorities[name]
+	if e == nil {
+		return
+	}
+	if !present {
+		e.parsed = false
+		s.replace(e, unread(errMissing))
+		return
+	}
+	sum := tlssecret.Sum(data[authorityKey], data[revocationKey], data[tlssecret.CertificateKey], data[tlssecret.PrivateKey])
+	if e.parsed && e.sum == sum {
+		return
+	}
+	e.parsed, e.sum = true, sum
+	s.replace(e, ReadContents(data))
+}
+
+func (s *Store) replace(e *entry, by *Contents) {
+	e.contents.Store(by)
+	if s.changed != nil {
+		s.changed(e.name)
+	}
+}

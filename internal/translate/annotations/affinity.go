@@ -1,0 +1,187 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+// cookieName is the default name of the session cookie, as in ingress-nginx.
+const cookieName = "INGRESSCOOKIE"
+
+// The annotations for session affinity: a cookie keeps a client at its endpoint.
+var (
+	affinity = Annotation{
+		Name: "affinity",
+		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes before upstream-hash-by " +
+			"and load-balance.",
+		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.On }, readAffinity),
+		Check: checkAffinity,
+	}
+	affinityMode = Annotation{
+		Name: "affinity-mode",
+		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no client leaves an endpoint " +
+			"that is there.",
+		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Persistent }, readAffinityMode),
+		Check: checkSticky,
+	}
+)
+
+// The annotations session-cookie-*, which set the attributes of the cookie. They take effect only with affinity.
+var (
+	sessionCookieName = Annotation{
+		Name:   "session-cookie-name",
+		Doc:    "The name of the session cookie.",
+		Values: "a cookie name", Example: "route", Default: cookieName, Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Name }, nginx.Token),
+		Check: checkSticky,
+	}
+	sessionCookiePath = Annotation{
+		Name:   "session-cookie-path",
+		Doc:    "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular expressions.",
+		Values: "a path", Example: "/app", Default: "the path of the Ingress", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Path }, readCookiePath),
+		Check: checkSticky,
+	}
+	sessionCookieDomain = Annotation{
+		Name:   "session-cookie-domain",
+		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
+		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain }, nginx.Chars(".-", mostDomainBytes)),
+		Check: checkSticky,
+	}
+	sessionCookieExpires = Annotation{
+		Name:   "session-cookie-expires",
+		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
+		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.Expires }, readLifetime),
+		Check: checkSticky,
+	}
+	sessionCookieMaxAge = Annotation{
+		Name:   "session-cookie-max-age",
+		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
+		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.MaxAge }, readLifetime),
+		Check: checkSticky,
+	}
+	sessionCookieSameSite = Annotation{
+		Name:   "session-cookie-samesite",
+		Doc:    "The SameSite attribute of the session cookie.",
+		Values: "None, Lax or Strict", Example: "Lax", Default: "none", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.SameSite }, nginx.OneOf("None", "Lax", "Strict")),
+		Check: checkSticky,
+	}
+	sessionCookieConditionalSameSiteNone = Annotation{
+		Name:   "session-cookie-conditional-samesite-none",
+		Doc:    "Leaves SameSite=None out for old browsers that do not know it.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.OmitSameSiteNone }, nginx.Bool),
+		Check: checkSticky,
+	}
+	sessionCookieSecure = Annotation{
+		Name:   "session-cookie-secure",
+		Doc:    "Sets the Secure attribute of the session cookie over HTTP, too. Over HTTPS it is always set.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Secure }, nginx.Bool),
+		Check: checkSticky,
+	}
+	sessionCookieChangeOnFailure = Annotation{
+		Name:   "session-cookie-change-on-failure",
+		Doc:    "Gives a client another endpoint for good when its own one has failed.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.ChangeOnFailure }, nginx.Bool),
+		Check: checkSticky,
+	}
+)
+
+const (
+	mostDomainBytes = 253
+	mostPathBytes   = 1024
+	// mostLifetime is 68 years, in seconds. Browsers and ingress-nginx interpret larger numbers differently.
+	mostLifetime = 1<<31 - 1
+	lifetimes    = "a number of seconds from 1 to 2147483647"
+)
+
+func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
+
+// checkAffinity warns about a cookie that no browser sends back. A rewrite target with groups shows that the paths are
+// regular expressions.
+func checkAffinity(s *Settings) string {
+	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On || !strings.Contains(s.RewriteTarget, "$"),
+		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: set session-cookie-path")
+}
+
+func readAffinity(value string) (bool, error) {
+	if value != "cookie" {
+		return false, fmt.Errorf("%s is no affinity: cookie is the only one", nginx.Quote(value))
+	}
+	return true, nil
+}
+
+func readAffinityMode(value string) (bool, error) {
+	mode, err := nginx.OneOf("balanced", "persistent")(value)
+	return mode == "persistent", err
+}
+
+// readCookiePath reads a path. It rejects characters that would end the attribute or the header.
+func readCookiePath(value string) (string, error) {
+	if err := checkPath(value); err != nil {
+		return "", err
+	}
+	if strings.Contains(value, ";") {
+		return "", fmt.Errorf("%s has a semicolon in it, which ends a cookie's path", nginx.Quote(value))
+	}
+	return value, nil
+}
+
+// checkPath returns an error unless the value is a path in the form of a request or a header.
+func checkPath(value string) error {
+	switch {
+	case !strings.HasPrefix(value, "/"):
+		return fmt.Errorf("%s does not begin with a slash", nginx.Quote(value))
+	case len(value) > mostPathBytes:
+		return tooLong(mostPathBytes)
+	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20", nginx.Quote(value))
+	}
+	return nil
+}
+
+func tooLong(most int) error { return fmt.Errorf("the value is longer than %d bytes", most) }
+
+// readLifetime reads a lifetime in seconds. It omits the attribute if the value is 0 or less, with which ingress-nginx
+// makes the browser delete the cookie at once.
+func readLifetime(value string) (time.Duration, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil || n > mostLifetime:
+		return 0, fmt.Errorf("%s is not %s", nginx.Quote(value), lifetimes)
+	case n <= 0:
+		return 0, nginx.Remark(fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
+			"give %s, or remove the annotation", n, lifetimes))
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// stickiness holds the values of affinity and session-cookie-*.
+type stickiness struct {
+	On     bool
+	Cookie ir.SessionCookie
+}
+
+func (s *Settings) finishAffinity() {
+	s.LoadBalancing.SessionCookie = nil
+	if s.Asked.Affinity.On {
+		cookie := s.Asked.Affinity.Cookie
+		cookie.Name = cmp.Or(cookie.Name, cookieName)
+		s.LoadBalancing.SessionCookie = &cookie
+	}
+}

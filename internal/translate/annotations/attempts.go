@@ -1,0 +1,129 @@
+package annotations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// The annotations proxy-*-timeout, which limit the time for endpoints. Values are plain numbers of seconds, as in
+// ingress-nginx.
+var (
+	proxyConnectTimeout = Annotation{
+		Name:   "proxy-connect-timeout",
+		Doc:    "How many seconds connecting to an endpoint may take. Then another endpoint is tried, and after the last one the client gets 504.",
+		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
+	}
+	proxyReadTimeout = Annotation{
+		Name: "proxy-read-timeout",
+		Doc: "How many seconds an endpoint may send nothing; the whole response may take longer. After that the client gets 504, if the " +
+			"response has not begun.",
+		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
+	}
+	proxySendTimeout = Annotation{
+		Name:   "proxy-send-timeout",
+		Doc:    "How many seconds an endpoint may stop reading the request that is sent to it.",
+		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
+	}
+)
+
+const mostTries = 100
+
+// The annotations proxy-next-upstream*, which decide when another endpoint is tried.
+var (
+	proxyNextUpstream = Annotation{
+		Name: "proxy-next-upstream",
+		Doc: "The failures after which another endpoint is tried, as long as the response has not begun. POST, LOCK and PATCH are sent " +
+			"again only with `non_idempotent`, if an endpoint may have got them. With `off` no other endpoint is tried.",
+		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
+		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.Retries.On }, readConditions),
+	}
+	proxyNextUpstreamTimeout = Annotation{
+		Name:   "proxy-next-upstream-timeout",
+		Doc:    "For how many seconds after a request has come another endpoint may still be tried; 0 is without limit.",
+		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
+	}
+	proxyNextUpstreamTries = Annotation{
+		Name:   "proxy-next-upstream-tries",
+		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
+		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
+		Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
+	}
+)
+
+func readTries(value string) (int, error) {
+	n, err := nginx.Number(0, 1<<31-1)(value)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), mostTries)
+	}
+	if n == 0 {
+		n = mostTries
+	}
+	return min(n, mostTries), nil
+}
+
+// conditions are the values of proxy-next-upstream, in the order of the model.
+var conditions = []ir.RetryOn{
+	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503, ir.RetryOn504,
+	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
+}
+
+// off overrides all other conditions in the list.
+const off = "off"
+
+func conditionNames() []string {
+	var names []string
+	for _, c := range conditions {
+		names = append(names, string(c))
+	}
+	return append(names, off)
+}
+
+func readConditions(value string) ([]ir.RetryOn, error) {
+	words := strings.Fields(value)
+	for _, w := range words {
+		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
+			return nil, fmt.Errorf("%s is not one of %s: write conditions with spaces between them%s",
+				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Meant(w, conditionNames()))
+		}
+	}
+	on := []ir.RetryOn{}
+	if slices.Contains(words, off) {
+		return on, nil
+	}
+	for _, c := range conditions {
+		if slices.Contains(words, string(c)) {
+			on = append(on, c)
+		}
+	}
+	return on, nil
+}
+
+// retries holds the values of proxy-next-upstream and of the key retry-non-idempotent in the ConfigMap.
+type retries struct {
+	On            []ir.RetryOn
+	NonIdempotent bool
+}
+
+// finishRetries combines the two values.
+func (s *Settings) finishRetries() {
+	on := s.Asked.Retries.On
+	turnedOff := on != nil && len(on) == 0
+	if s.Asked.Retries.NonIdempotent && !turnedOff && !slices.Contains(on, ir.RetryNonIdempotent) {
+		if on == nil {
+			on = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
+		}
+		on = append(slices.Clone(on), ir.RetryNonIdempotent)
+	}
+	s.Attempts.On = on
+}

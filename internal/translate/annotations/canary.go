@@ -1,0 +1,163 @@
+package annotations
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// The annotations of a canary, which is an Ingress that gets a share of another Ingress's requests.
+var (
+	canary = Annotation{
+		Name: "canary",
+		Doc: "Makes the Ingress a canary: it answers nothing by itself, and gets a part of the requests of the Ingress with the same host, path " +
+			"and pathType in its namespace, the main Ingress. It has all other annotations of that one, but for load-balance, " +
+			"upstream-hash-by-* and, with affinity-canary-behavior, affinity. A client with a session cookie stays where it is; then the header " +
+			"decides, then the cookie, then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
+		OnError: func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true }, Meanwhile: "the Ingress gets no requests",
+		Check: checkCanary,
+	}
+	canaryWeight = Annotation{
+		Name:   "canary-weight",
+		Doc:    "How many of canary-weight-total requests the canary gets.",
+		Values: "a number", Example: "10", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Weight }, nginx.Number(0, math.MaxInt32)),
+		Check: checkCanaryWeight,
+	}
+	canaryWeightTotal = Annotation{
+		Name:   "canary-weight-total",
+		Doc:    "What canary-weight is a part of. Less than 100 counts as 100.",
+		Values: "a number", Example: "1000", Default: "100", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Total }, nginx.Number(0, math.MaxInt32)),
+		Check: needsCanary,
+	}
+	canaryByHeader = Annotation{
+		Name:   "canary-by-header",
+		Doc:    "A request header that decides: with the value `always` the canary gets the request, with `never` the main Ingress.",
+		Values: "a header name", Example: "X-Canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Header }, nginx.Token),
+		Check: needsCanary,
+	}
+	canaryByHeaderValue = Annotation{
+		Name: "canary-by-header-value",
+		Doc: "The value of the header of canary-by-header with which the canary gets a request. `always` and `never` have no meaning of their " +
+			"own then.",
+		Values: "a text", Example: "beta", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderValue }, asItIs),
+		Check: needsCanaryHeader,
+	}
+	canaryByHeaderPattern = Annotation{
+		Name: "canary-by-header-pattern",
+		Doc: "A regular expression: with a value of the header of canary-by-header in which it is found, the canary gets a request. " +
+			"canary-by-header-value comes before it.",
+		Values: "a regular expression (RE2)", Example: "^beta-", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderPattern }, readPattern),
+		OnError: func(s *Settings) { s.Asked.Canary.BadHeaderPattern = true }, Meanwhile: "the main Ingress gets the requests with the header",
+		Check: checkCanaryPattern,
+	}
+	canaryByCookie = Annotation{
+		Name:   "canary-by-cookie",
+		Doc:    "A cookie that decides: with the value `always` the canary gets the request, with `never` the main Ingress.",
+		Values: "a cookie name", Example: "canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Cookie }, nginx.Token),
+		Check: needsCanary,
+	}
+	affinityCanaryBehavior = Annotation{
+		Name: "affinity-canary-behavior",
+		Doc: "On a canary: with `sticky` it has the session cookie of the main Ingress, with `legacy` the one that its own annotations ask " +
+			"for, if any.",
+		Values: "sticky or legacy", Example: "legacy", Default: "sticky", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.OwnAffinity }, func(value string) (bool, error) {
+			word, err := nginx.OneOf("sticky", "legacy")(value)
+			return word == "legacy", err
+		}),
+		Check: needsCanary,
+	}
+)
+
+// canaryAsked holds the values of the canary annotations.
+type canaryAsked struct {
+	ir.Canary
+	On bool
+}
+
+// leastTotal is the minimum of canary-weight-total in ingress-nginx.
+const leastTotal = 100
+
+func (s *Settings) finishCanary() {
+	s.Canary = nil
+	if !s.Asked.Canary.On {
+		return
+	}
+	c := s.Asked.Canary.Canary
+	c.Total = max(c.Total, leastTotal)
+	s.Canary = &c
+}
+
+func asItIs(value string) (string, error) { return value, nil }
+
+// readPattern reads a regular expression that is matched against a value of a request.
+func readPattern(value string) (string, error) {
+	_, err := pattern.Size(value)
+	return value, err
+}
+
+func needsCanary(s *Settings) string {
+	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is no canary: set canary to true")
+}
+
+func needsCanaryHeader(s *Settings) string {
+	if message := needsCanary(s); message != "" {
+		return message
+	}
+	return option.Unless(s.Canary.Header != "", "this has no effect without canary-by-header, which names the header")
+}
+
+func checkCanary(s *Settings) string {
+	c := s.Canary
+	return option.Unless(c == nil || c.Closed || c.Weight > 0 || c.Header != "" || c.Cookie != "",
+		"the canary gets no requests: set canary-weight, canary-by-header or canary-by-cookie")
+}
+
+func checkCanaryWeight(s *Settings) string {
+	if message := needsCanary(s); message != "" || s.Canary.Weight <= s.Canary.Total {
+		return message
+	}
+	return fmt.Sprintf("the weight %d is more than canary-weight-total, which is %d: the canary gets all requests", s.Canary.Weight, s.Canary.Total)
+}
+
+func checkCanaryPattern(s *Settings) string {
+	if message := needsCanaryHeader(s); message != "" {
+		return message
+	}
+	return option.Unless(s.Canary.HeaderValue == "", "this has no effect beside canary-by-header-value, which comes before it")
+}
+
+// OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted
+// names of those without an effect, because the canary takes their values from the main Ingress. Unknown annotations
+// are in count, because they may be misspelled.
+func OfCanary(all map[string]string) (count map[string]string, void []string) {
+	count = map[string]string{}
+	for key, value := range all {
+		name, ours := nameOf(key)
+		known := ours && Table.Find(name) != nil
+		if !known || slices.ContainsFunc(ofCanary, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			count[key] = value
+		} else if strings.TrimSpace(value) != "" {
+			void = append(void, name)
+		}
+	}
+	slices.Sort(void)
+	return count, void
+}
+
+// ofCanary are the name prefixes of annotations that a canary does not take from the main Ingress.
+var ofCanary = []string{"canary", "load-balance", "upstream-hash-by", "affinity", "session-cookie-"}

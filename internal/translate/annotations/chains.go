@@ -1,0 +1,61 @@
+package annotations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+)
+
+// mostChains is the maximum number of handler chains that one Ingress can add to its requests.
+const mostChains = 32
+
+// chainNames is the extension point: an Ingress selects, by name, handler chains that the administrator defined in the
+// Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
+var chainNames = Annotation{
+	Name: OwnPrefix + "chains",
+	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name that the " +
+		"Caddyfile does not have closes the Ingress: all of its requests get 503.",
+	Values: "names with commas between them", Example: "audit,waf", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+	Parse: parseChains, OnError: (*Settings).close, Meanwhile: ingressClosed + ", because a chain may keep requests out",
+}
+
+func (s *Settings) chains(string) []ir.Filter {
+	var filters []ir.Filter
+	for _, name := range s.Chains {
+		filters = append(filters, ir.HandlerChain{Name: name})
+	}
+	return filters
+}
+
+func parseChains(s *Settings, value string) error {
+	var names []string
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			continue
+		}
+		if !slices.Contains(s.AvailableChains, name) {
+			return noChain(name, s.AvailableChains)
+		}
+		names = append(names, name)
+	}
+	if len(names) > mostChains {
+		return fmt.Errorf("there are %d names of chains, and %d are the most", len(names), mostChains)
+	}
+	s.Chains = names
+	return nil
+}
+
+func noChain(name string, available []string) error {
+	hint := ": no chain is configured (lint reads chains from the Caddyfile that --config names)"
+	if near := suggest.Of(name, available); near != "" {
+		hint = ", but there is " + near
+	} else if len(available) > 0 {
+		hint = ": the Caddyfile has others"
+	}
+	return fmt.Errorf("there is no chain %s%s", nginx.Quote(name), hint)
+}

@@ -1,0 +1,127 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+// The annotations for cross-origin requests.
+var (
+	enableCORS = Annotation{
+		Name: "enable-cors",
+		Doc: "Adds the headers of CORS to all answers, errors included, in place of those of the backend, and answers OPTIONS with 204 before " +
+			"whatever keeps clients out. Requests of other origins than cors-allow-origin says get to the backend, and no such headers. The " +
+			"redirect to HTTPS comes first.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.On }, nginx.Bool),
+	}
+	corsAllowOrigin = Annotation{
+		Name: "cors-allow-origin",
+		Doc: "The origins that may read answers. `*` in place of the first label stands for any one label, and `*` alone for all origins. An entry " +
+			"that cannot be read is left out; without any, no answer has the headers.",
+		Values: "origins such as https://*.example.com:8443 with commas between them, `null` or `*`", Example: "https://www.example.com",
+		Default: "*", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.CORS.Origins }, readOrigins),
+		OnError: func(s *Settings) { s.Asked.CORS.NoOrigin = true }, Meanwhile: "no answer has headers of CORS",
+		Lines: true, Check: withoutCORS,
+	}
+	corsAllowMethods = Annotation{
+		Name: "cors-allow-methods", Doc: "The methods that may be asked for.",
+		Values: "methods with commas between them", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Methods }, readNames), Check: withoutCORS,
+	}
+	corsAllowHeaders = Annotation{
+		Name: "cors-allow-headers", Doc: "The headers that requests may have.",
+		Values: "names with commas between them", Example: "X-Token, Content-Type", Default: usualHeaders, Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Headers }, readNames), Check: withoutCORS,
+	}
+	corsExposeHeaders = Annotation{
+		Name: "cors-expose-headers", Doc: "The headers of answers that scripts may read.",
+		Values: "names with commas between them, or `*`", Example: "X-Total", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Expose }, readNames), Check: withoutCORS,
+	}
+	corsAllowCredentials = Annotation{
+		Name: "cors-allow-credentials", Doc: "Whether requests may have cookies and the like.",
+		Values: booleans, Example: "false", Default: "true", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.NoCredentials }, nginx.No), Check: withoutCORS,
+	}
+	corsMaxAge = Annotation{
+		Name: "cors-max-age", Doc: "For how long browsers may remember the answer to OPTIONS, in seconds.",
+		Values: "a number from -1 to 2147483647", Example: "600", Default: "1728000", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) **int { return &s.Asked.CORS.MaxAge }, func(value string) (*int, error) {
+			seconds, err := nginx.Number(-1, 1<<31-1)(value)
+			return &seconds, err
+		}), Check: withoutCORS,
+	}
+)
+
+// The defaults of ingress-nginx.
+const (
+	usualMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
+	usualHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
+	usualMaxAge  = 1728000
+)
+
+func withoutCORS(s *Settings) string {
+	return option.Unless(s.Asked.CORS.On, "this has no effect without enable-cors")
+}
+
+// cors holds the values of the annotations. NoOrigin means that cors-allow-origin is invalid.
+type cors struct {
+	On, NoCredentials        bool
+	NoOrigin                 bool
+	Origins                  []string
+	Methods, Headers, Expose string
+	MaxAge                   *int
+}
+
+// cors returns the CORS filter. It runs before access control, because browsers send no credentials with OPTIONS.
+func (s *Settings) cors(string) []ir.Filter {
+	asked := &s.Asked.CORS
+	if !asked.On || asked.NoOrigin {
+		return nil
+	}
+	f := ir.CORS{
+		Origins: asked.Origins, Methods: cmp.Or(asked.Methods, usualMethods), Headers: cmp.Or(asked.Headers, usualHeaders),
+		Expose: asked.Expose, Credentials: !asked.NoCredentials, MaxAge: usualMaxAge,
+	}
+	if f.Origins == nil {
+		f.Origins = []string{"*"}
+	}
+	if asked.MaxAge != nil {
+		f.MaxAge = *asked.MaxAge
+	}
+	return []ir.Filter{f}
+}
+
+// origin matches one entry in a list of origins.
+var origin = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?|null|\*)$`)
+
+// readOrigins reads a list of origins. It leaves out invalid entries.
+func readOrigins(value string) ([]string, error) {
+	var all, bad []string
+	for _, word := range nginx.List(value) {
+		if origin.MatchString(word) {
+			all = append(all, strings.ToLower(word))
+		} else {
+			bad = append(bad, nginx.Quote(word))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s has no origin in it: write origins such as https://www.example.com", nginx.Quote(value))
+	case bad != nil:
+		return all, nginx.Partial("left out, because these are no origins such as https://www.example.com: " + strings.Join(bad, ", "))
+	}
+	return all, nil
+}
+
+const mostNames = 4 << 10
+
+var readNames = nginx.Chars("-_*, ", mostNames)

@@ -1,0 +1,93 @@
+package annotations
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// The annotation custom-headers. GlobalAllowedResponseHeaders is a key of the ConfigMap, and is not in Table.
+var (
+	customHeaders = Annotation{
+		Name: "custom-headers",
+		Doc: "The ConfigMap whose data are headers of the answers, in place of those that an endpoint sends with the same names. Values are " +
+			"plain text. The key [global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's ConfigMap " +
+			"has to list each name. While it does not, or a name or a value cannot be used, or the ConfigMap does not exist or is in " +
+			"another namespace, all requests get 503. Redirects and errors that the controller itself answers with do not get the headers.",
+		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
+		OnError: (*Settings).close, Meanwhile: ingressClosed,
+	}
+	GlobalAllowedResponseHeaders = Annotation{
+		Name: "global-allowed-response-headers",
+		Doc: "The headers that an Ingress may set with the annotation [custom-headers](annotations.md#custom-headers), in any case. " +
+			"An Ingress that sets another one is closed.",
+		Values: "names with commas between them", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed }, nginx.ListOf(checkHeaderName)), Lines: true,
+	}
+)
+
+// CustomHeaders holds the settings for additional response headers.
+type CustomHeaders struct {
+	// ConfigMap is the name of the ConfigMap with the headers, with or without its namespace.
+	ConfigMap string
+	// Allowed are the header names that an Ingress may set. Only the defaults set it; an Ingress cannot.
+	Allowed []string
+	// Data are the headers by name. The code that reads the ConfigMap sets it after Check accepted all headers.
+	Data map[string]string
+}
+
+// Check returns an error if a header cannot be set.
+func (h *CustomHeaders) Check(name, value string) error {
+	if err := checkHeaderName(name); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(h.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, name) }) {
+		return fmt.Errorf("the header %s is not allowed: add it to %s in the ConfigMap of the controller, or remove the key",
+			name, GlobalAllowedResponseHeaders.Name)
+	}
+	if strings.TrimSpace(value) == "" {
+		return errors.New("the value is empty")
+	}
+	for _, r := range value {
+		if r < ' ' || r > '~' {
+			return fmt.Errorf("the value has the character %U in it: write it on one line of ASCII text", r)
+		}
+	}
+	return nil
+}
+
+// customHeaders returns the filter that sets the headers. It trims the spaces around values, because HTTP/2 forbids
+// them.
+func (s *Settings) customHeaders(string) []ir.Filter {
+	var set []ir.Header
+	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {
+		set = append(set, ir.Header{Name: name, Value: strings.TrimSpace(s.CustomHeaders.Data[name])})
+	}
+	if set == nil {
+		return nil
+	}
+	return []ir.Filter{ir.ResponseHeaders{HeaderChanges: ir.HeaderChanges{Set: set}}}
+}
+
+const (
+	headerChars = "-_"
+	// mostHeaderBytes is the maximum length of a header name, in bytes.
+	mostHeaderBytes = 128
+)
+
+func checkHeaderName(name string) error {
+	if _, err := nginx.Chars(headerChars, mostHeaderBytes)(name); err != nil {
+		return err
+	}
+	if message.KindOf(name).Hop() {
+		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be set", name)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package annotations
+
+import (
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// mostKilobytes is the maximum rate, which is more than any connection can transfer in a second.
+const mostKilobytes = 10_000_000
+
+// The annotations for the rate at which responses are sent.
+var (
+	limitRate = Annotation{
+		Name: "limit-rate",
+		Doc: "How many kilobytes of an answer are sent in a second. It holds for each request by itself, so a client gets more with several of " +
+			"them. WebSockets are not slowed down.",
+		Values: "a number of kilobytes from 0; 0 is without limit", Example: "500", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.Kilobytes }, nginx.Number(0, mostKilobytes)),
+	}
+	limitRateAfter = Annotation{
+		Name: "limit-rate-after", Doc: "How many kilobytes of an answer are sent before limit-rate holds.",
+		Values: "a number of kilobytes from 0", Example: "1024", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.After }, nginx.Number(0, mostKilobytes)),
+	}
+)
+
+// rate holds the values of the annotations, in kilobytes.
+type rate struct{ Kilobytes, After int }
+
+func (s *Settings) bandwidth(string) []ir.Filter {
+	r := &s.Asked.Rate
+	if r.Kilobytes == 0 {
+		return nil
+	}
+	return []ir.Filter{ir.Bandwidth{BytesPerSecond: int64(r.Kilobytes) << 10, After: int64(r.After) << 10}}
+}

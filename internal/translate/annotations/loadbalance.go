@@ -1,0 +1,154 @@
+package annotations
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+// algorithms are the values of load-balance, with the policy that each has on its own. A hash needs upstream-hash-by,
+// and a cookie needs affinity. If there is no cookie because affinity is not set, ingress-nginx chooses an endpoint at
+// random.
+var algorithms = []struct {
+	name   string
+	policy ir.Policy
+	needs  string
+}{
+	{name: "round_robin", policy: ir.PolicyRoundRobin},
+	{name: "ewma", policy: ir.PolicyEWMA},
+	{name: "least_conn", policy: ir.PolicyLeastRequest},
+	{name: "random", policy: ir.PolicyRandom},
+	{name: "chash", policy: ir.PolicyRoundRobin, needs: needsHash},
+	{name: "chashsubset", policy: ir.PolicyRoundRobin, needs: needsHash},
+	{name: "sticky_balanced", policy: ir.PolicyRandom, needs: needsAffinity},
+	{name: "sticky_persistent", policy: ir.PolicyRandom, needs: needsAffinity},
+}
+
+const (
+	needsHash = "there is nothing to hash, so the endpoints take turns: set upstream-hash-by"
+	// needsAffinity describes what ingress-nginx does as well: only affinity sets the cookie.
+	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and affinity-mode"
+	noAffinity    = "this has no effect, because no session cookie is asked for: set affinity to cookie"
+	noHash        = "this has no effect, because nothing is hashed: set upstream-hash-by"
+	// mostHashBytes is the maximum length of a template, in bytes.
+	mostHashBytes = 1024
+	// subsetSize is the default of ingress-nginx.
+	subsetSize = 3
+	mostSubset = 1000
+)
+
+var loadBalance = Annotation{
+	Name: "load-balance",
+	Doc: "How an endpoint is chosen: in turns, or the one that answers soonest (`ewma`), or the one with the fewest requests " +
+		"(`least_conn`, which ingress-nginx no longer has), or at random (`random`, which it never had). `upstream-hash-by` and " +
+		"`affinity` come first; `chash`, `chashsubset`, `sticky_balanced` and `sticky_persistent` need them. If several Ingresses have " +
+		"the same backend, the oldest one that says something decides.",
+	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
+	Scope: ScopeLocation, Risk: RiskLow,
+	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm }, nginx.OneOf(algorithmNames()...)),
+	Check: checkAlgorithm,
+}
+
+// The annotations upstream-hash-by*: requests with the same key go to the same endpoint.
+var (
+	upstreamHashBy = Annotation{
+		Name: "upstream-hash-by",
+		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
+			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
+		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy }, readTemplate("", mostHashBytes)),
+		Check: checkHashBy,
+	}
+	upstreamHashBySubset = Annotation{
+		Name:   "upstream-hash-by-subset",
+		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Balancing.Subset }, nginx.Bool),
+		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
+	}
+	upstreamHashBySubsetSize = Annotation{
+		Name:   "upstream-hash-by-subset-size",
+		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
+		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, mostSubset)),
+		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
+	}
+)
+
+const booleans = "true or false"
+
+func algorithmNames() []string {
+	var names []string
+	for _, a := range algorithms {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+func checkAlgorithm(s *Settings) string {
+	for _, a := range algorithms {
+		if a.name == s.Asked.Balancing.Algorithm && !s.Asked.Affinity.On && s.Asked.Balancing.HashBy == "" {
+			return a.needs
+		}
+	}
+	return ""
+}
+
+func checkHashBy(s *Settings) string {
+	switch {
+	case s.Asked.Affinity.On:
+		return "this has no effect, because the session cookie comes first, as in ingress-nginx"
+	case s.Asked.Balancing.HashBy != "" && !strings.Contains(s.Asked.Balancing.HashBy, "$"):
+		return "there is no variable in the value, so that all requests go to the same endpoint: a variable begins with $"
+	}
+	return ""
+}
+
+// balancing holds the values of load-balance and upstream-hash-by*.
+type balancing struct {
+	Algorithm  string
+	HashBy     string
+	Subset     bool
+	SubsetSize int
+}
+
+// finishBalancing sets the policy. A session cookie takes precedence over a hash, and a hash over load-balance.
+func (s *Settings) finishBalancing() {
+	a, lb, sticky := &s.Asked.Balancing, &s.LoadBalancing, s.Asked.Affinity.On
+	lb.Policy, lb.HashBy, lb.HashSubset = "", "", 0
+	switch {
+	case a.HashBy != "" && !sticky:
+		lb.Policy, lb.HashBy = ir.PolicyHash, a.HashBy
+		if a.Subset {
+			lb.HashSubset = cmp.Or(a.SubsetSize, subsetSize)
+		}
+	default:
+		for _, algorithm := range algorithms {
+			if algorithm.name == a.Algorithm && (algorithm.needs == "" || !sticky) {
+				lb.Policy = algorithm.policy
+			}
+		}
+	}
+}
+
+// readTemplate returns a parser for text with nginx variables. If others is set, the text outside of variables may
+// contain only letters, digits and these characters. most is the maximum length in bytes.
+func readTemplate(others string, most int) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if others != "" {
+			if _, err := nginx.Chars(others+"_${}", most)(value); err != nil {
+				return "", err
+			}
+		}
+		if len(value) > most {
+			return "", tooLong(most)
+		}
+		if _, err := nginx.ParseTemplate(value); err != nil {
+			return "", err
+		}
+		return value, nil
+	}
+}

@@ -1,0 +1,84 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+const (
+	redirectValues = "a URL that begins with http:// or https://"
+	redirectDoc    = "The backend, the redirect to HTTPS and whatever keeps clients out, but for client certificates, are not asked. Path and " +
+		"query of the request are not in it."
+)
+
+// The annotations for redirects to another URL.
+var (
+	permanentRedirect = Annotation{
+		Name: "permanent-redirect",
+		Doc:  "Answers all requests with the way to this URL, as one for good. " + redirectDoc, Values: redirectValues,
+		Example: "https://www.example.com/new", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Permanent }, readURL),
+	}
+	permanentRedirectCode = Annotation{
+		Name:   "permanent-redirect-code",
+		Doc:    "The status of permanent-redirect.",
+		Values: "a number from 300 to 308", Example: "308", Default: "301", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.PermanentCode }, nginx.Number(300, 308)),
+		Check: func(s *Settings) string {
+			return option.Unless(s.Asked.Redirects.Permanent != "", "this has no effect without permanent-redirect")
+		},
+	}
+	temporalRedirect = Annotation{
+		Name:   "temporal-redirect",
+		Doc:    "Answers all requests with the way to this URL, as one for now, also where there is a permanent-redirect. " + redirectDoc,
+		Values: redirectValues, Example: "https://www.example.com/soon", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Temporal }, readURL),
+	}
+	temporalRedirectCode = Annotation{
+		Name:   "temporal-redirect-code",
+		Doc:    "The status of temporal-redirect.",
+		Values: "a number from 300 to 307", Example: "307", Default: "302", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.TemporalCode }, nginx.Number(300, 307)),
+		Check: func(s *Settings) string {
+			return option.Unless(s.Asked.Redirects.Temporal != "", "this has no effect without temporal-redirect")
+		},
+	}
+)
+
+// redirects holds the values of the annotations.
+type redirects struct {
+	Permanent, Temporal         string
+	PermanentCode, TemporalCode int
+}
+
+// redirects returns the filter that redirects requests for a path. It runs before access control.
+func (s *Settings) redirects(path string) []ir.Filter {
+	r := &s.Asked.Redirects
+	switch {
+	case r.Temporal != "":
+		return []ir.Filter{ir.Redirect{Status: cmp.Or(r.TemporalCode, 302), URL: r.Temporal}}
+	case r.Permanent != "":
+		return []ir.Filter{ir.Redirect{Status: cmp.Or(r.PermanentCode, 301), URL: r.Permanent}}
+	case s.Rewrites(path) && isURL(s.RewriteTarget):
+		return []ir.Filter{ir.RewriteRedirect{Target: s.RewriteTarget}}
+	}
+	return nil
+}
+
+// readURL returns the URL in its normal encoding, so that it cannot contain characters that end a header.
+func readURL(value string) (string, error) {
+	if strings.ContainsAny(value, "${}") {
+		return "", fmt.Errorf("%s has a variable or a brace in it, which are not supported here", nginx.Quote(value))
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
+		return "", fmt.Errorf("%s is not a URL such as https://example.com/page", nginx.Quote(value))
+	}
+	return u.String(), nil
+}

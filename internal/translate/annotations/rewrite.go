@@ -1,0 +1,83 @@
+package annotations
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// useRegex works as in ingress-nginx: one path that is a regular expression turns all paths of its host into regular
+// expressions. Here this is limited to the paths of its namespace.
+var useRegex = Annotation{
+	Name: "use-regex",
+	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest first. The other " +
+		"paths that the namespace has on the same hosts become regular expressions as well, whatever their pathType is.",
+	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
+}
+
+// rewriteTarget works as in ingress-nginx: it replaces the whole path, and turns the paths of the host into regular
+// expressions.
+var rewriteTarget = Annotation{
+	Name: "rewrite-target",
+	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
+		"a regular expression then, as are all other paths of the same host. The query stays. A URL that begins with `http://`, `https://` or " +
+		"`$scheme` answers with 302 and the way there, before the redirect to HTTPS and whatever keeps clients out, and may have nginx " +
+		"variables in it.",
+	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
+	Parse: parseRewriteTarget, Raw: true,
+}
+
+func (s *Settings) rewrite(path string) []ir.Filter {
+	if !s.Rewrites(path) || isURL(s.RewriteTarget) {
+		return nil
+	}
+	return []ir.Filter{ir.URLRewrite{Target: s.RewriteTarget}}
+}
+
+func parseRewriteTarget(s *Settings, value string) error {
+	switch {
+	case value == "":
+		return errors.New("the value is empty: give a path such as /")
+	case strings.ContainsAny(value, " \t"):
+		return errors.New("the value has a space in it: a path has none")
+	case nginx.CheckVariables(value) != nil:
+		return nginx.CheckVariables(value)
+	case isURL(value):
+		if err := checkTemplateURL(value); err != nil {
+			return err
+		}
+	}
+	s.RewriteTarget = value
+	return nil
+}
+
+// isURL reports whether a target redirects to another URL, by the rule of ingress-nginx.
+func isURL(target string) bool {
+	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "$scheme")
+}
+
+// checkTemplateURL allows braces only as a part of variables, so that the value cannot contain a Caddy placeholder.
+func checkTemplateURL(value string) error {
+	_, rest, ok := strings.Cut(value, "://")
+	if !ok || rest == "" || strings.HasPrefix(rest, "/") {
+		return fmt.Errorf("%s is not a URL such as https://example.com/$1", nginx.Quote(value))
+	}
+	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
+		return fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
+	}
+	_, err := nginx.ParseTemplate(value, nginx.Groups...)
+	return err
+}
+
+// Rewrites reports whether requests for a path of the Ingress are rewritten. A target equal to the path changes
+// nothing.
+func (s *Settings) Rewrites(path string) bool {
+	return s.RewriteTarget != "" && s.RewriteTarget != path
+}
+
+// Regex reports whether a path of the Ingress turns the paths of its host into regular expressions.
+func (s *Settings) Regex(path string) bool { return s.UseRegex || s.Rewrites(path) }

@@ -1,0 +1,96 @@
+package annotations_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// parse parses annotations on top of defaults, and fails the test if there are problems.
+func parse(t *testing.T, defaults annotations.Settings, all map[string]string) *annotations.Settings {
+	t.Helper()
+	settings, problems := annotations.Parse(defaults, all)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return settings
+}
+
+// TestChainsComeFirst checks that the administrator's handler chains see the request before the rewrite, in the order
+// of the annotation.
+func TestChainsComeFirst(t *testing.T) {
+	defaults := annotations.Settings{AvailableChains: []string{"audit", "waf"}}
+	settings := parse(t, defaults, map[string]string{rewriteTarget: "/b", annotations.OwnPrefix + "chains": "waf,audit"})
+	want := []ir.Filter{ir.HandlerChain{Name: "waf"}, ir.HandlerChain{Name: "audit"}, ir.URLRewrite{Target: "/b"}}
+	if diff := cmp.Diff(want, settings.Filters("/a")); diff != "" {
+		t.Errorf("filters (-want +got):\n%s", diff)
+	}
+}
+
+// TestAMissingChainCloses checks that all requests get 503 if the annotation is invalid or names an unknown chain.
+func TestAMissingChainCloses(t *testing.T) {
+	for _, value := range []string{"audti", "audit,waf", "au\ndit", "audit audit", "*", "\xff"} {
+		settings, problems := annotations.Parse(annotations.Settings{AvailableChains: []string{"audit"}},
+			map[string]string{annotations.OwnPrefix + "chains": value})
+		filters := settings.Filters("/")
+		if len(problems) != 1 || len(filters) == 0 || filters[0] != (ir.DirectResponse{Status: 503}) {
+			t.Errorf("%q: got the filters %v and %v, want 503 and one problem", value, filters, problems)
+		}
+	}
+}
+
+// TestPrefixGoesWithRewrite checks that X-Forwarded-Prefix is sent only for paths that are rewritten.
+func TestPrefixGoesWithRewrite(t *testing.T) {
+	settings := parse(t, annotations.Settings{}, map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
+	for path, want := range map[string]string{"/b": "/app", "/a": ""} {
+		if got := settings.ForwardingFor(path).Prefix; got != want {
+			t.Errorf("%s has the prefix %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestOneSaysThisAndAnotherThat checks that values in the defaults and values of an Ingress are combined.
+func TestOneSaysThisAndAnotherThat(t *testing.T) {
+	defaults := parse(t, annotations.Settings{}, map[string]string{
+		annotations.Prefix + "upstream-hash-by-subset-size": "5", annotations.Prefix + "upstream-hash-by": "$remote_addr",
+		annotations.Prefix + "load-balance": "ewma",
+	})
+	for _, test := range []struct {
+		name string
+		all  map[string]string
+		want ir.LoadBalancing
+	}{
+		{"nothing", nil, ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$remote_addr"}},
+		{"subset", map[string]string{annotations.Prefix + "upstream-hash-by-subset": "true"},
+			ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$remote_addr", HashSubset: 5}},
+		{"cookie", map[string]string{annotations.Prefix + "affinity": "cookie"},
+			ir.LoadBalancing{Policy: ir.PolicyEWMA, SessionCookie: &ir.SessionCookie{Name: "INGRESSCOOKIE"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, parse(t, *defaults, test.all).LoadBalancing); diff != "" {
+				t.Errorf("load balancing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRetriesOfWhatIsNotIdempotent checks that the key of the ConfigMap adds a condition to an Ingress's conditions,
+// and does not turn retries on.
+func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
+	var defaults annotations.Settings
+	defaults.Asked.Retries.NonIdempotent = true
+	for value, want := range map[string][]ir.RetryOn{
+		"":                        {ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent},
+		"http_502":                {ir.RetryOn502, ir.RetryNonIdempotent},
+		"http_502 non_idempotent": {ir.RetryOn502, ir.RetryNonIdempotent},
+		"off":                     {},
+	} {
+		got := parse(t, defaults, map[string]string{annotations.Prefix + "proxy-next-upstream": value}).Attempts.On
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", value, diff)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package annotations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+// The annotations for TLS handshakes.
+var (
+	sslCiphers = Annotation{
+		Name: "ssl-ciphers",
+		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, the ciphers of TLS 1.3 are " +
+			"always on, and ciphers without forward secrecy are never. The oldest Ingress that has the annotation counts, of those " +
+			"of the namespace that [has the host](tenants.md).",
+		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
+		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
+		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
+	}
+	sslPreferServerCiphers = Annotation{
+		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is chosen", Risk: RiskLow,
+	}
+)
+
+// ciphers are the cipher suites of TLS 1.2 that Go considers secure, by their OpenSSL and IANA names. Go supports no
+// finite-field Diffie-Hellman, so such suites are missing.
+var ciphers = []struct{ openssl, iana string }{
+	{"ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"},
+	{"ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
+	{"ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"},
+	{"ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"},
+	{"ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"},
+	{"ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"},
+	{"ECDHE-ECDSA-AES128-SHA", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"},
+	{"ECDHE-RSA-AES128-SHA", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"},
+	{"ECDHE-ECDSA-AES256-SHA", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"},
+	{"ECDHE-RSA-AES256-SHA", "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA"},
+}
+
+func cipherNames() []string {
+	var names []string
+	for _, c := range ciphers {
+		names = append(names, c.openssl)
+	}
+	return names
+}
+
+// never are the ciphers that are never offered here. A list may exclude them with a leading !, which needs no warning.
+var never = []string{
+	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "CAMELLIA",
+	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",
+}
+
+// cipherChars are the characters in OpenSSL's cipher lists besides letters and digits.
+const cipherChars = "-_!+@=: ,"
+
+// usual are the OpenSSL keywords that stand for Caddy's default ciphers.
+var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
+
+// readCiphers reads a cipher list. It ignores unknown ciphers and names them in the error. A list without a known
+// cipher is invalid.
+func readCiphers(value string) ([]string, error) {
+	if _, err := nginx.Chars(cipherChars, option.MaxBytes)(value); err != nil {
+		return nil, err
+	}
+	var known, unknown []string
+	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(": ,", r) })
+	if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(usual, word) }) {
+		return nil, nil
+	}
+	for _, word := range words {
+		excluded, isExcluded := strings.CutPrefix(word, "!")
+		switch i := slices.IndexFunc(ciphers, func(c struct{ openssl, iana string }) bool { return c.openssl == word }); {
+		case i >= 0:
+			known = append(known, ciphers[i].iana)
+		case isExcluded && slices.Contains(never, excluded):
+		default:
+			unknown = append(unknown, word)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	list := nginx.Quote(strings.Join(unknown, ":"))
+	switch {
+	case len(known) == 0:
+		return nil, fmt.Errorf("%s has no cipher of TLS 1.2 that there is here: some of %s; it has no effect",
+			nginx.Quote(value), strings.Join(cipherNames(), ", "))
+	case len(unknown) > 0:
+		return known, nginx.Remark("left out, because Go has no such ciphers, or they cannot be chosen: " + list)
+	}
+	return known, nil
+}

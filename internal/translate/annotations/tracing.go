@@ -1,0 +1,66 @@
+package annotations
+
+import (
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/option"
+)
+
+// mostOperationBytes is the maximum length of a span name before its variables are replaced, in bytes.
+const mostOperationBytes = 256
+
+// The annotations for OpenTelemetry. An Ingress cannot choose the collector.
+var (
+	enableOpenTelemetry = Annotation{
+		Name: "enable-opentelemetry",
+		Doc: "Sends a span of each request to the collector of OpenTelemetry that the key [otlp-collector-host](configmap.md#otlp-collector-host) " +
+			"names, and tells endpoints of the trace in the headers traceparent and tracestate of W3C Trace Context.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Tracing.On }, nginx.Bool),
+		Check: func(s *Settings) string {
+			return option.Unless(!s.Tracing.On || s.Tracing.Collected, NoCollector)
+		},
+	}
+	openTelemetryTrust = Annotation{
+		Name: "opentelemetry-trust-incoming-span",
+		Doc: "Makes the span of a request a part of the trace that the client says in traceparent. With `false` each request begins a trace, and " +
+			"the endpoint is not told of that of the client.",
+		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
+		Parse: func(s *Settings, value string) error {
+			trusts, err := nginx.Bool(value)
+			s.Tracing.Untrusted = err == nil && !trusts
+			return err
+		},
+		Check: checkTracing,
+	}
+	openTelemetryOperation = Annotation{
+		Name:   "opentelemetry-operation-name",
+		Doc:    "The name of the span of a request. It may have nginx variables in it.",
+		Values: "text with variables", Example: "$request_method $location_path", Default: "the path of the Ingress",
+		Scope: ScopeLocation, Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Tracing.Operation }, readTemplate("", mostOperationBytes)), Check: checkTracing,
+	}
+)
+
+// NoCollector is the warning for tracing without a collector.
+const NoCollector = "no spans are sent: name a collector of OpenTelemetry in the key otlp-collector-host of the ConfigMap of the controller"
+
+// tracing holds the values of the annotations for OpenTelemetry.
+type tracing struct {
+	On bool
+	ir.Tracing
+	// Collected means that there is a collector. Only the defaults set it; no annotation changes it.
+	Collected bool
+}
+
+func checkTracing(s *Settings) string {
+	return option.Unless(s.Tracing.On, "this has no effect without enable-opentelemetry")
+}
+
+// TracingOf returns the tracing settings, or nil if requests are not traced.
+func (s *Settings) TracingOf() *ir.Tracing {
+	if !s.Tracing.On || !s.Tracing.Collected {
+		return nil
+	}
+	return &s.Tracing.Tracing
+}

@@ -1,0 +1,55 @@
+package annotations
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/suggest"
+)
+
+// knownNames are the annotations of ingress-nginx v1.15.1, one on each line.
+//
+//go:embed known.txt
+var knownNames string
+
+var known = strings.Fields(knownNames)
+
+// requestsNothing reports whether a value requests nothing, so that its annotation does not have to be supported.
+func requestsNothing(value string) bool {
+	value = strings.TrimSpace(value)
+	return value == "" || value == "false"
+}
+
+// unknown returns the warning for an annotation that has one of the two prefixes and is not in the table.
+func unknown(key string) string {
+	name, isNginx := strings.CutPrefix(key, Prefix)
+	if slices.Contains(known, name) {
+		return fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
+	}
+	own := strings.TrimPrefix(name, OwnPrefix)
+	switch other := Table.Find(OwnPrefix + own); {
+	case isNginx && other != nil:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, other.Name)
+	case isNginx:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(name, known))
+	case Table.Find(own) != nil:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, Key(own))
+	case own == "tcp-ports", own == "udp-ports", strings.HasPrefix(own, "stream-"):
+		return fmt.Sprintf("%s is an annotation of Services, and has no effect on an Ingress: it is for TCP and UDP ports, and belongs on "+
+			"the Service", key)
+	}
+	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
+}
+
+// ownNames returns the names of our own annotations without their prefix.
+func ownNames() []string {
+	var names []string
+	for _, name := range Table.Names() {
+		if own, ok := strings.CutPrefix(name, OwnPrefix); ok {
+			names = append(names, own)
+		}
+	}
+	return names
+}

@@ -1,0 +1,91 @@
+package backends
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+)
+
+// external turns a Service of type ExternalName into a backend. The author of such a Service chooses the address to
+// which this process connects, so addresses close to the process itself, such as loopback addresses, are rejected. The
+// code that resolves the name must reject the same addresses in DNS responses.
+func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
+	name := service.Namespace + "/" + service.Name
+	anywhere := o.ExternalNames == settings.ExternalNamesAll
+	if !anywhere && o.ExternalNames != "" {
+		return b, problem(report.InvalidBackend, "name",
+			"the Service %s is of type ExternalName, which the administrator has turned off by external_names", name)
+	}
+	host, fault := externalHost(service.Spec.ExternalName, anywhere)
+	if fault != "" {
+		return b, problem(report.InvalidBackend, "name",
+			"the Service %s has %q for externalName, which %s", name, service.Spec.ExternalName, fault)
+	}
+	number, target := externalPort(service, port, b.Protocol)
+	if number == 0 {
+		return b, problem(report.InvalidBackend, "port",
+			"the Service %s of type ExternalName has no port %s: name one of its ports, or write a number", name, port)
+	}
+	b.ID = id(ir.Ref{Namespace: service.Namespace, Name: service.Name}, strconv.Itoa(number), b.Protocol)
+	b.ExternalName, b.Missing = net.JoinHostPort(host, strconv.Itoa(target)), false
+	b.LoadBalancing.ClientIP = clientIP(service)
+	return b, nil
+}
+
+// externalHost returns the name or address in an externalName, or a message if it is invalid.
+func externalHost(text string, anywhere bool) (host, fault string) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		if near(ip.Unmap()) && !anywhere {
+			return "", "is an address of the controller itself or of its link, and refused (external_names all would allow it)"
+		}
+		return ip.Unmap().String(), ""
+	}
+	host = strings.ToLower(strings.TrimSuffix(text, "."))
+	switch {
+	case len(validation.IsDNS1123Subdomain(host)) > 0 || numeric(host):
+		return "", "is neither a DNS name nor an IP address"
+	case !anywhere && (host == "localhost" || strings.HasSuffix(host, ".localhost")):
+		return "", "is a name of the controller itself, and refused (external_names all would allow it)"
+	}
+	return host, ""
+}
+
+// near reports whether an address means something else on each host, such as a loopback address or the metadata service
+// of a cloud.
+func near(ip netip.Addr) bool {
+	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != ""
+}
+
+// numeric reports whether some resolvers would read a name as an address, such as 127.1 or 0x7f000001. No top-level
+// domain looks like this.
+func numeric(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || strings.Trim(last, "0123456789") == ""
+}
+
+// externalPort returns the port of the Service, and the port to connect to: the target port if it is a number,
+// otherwise the same port. As in ingress-nginx, a number does not have to be a port of the Service. It returns zero if
+// there is no such port.
+func externalPort(service *corev1.Service, wanted string, protocol ir.Protocol) (number, target int) {
+	if found := findPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol)))); found != nil {
+		number, target = int(found.Port), int(found.Port)
+		if t := found.TargetPort.IntValue(); t > 0 {
+			target = t
+		}
+	} else if n, err := strconv.ParseUint(wanted, 10, 16); err == nil {
+		number, target = int(n), int(n)
+	}
+	if number >= 1<<16 || target >= 1<<16 {
+		return 0, 0
+	}
+	return number, target
+}

@@ -1,0 +1,136 @@
+package configmap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/http/message"
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+const (
+	// mostHeaderBytes is the maximum length of a header name, and mostHeadersBytes the maximum size of all headers in a
+	// ConfigMap, in bytes.
+	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
+	headerMapValues                   = "namespace/name"
+	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there are none, and one that " +
+		"cannot be read is left out."
+)
+
+// The keys for headers of all requests and responses.
+var (
+	addHeaders = Key{
+		Name: "add-headers", Scope: process,
+		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with the same names. One with a " +
+			"variable is left out of the answer to a request for a host or a path that no Ingress has. " + headerMapDoc,
+		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
+		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
+	}
+	proxySetHeaders = Key{
+		Name: "proxy-set-headers", Scope: process,
+		Doc: "The ConfigMap whose data are headers for all endpoints, in place of those with the same names of clients and of the controller; " +
+			"in ingress-nginx the endpoint gets both. " + headerMapDoc,
+		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
+		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.SetHeaders }, readName),
+	}
+	hideHeaders = Key{
+		Name: "hide-headers", Scope: process,
+		Doc:    "Headers in the answers of endpoints that clients do not get.",
+		Values: "names with commas between them", Example: "X-Powered-By,X-Generator", Default: "none",
+		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)), Lines: true,
+	}
+	proxyAddOriginalURIHeader = Key{
+		Name: "proxy-add-original-uri-header", Scope: process,
+		Doc:    "Endpoints get the path and the query as the client has sent them, in X-Original-URI.",
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Headers.OriginalURI }, nginx.Bool),
+	}
+	forwardedHostHeader = Key{
+		Name: "forwarded-host-header", Scope: process,
+		Doc:    "The header that has the host that the client asked for, with use-forwarded-headers.",
+		Values: "the name of a header", Example: "X-Original-Host", Default: "X-Forwarded-Host",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.HostHeader }, nginx.Token),
+	}
+)
+
+// The keys for header names that endpoints may confuse with others.
+var (
+	enableUnderscoresInHeaders = Key{
+		Name: "enable-underscores-in-headers", Scope: process,
+		Doc:    "Endpoints get headers of clients that have underscores in their names. " + mistakableDoc,
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.Underscores }, nginx.Bool),
+	}
+	ignoreInvalidHeaders = Key{
+		Name: "ignore-invalid-headers", Scope: process,
+		Doc: "With `false`, endpoints get headers of clients with any characters in their names that HTTP allows, underscores too. " +
+			mistakableDoc,
+		Values: booleans, Example: "false", Default: "true",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames }, func(value string) (bool, error) {
+			ignores, err := nginx.Bool(value)
+			return err == nil && !ignores, err
+		}),
+	}
+)
+
+const mistakableDoc = "Many endpoints take such a name for the one with hyphens. So none goes on whose letters and digits are those of a " +
+	"header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys hold for requests of connections that are " +
+	"open, too."
+
+// readName reads the namespace and name of an object.
+func readName(value string) (ir.Name, error) {
+	namespace, name, _ := strings.Cut(value, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return ir.Name{}, fmt.Errorf("%s is not the name of an object: write namespace/name", nginx.Quote(value))
+	}
+	return ir.Name{Namespace: namespace, Name: name}, nil
+}
+
+// checkHeaderName rejects invalid names, and the names of headers that describe a connection or the length of a
+// message.
+func checkHeaderName(name string) error {
+	if _, err := nginx.Chars("-_", mostHeaderBytes)(name); err != nil {
+		return err
+	}
+	if message.KindOf(name).Hop() {
+		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be changed", name)
+	}
+	return nil
+}
+
+// ReadHeaders parses the data of a ConfigMap that add-headers or proxy-set-headers names. It returns the valid headers,
+// sorted by name, and the errors of the other keys.
+func ReadHeaders(data map[string]string) (headers []ir.Header, bad map[string]error) {
+	bad = map[string]error{}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		value := strings.TrimSpace(data[name])
+		size += len(name) + len(value)
+		if err := checkHeader(name, value, size); err != nil {
+			bad[name] = err
+			continue
+		}
+		headers = append(headers, ir.Header{Name: name, Value: value})
+	}
+	return headers, bad
+}
+
+func checkHeader(name, value string, size int) error {
+	if err := checkHeaderName(name); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(value, nginx.IsControl) {
+		return errors.New("the value has a line break or another control character in it")
+	}
+	if size > mostHeadersBytes {
+		return fmt.Errorf("all headers before it have %d bytes, which are the most", mostHeadersBytes)
+	}
+	_, err := nginx.ParseTemplate(value)
+	return err
+}

@@ -1,0 +1,115 @@
+package configmap
+
+import (
+	"errors"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// retryNonIdempotent applies to all Ingresses. A single Ingress can set it as a part of proxy-next-upstream.
+var retryNonIdempotent = Key{
+	Name: "retry-non-idempotent",
+	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
+		"`non_idempotent` in it.",
+	Values: booleans, Example: "true", Default: "false",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
+}
+
+// mostConnections is more than the number of connections that an operating system allows to one address.
+const mostConnections = 65535
+
+// The keys for connections.
+var (
+	upstreamKeepaliveConnections = Key{
+		Name: "upstream-keepalive-connections", Scope: process,
+		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
+		Values: "a number from 0 to 65535", Example: "64", Default: "320",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
+			n, err := nginx.Number(0, mostConnections)(value)
+			if err == nil && n == 0 {
+				n = -1
+			}
+			return n, err
+		}),
+	}
+	upstreamKeepaliveTimeout = Key{
+		Name: "upstream-keepalive-timeout", Scope: process,
+		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
+		Values: nginx.AreSeconds(1), Example: "30", Default: "60",
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
+	}
+	workerShutdownTimeout = Key{
+		Name: "worker-shutdown-timeout", Scope: process,
+		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. It " +
+			"holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 is without limit.",
+		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
+	}
+)
+
+// generateRequestID sets the field to the opposite of its value, because the default of the key is true.
+var generateRequestID = Key{
+	Name: "generate-request-id", Scope: process,
+	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in that header, and which " +
+		"is the variable $request_id. With `false`, both are what the client has sent, or empty.",
+	Values: booleans, Example: "false", Default: "true",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
+		generates, err := nginx.Bool(value)
+		return err == nil && !generates, err
+	}),
+}
+
+func readKeepalive(value string) (time.Duration, error) {
+	if value == "0" {
+		return 0, errors.New("0 does not turn it off: to keep no connections, set upstream-keepalive-connections to 0")
+	}
+	return nginx.Seconds(1)(value)
+}
+
+// readDrain reads a time. Zero stands for no limit, and becomes the longest possible time.
+func readDrain(value string) (time.Duration, error) {
+	d, err := nginx.Time(value)
+	if err == nil && d == 0 {
+		d = nginx.MostSeconds * time.Second
+	}
+	return d, err
+}
+
+// autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https overrides it.
+var autoHTTPS = Key{
+	Name: "auto-https", Doc: "It is no key of ingress-nginx. " + annotations.AutoHTTPS.Doc,
+	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
+	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
+}
+
+// strictValidatePathType affects only the warnings of lint. Existing Ingresses are served in any case, as in
+// ingress-nginx.
+var strictValidatePathType = Key{
+	Name: "strict-validate-path-type", Scope: process,
+	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than letters, digits and `-._/`. " +
+		"ingress-nginx refuses such an Ingress, and here it is served.",
+	Values: booleans, Example: "false", Default: "true",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
+}
+
+// proxySSLLocationOnly affects only verdicts. The annotations proxy-ssl-* apply to the paths of their own Ingress in
+// any case.
+var proxySSLLocationOnly = Key{
+	Name: "proxy-ssl-location-only",
+	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: " +
+		"otherwise the oldest Ingress of a host sets them for the Ingresses of the host without them. With `false`, Events of such an " +
+		"Ingress say so.",
+	Values: booleans, Example: "true", Default: "false",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
+}
+
+// allowCrossNamespaceResources is the key for annotations that refer to objects of other namespaces.
+var allowCrossNamespaceResources = Key{
+	Name: "allow-cross-namespace-resources", Scope: process,
+	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then use every " +
+		"Secret.",
+	Values: booleans, Example: "true", Default: "false",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
+}

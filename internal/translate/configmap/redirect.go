@@ -1,0 +1,32 @@
+package configmap
+
+import (
+	"strconv"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// The keys for the redirect to HTTPS that have no annotation.
+var (
+	httpRedirectCode = Key{
+		Name:   "http-redirect-code",
+		Doc:    "The status of the redirect from HTTP to HTTPS.",
+		Values: "301, 302, 307 or 308", Example: "301", Default: "308",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
+	}
+	noTLSRedirectLocations = Key{
+		Name: "no-tls-redirect-locations",
+		Doc: "Paths of Ingresses that are one of these, or below one, are not redirected to HTTPS, also with force-ssl-redirect. It is for clients " +
+			"that use HTTP only, such as an ACME issuer with its HTTP-01 challenge.",
+		Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
+		Default: "/.well-known/acme-challenge",
+		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations), Lines: true,
+	}
+)
+
+func readRedirectCode(value string) (int, error) {
+	if _, err := nginx.OneOf("301", "302", "307", "308")(value); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
+}

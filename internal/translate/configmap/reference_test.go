@@ -1,0 +1,70 @@
+package configmap
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in docs")
+
+func TestReference(t *testing.T) {
+	fixture.Printed(t, "../../../docs/configmap.md", map[string]any{
+		"Rows": Table, "Tuning": withFate(fateTuning), "Dead": withFate(fateDead),
+		"Never": withFate(fateNever), "Later": withFate(fateLater), "Notes": notes,
+	}, *update)
+}
+
+// TestRows checks that every row has the texts that the documentation prints, and a valid example that differs from the
+// default.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range Table {
+		row := &Table[i]
+		for field, text := range map[string]string{
+			"Name": row.Name, "Doc": row.Doc, "Values": row.Values, "Example": row.Example, "Default": row.Default,
+		} {
+			if text == "" || strings.ContainsAny(text, "\n|") {
+				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, field, text)
+			}
+		}
+		if seen[row.Name] {
+			t.Errorf("%s is there twice", row.Name)
+		}
+		seen[row.Name] = true
+		if own := row.Name == "auto-https"; slices.Contains(names, row.Name) == own {
+			t.Errorf("%s is among the keys of ingress-nginx, or not: %v", row.Name, !own)
+		}
+		// Without this key, other keys warn that every client is trusted.
+		data := map[string]string{"proxy-real-ip-cidr": "10.0.0.0/8"}
+		data[row.Name] = row.Example
+		for _, p := range parsed(data) {
+			if !strings.HasPrefix(p.Message, "this has no effect, because") {
+				t.Errorf("%s: the example does not work: %v", row.Name, p)
+			}
+		}
+	}
+}
+
+// TestKnownKeys checks that the list is complete and sorted, and that every key has a fate.
+func TestKnownKeys(t *testing.T) {
+	if len(names) < 200 {
+		t.Fatalf("the list has %d names, and ingress-nginx has more than 200 keys", len(names))
+	}
+	if !slices.IsSorted(names) || len(fates) != len(names) {
+		t.Error("the names are not sorted, or one is there twice")
+	}
+	for name, f := range fates {
+		if !slices.Contains([]fate{fateTuning, fateDead, fateNever, fateLater}, f) {
+			t.Errorf("%s: there is no fate %q", name, f)
+		}
+	}
+}
+
+// withFate returns the names of the keys with the given fate that are not in the table.
+func withFate(f fate) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return fates[name] != f || Table.Find(name) != nil })
+}

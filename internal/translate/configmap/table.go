@@ -1,0 +1,86 @@
+package configmap
+
+import (
+	"github.com/k8singress/k8singress/internal/model/option"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// Key is one row of the table.
+type Key = option.Row[Config, string]
+
+// process is the scope of keys that apply to the whole process, so that a class cannot have its own value. Keys of
+// other scopes are defaults for Ingresses.
+const process option.Scope = "the process"
+
+// Table lists the supported keys. The keys that an Ingress can override come first. A new key needs a line here. It
+// also needs a row in the file of its feature, unless an annotation has the same name.
+var Table = option.Table[Config, string]{
+	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
+	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"), annotation("app-root"),
+	sslProtocols, annotation("ssl-ciphers"),
+	annotation("load-balance"),
+	annotation("upstream-hash-by"), annotation("upstream-hash-by-subset"), annotation("upstream-hash-by-subset-size"),
+	annotation("service-upstream"),
+	annotation("proxy-connect-timeout"), annotation("proxy-send-timeout"), annotation("proxy-read-timeout"),
+	annotation("proxy-next-upstream"), annotation("proxy-next-upstream-timeout"), annotation("proxy-next-upstream-tries"),
+	retryNonIdempotent,
+	autoHTTPS,
+	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
+	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
+	annotation("proxy-redirect-from"), annotation("proxy-redirect-to"),
+	annotation("whitelist-source-range"), annotation("denylist-source-range"),
+	annotation("limit-rate"), annotation("limit-rate-after"),
+	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus), ofIngresses(&annotations.LimitKey),
+	globalAuth("auth-url"), globalAuth("auth-method"), globalAuth("auth-signin"), globalAuth("auth-signin-redirect-param"),
+	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"), globalAuth("auth-cache-duration"),
+	globalAuth("auth-always-set-cookie"), ofIngresses(&annotations.NoAuthLocations),
+	ofIngresses(&annotations.HTTPSnippet), ofIngresses(&annotations.ServersSnippet), ofIngresses(&annotations.LocationsSnippet),
+	ofIngresses(&annotations.GlobalAuthSnippet),
+	ofIngresses(&annotations.FirewallRules), annotation("enable-modsecurity"), named("enable-owasp-modsecurity-crs", "enable-owasp-core-rules"),
+	customHTTPErrors, disableProxyInterceptErrors,
+	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
+
+	useHTTP2, sslRejectHandshake, sslSessionTickets,
+	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
+	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
+	useProxyProtocol, proxyProtocolHeaderTimeout,
+	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
+	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
+	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers, http2MaxConcurrentStreams,
+	disableAccessLog, disableHTTPAccessLog, disableStreamAccessLog, accessLogPath, httpAccessLogPath, streamAccessLogPath, logFormatUpstream,
+	logFormatStream, logFormatEscapeJSON, logFormatEscapeNone,
+	skipAccessLogURLs, enableAccessLogForDefaultBackend, enableSyslog, syslogHost, syslogPort,
+	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
+	enableUnderscoresInHeaders, ignoreInvalidHeaders,
+	useGzip, gzipLevel, gzipMinLength, gzipTypes, gzipDisable, enableBrotli, brotliLevel, brotliMinLength, brotliTypes,
+	enableOpenTelemetry, openTelemetryTrust, openTelemetryOperation,
+	otlpCollectorHost, otlpCollectorPort, otelServiceName, otelSampler, otelSamplerRatio, otelSamplerParentBased,
+	otelMaxQueueSize, otelScheduleDelay, otelMaxExportBatchSize,
+	nginxStatusIPv4, nginxStatusIPv6,
+	workerShutdownTimeout,
+	allowCrossNamespaceResources,
+	generateRequestID, strictValidatePathType,
+	blockCIDRs, blockUserAgents, blockReferers,
+}
+
+// annotation returns the key that applies the annotation of the same name to all Ingresses.
+func annotation(name string) Key {
+	row := annotations.Table.Find(name)
+	if row == nil {
+		panic("there is no annotation " + name)
+	}
+	return ofIngresses(row)
+}
+
+// named returns the key that applies the annotation of another name to all Ingresses.
+func named(name, of string) Key {
+	key := annotation(of)
+	key.Name = name
+	return key
+}
+
+// ofIngresses returns the key that applies a row of annotations.Settings to all Ingresses. The row does not have to be
+// an annotation.
+func ofIngresses(row *annotations.Annotation) Key {
+	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
+}

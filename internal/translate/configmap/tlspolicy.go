@@ -1,0 +1,76 @@
+package configmap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// The keys for TLS handshakes that have no annotation.
+var (
+	sslProtocols = Key{
+		Name:   "ssl-protocols",
+		Doc:    "The versions of TLS. Older ones than 1.2 are not supported.",
+		Values: "TLSv1.2, TLSv1.3 or both", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
+		Parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols), Lines: true,
+	}
+	useHTTP2 = Key{
+		Name: "use-http2", Scope: process,
+		Doc:    "Offers HTTP/2 to clients. HTTP/3 is another matter.",
+		Values: booleans, Example: "false", Default: "true",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, nginx.No),
+	}
+	sslRejectHandshake = Key{
+		Name: "ssl-reject-handshake", Scope: process,
+		Doc: "Refuses TLS handshakes for names that no Ingress has, and handshakes without a name. Otherwise these clients get the default " +
+			"certificate.",
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
+	}
+	sslSessionTickets = Key{
+		Name: "ssl-session-tickets", Scope: process,
+		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours and are forgotten soon, " +
+			"which is what ingress-nginx turns tickets off for. [TLS](tls.md#session-tickets) says who shares the keys.",
+		Values: "true", Example: "true", Default: "true",
+		Parse: func(_ *Config, value string) error {
+			on, err := nginx.Bool(value)
+			if err == nil && !on {
+				return nginx.Remark("session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
+			}
+			return err
+		},
+	}
+)
+
+var errNoVersion = errors.New("neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
+
+// readProtocols reads TLS versions. It ignores unknown versions and names them in the error.
+func readProtocols(value string) (ir.TLSVersion, error) {
+	spoken := map[string]bool{}
+	var others []string
+	for _, word := range strings.Fields(value) {
+		switch word {
+		case "TLSv1.2", "TLSv1.3":
+			spoken[word] = true
+		default:
+			others = append(others, word)
+		}
+	}
+	var err error
+	if len(others) > 0 {
+		err = nginx.Remark(fmt.Sprintf("left out, because TLSv1.2 and TLSv1.3 are the versions there are: %s",
+			nginx.Quote(strings.Join(others, " "))))
+	}
+	switch {
+	case len(spoken) == 0:
+		return "", errNoVersion
+	case !spoken["TLSv1.3"]:
+		return ir.TLS12, err
+	case !spoken["TLSv1.2"]:
+		return ir.TLS13, err
+	}
+	return "", err
+}

@@ -1,0 +1,122 @@
+package configmap
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+const (
+	// mostSpans is the maximum number of queued spans. Each takes about a kilobyte.
+	mostSpans = 1 << 16
+	// mostDelay is the maximum time that a span waits, in milliseconds.
+	mostDelay = 600_000
+	// mostServiceName is the maximum length of the controller's name in traces, in bytes.
+	mostServiceName = 128
+	mostPort        = 65535
+)
+
+// The keys for OpenTelemetry. Package translate reports tracing without a collector.
+var (
+	enableOpenTelemetry    = unchecked("enable-opentelemetry")
+	openTelemetryTrust     = unchecked("opentelemetry-trust-incoming-span")
+	openTelemetryOperation = unchecked("opentelemetry-operation-name")
+	otlpCollectorHost      = Key{
+		Name: "otlp-collector-host", Scope: process,
+		Doc: "The collector that spans are sent to, by OTLP over gRPC without TLS. Without it none are sent. Spans that the queue has " +
+			"no room for are dropped without a count; [metrics](metrics.md) count those that the collector did not take. No request waits for it.",
+		Values: "a host or an IP address", Example: "otel-collector.observability.svc", Default: "none",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Host }, readHostFor("otlp-collector-port")),
+	}
+	otlpCollectorPort = Key{
+		Name: "otlp-collector-port", Scope: process, Doc: "The port of the collector.",
+		Values: "a number from 1 to 65535", Example: "4317", Default: "4317",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Port }, nginx.Number(1, mostPort)),
+	}
+	otelMaxQueueSize = Key{
+		Name: "otel-max-queuesize", Scope: process, Doc: "How many spans wait at most. Others are dropped then.",
+		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "4096", Default: "2048",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Queue }, nginx.Number(1, mostSpans)),
+	}
+	otelScheduleDelay = Key{
+		Name: "otel-schedule-delay-millis", Scope: process, Doc: "For how many milliseconds a span waits at most for others to be sent with it.",
+		Values: fmt.Sprintf("a number from 1 to %d", mostDelay), Example: "1000", Default: "5000",
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay }, func(value string) (time.Duration, error) {
+			n, err := nginx.Number(1, mostDelay)(value)
+			return time.Duration(n) * time.Millisecond, err
+		}),
+	}
+	otelMaxExportBatchSize = Key{
+		Name: "otel-max-export-batch-size", Scope: process, Doc: "How many spans are sent at a time.",
+		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "256", Default: "512",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Batch }, nginx.Number(1, mostSpans)),
+	}
+	otelServiceName = Key{
+		Name: "otel-service-name", Scope: process, Doc: "The name that this controller has in traces.",
+		Values: "text", Example: "ingress", Default: "nginx",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Service }, readServiceName),
+	}
+	otelSampler = Key{
+		Name: "otel-sampler", Scope: process, Doc: "Which requests have a span: all, none, or a share of them, which otel-sampler-ratio says.",
+		Values: "AlwaysOn, AlwaysOff or TraceIdRatioBased", Example: "TraceIdRatioBased", Default: "AlwaysOn",
+		Parse: nginx.Into(func(c *Config) *ir.Sampler { return &c.Global.Collector.Sampler }, func(value string) (ir.Sampler, error) {
+			name, err := nginx.OneOf(string(ir.SampleAll), string(ir.SampleNone), string(ir.SampleRatio))(value)
+			return ir.Sampler(name), err
+		}),
+	}
+	otelSamplerRatio = Key{
+		Name: "otel-sampler-ratio", Scope: process, Doc: "The share of requests that have a span with the otel-sampler TraceIdRatioBased.",
+		Values: "a number from 0 to 1", Example: "0.25", Default: "0.01",
+		Parse: nginx.Into(func(c *Config) *float64 { return &c.Global.Collector.Ratio }, readRatio),
+	}
+	otelSamplerParentBased = Key{
+		Name: "otel-sampler-parent-based", Scope: process,
+		Doc: "The client that has begun a trace decides whether the requests that are part of it have spans; " +
+			"otel-sampler decides about the others.",
+		Values: booleans, Example: "false", Default: "true",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice }, func(value string) (bool, error) {
+			follows, err := nginx.Bool(value)
+			return err == nil && !follows, err
+		}),
+	}
+)
+
+// readHostFor returns a parser for a host without a port. port is the key for the port.
+func readHostFor(port string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if address, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil {
+			return address.String(), nil
+		}
+		if problems := validation.IsDNS1123Subdomain(strings.TrimSuffix(strings.ToLower(value), ".")); problems != nil {
+			return "", fmt.Errorf("%s is neither the name of a host nor an IP address; %s has the port", nginx.Quote(value), port)
+		}
+		return value, nil
+	}
+}
+
+func readServiceName(value string) (string, error) {
+	if len(value) > mostServiceName || strings.ContainsFunc(value, nginx.IsControl) {
+		return "", fmt.Errorf("a name has at most %d bytes, and no line breaks", mostServiceName)
+	}
+	return value, nil
+}
+
+// readRatio reads a ratio. It returns -1 for 0, because a zero field means the default.
+func readRatio(value string) (float64, error) {
+	ratio, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		return 0, errors.New("it is not a number from 0 to 1, such as 0.25")
+	}
+	if ratio == 0 {
+		return -1, nil
+	}
+	return ratio, nil
+}

@@ -1,0 +1,155 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// CanaryBackend identifies one backend of a canary.
+type CanaryBackend struct {
+	Canary ir.Ref
+	// Backend is the ID of the backend.
+	Backend string
+}
+
+// canaries joins canaries with the main objects of the host: the canaries that name the host, and the canaries whose
+// default backend is for every host. known reports whether the host has a main object.
+func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
+	for _, r := range results {
+		for _, p := range r.Paths[m.Host.Host] {
+			if known {
+				m.join(r, p)
+			} else {
+				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field, Message: m.noMain(r, p)})
+			}
+		}
+	}
+	for _, r := range fallbacks {
+		main, found := m.taken[m.key(r, r.Fallback.Match)]
+		// On a named host a path or another default backend may take precedence, so a missing main object is not
+		// reported.
+		if m.Host.Host == "" || found && main.path == main.by.Fallback {
+			m.join(r, r.Fallback)
+		}
+	}
+}
+
+// join lets a canary take its share of the requests for a path. As in ingress-nginx, this requires a main object with
+// the same host, path and path type. Here the main object must also be in the canary's namespace, because the requests
+// belong to its owner.
+func (m *merging) join(r *Contribution, p *Path) {
+	key := m.key(r, p.Match)
+	main, found := m.taken[key]
+	problem := report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field}
+	switch {
+	case !found || main.path.Last != p.Last:
+		problem.Message = m.noMain(r, p)
+	case main.by.Object.GetNamespace() != r.Object.GetNamespace():
+		problem.Severity = report.Error
+		problem.Message = fmt.Sprintf("%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
+			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host))
+	case r.Canary.Closed:
+		return
+	case main.canary != nil:
+		problem.Reason = report.PathConflict
+		problem.Message = fmt.Sprintf("%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
+			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
+	case main.path.Backend.ID == p.Backend.ID:
+		problem.Reason = report.InvalidBackend
+		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID, main.by.Ref())
+	default:
+		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
+		if m.Mains == nil {
+			m.Mains = map[CanaryBackend][]ir.Ref{}
+		}
+		of := CanaryBackend{r.Ref(), p.Backend.ID}
+		m.Mains[of] = append(m.Mains[of], main.by.Ref())
+		m.share(main.route, routesWith(r.Canary, main.route, p.Backend))
+		return
+	}
+	m.problem(r, problem)
+}
+
+// noMain returns the message that no main Ingress has the path, or that the main Ingress has it with another path type.
+func (m *merging) noMain(r *Contribution, p *Path) string {
+	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
+	if p.Last {
+		return fmt.Sprintf("no main Ingress has a default backend for %s: %s", OrEvery(m.Host.Host), until)
+	}
+	other := ir.MatchExact
+	if p.Match.Type == ir.MatchExact {
+		other = ir.MatchPrefix
+	}
+	if main, ok := m.taken[m.key(r, ir.PathMatch{Type: other, Path: p.Match.Path})]; ok && !main.path.Last {
+		return fmt.Sprintf("%s has the path %s of %s with the pathType %s, and this one has %s: %s",
+			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host), pathType(other), pathType(p.Match.Type), until)
+	}
+	return fmt.Sprintf("no main Ingress has the path %s of %s: %s", p.Match.Path, OrEvery(m.Host.Host), until)
+}
+
+func pathType(t ir.MatchType) string {
+	if t == ir.MatchExact {
+		return "Exact"
+	}
+	return "Prefix"
+}
+
+// share replaces one route with several.
+func (m *merging) share(route *ir.Route, by []*ir.Route) {
+	i := slices.Index(m.Host.Routes, route)
+	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
+}
+
+// routesWith returns the routes that divide the requests of a main route between its backend and the canary's backend,
+// in the order of ingress-nginx: first the sessions that already belong to one of the two, then the header, the cookie
+// and the weight. All other settings are copied from the main route. While the canary's backend has no endpoints, its
+// requests go to the main backend.
+func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
+	toMain := main.Backends
+	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}
+	var routes []*ir.Route
+	on := func(to []ir.WeightedBackend, conditions *ir.Conditions) {
+		route := *main
+		route.Match.Conditions, route.Backends = conditions, to
+		routes = append(routes, &route)
+	}
+	header := func(to []ir.WeightedBackend, value string, regex bool) {
+		on(to, &ir.Conditions{Headers: []ir.ValueMatch{{Name: c.Header, Value: value, Regex: regex}}})
+	}
+	cookie := func(to []ir.WeightedBackend, value string) {
+		on(to, &ir.Conditions{Cookies: []ir.ValueMatch{{Name: c.Cookie, Value: value}}})
+	}
+	on(toMain, &ir.Conditions{Session: true})
+	on(toCanary, &ir.Conditions{Session: true})
+	switch {
+	case c.Header == "":
+	case c.HeaderValue != "":
+		header(toCanary, c.HeaderValue, false)
+	case c.BadHeaderPattern:
+		header(toMain, "", true)
+	case c.HeaderPattern != "":
+		header(toCanary, c.HeaderPattern, true)
+	default:
+		header(toCanary, "always", false)
+		header(toMain, "never", false)
+	}
+	if c.Cookie != "" {
+		cookie(toCanary, "always")
+		cookie(toMain, "never")
+	}
+	switch weight := min(c.Weight, c.Total); weight {
+	case 0:
+		on(toMain, nil)
+	case c.Total:
+		on(toCanary, nil)
+	default:
+		on([]ir.WeightedBackend{
+			{Backend: toMain[0].Backend, Weight: c.Total - weight, Fallback: true}, {Backend: backend, Weight: weight},
+		}, nil)
+	}
+	return routes
+}

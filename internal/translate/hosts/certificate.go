@@ -1,0 +1,133 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// certificates chooses the certificate of the host. The owner decides: an entry of spec.tls applies only to hosts for
+// which its namespace has a rule.
+func (m *merging) certificates() {
+	host := m.Host.Host
+	for _, r := range m.results {
+		if c := r.Certificates[host]; c != nil && m.mayCertify(r) {
+			m.certificate(r, c)
+		}
+		if m.Implied == nil && m.Owner.Is(r.namespace()) {
+			m.Implied = r.Implied[host]
+		}
+	}
+	for _, r := range m.results {
+		if c := r.Certificates[host]; c != nil && !m.mayCertify(r) {
+			m.strange(r, c)
+		}
+	}
+	m.certificateOfWildcard()
+	if m.Certificate != nil {
+		m.Implied = nil
+	}
+}
+
+// mayCertify reports whether an object may choose the certificate of the host.
+func (m *merging) mayCertify(r *Contribution) bool {
+	host, namespace := m.Host.Host, r.namespace()
+	above := m.around.ownerAbove()
+	switch {
+	case m.Owner.By != nil:
+		return m.Owner.Is(namespace)
+	case !m.around.Policy.Admits(host, namespace):
+		return false
+	case strings.HasPrefix(host, "*.") && m.rulesBelow(namespace), m.around.NamedBy == namespace:
+		return true
+	case above.By != nil:
+		return above.Is(namespace)
+	}
+	return r.catchesAll()
+}
+
+func (m *merging) rulesBelow(namespace string) bool {
+	return m.around.Below[namespace] > 0
+}
+
+// certificate keeps the first certificate of the host. A later certificate from an issuer is not a conflict, because it
+// does not have to be issued.
+func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
+	switch {
+	case m.Certificate == nil:
+		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
+	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
+		// The host is a wildcard that no rule names, so each namespace can list its own certificate.
+		m.noteOther(r, c)
+	case c.Automated:
+	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
+		has := "has another certificate"
+		if m.Certificate.Automated {
+			has = "has the certificate of an issuer"
+		}
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
+			Message: fmt.Sprintf("%s %s for %s, which is shown", m.elder(m.Certificate.Origin, r), has, c.Host),
+		})
+	}
+}
+
+// strange adds a problem for an entry of spec.tls that has no effect on the host.
+func (m *merging) strange(r *Contribution, c *ir.Certificate) {
+	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
+	switch {
+	case !m.around.Policy.Admits(c.Host, r.namespace()):
+		list, _ := m.around.Policy.ReservedFor(c.Host)
+		p.Message = fmt.Sprintf("the entry has no effect on %s, which the option host_owner reserves for %s", c.Host,
+			report.List(list, len(list), report.MostListed))
+	case strings.HasPrefix(c.Host, "*.") && m.rulesBelow(r.namespace()):
+		m.noteOther(r, c)
+		return
+	case c.Automated && m.Certificate != nil:
+		return
+	case m.Owner.By != nil:
+		p.Message = fmt.Sprintf("%s has %s, and is of another namespace: the certificate that it names is shown, and this entry has no effect there",
+			m.ownerFor(r), c.Host)
+	default:
+		p.Reason, p.Message = report.InvalidHost, unruled(r, c)
+	}
+	m.problem(r, p)
+}
+
+// unruled returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
+func unruled(r *Contribution, c *ir.Certificate) string {
+	if c.Automated {
+		return fmt.Sprintf("no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", c.Host)
+	}
+	return fmt.Sprintf("the certificate of the Secret %s is not shown for %s: no rule of the namespace %s has this host; write one, or take "+
+		"the host out of tls", c.Secret, c.Host, r.namespace())
+}
+
+// noteOther stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is
+// missing, because the hosts below the wildcard cannot use it.
+func (m *merging) noteOther(r *Contribution, c *ir.Certificate) {
+	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
+		return
+	}
+	if m.Others == nil {
+		m.Others = map[string]*ir.Certificate{}
+	}
+	m.Others[r.namespace()] = c
+}
+
+// certificateOfWildcard uses the certificate that the owner lists for the wildcard above the host. This is necessary if
+// the wildcard itself shows the certificate of another namespace.
+func (m *merging) certificateOfWildcard() {
+	above := m.around.Above
+	if m.Certificate != nil || m.Implied != nil && m.Implied.Refusal == nil || m.Owner.By == nil || above == nil {
+		return
+	}
+	if c := above.Others[m.Owner.Namespace]; c != nil {
+		own := *c
+		own.Host = m.Host.Host
+		m.Certificate = &own
+	}
+}

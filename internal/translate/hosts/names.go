@@ -1,0 +1,283 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/ownership"
+)
+
+// Name is an additional name that the owner of a host requests for it.
+type Name struct {
+	// Name has the form of the Host of an ir.VirtualHost, or is "~" and a regular expression.
+	Name string
+	// Of is the host that gets the name. Status is the status code of a redirect from the name to the host. If it is
+	// zero, the host is served under the name. By is the object that requests the name.
+	Of     string
+	Status int
+	By     kinds.Object
+}
+
+func (n *Name) field() string {
+	if n.Status != 0 {
+		return report.AnnotationField(report.FromToWWW)
+	}
+	return report.AnnotationField(report.ServerAlias)
+}
+
+// names collects the additional names of the host. Only its owner can add names. If several Ingresses list aliases, the
+// oldest one wins.
+func (m *merging) names() {
+	var aliases, www *Contribution
+	for r := range m.ofOwner(true) {
+		switch {
+		case len(r.Aliases) == 0:
+		case aliases == nil:
+			aliases = r
+		case !slices.Equal(aliases.Aliases, r.Aliases):
+			m.withoutName(r, report.ServerAlias, fmt.Sprintf("%s has other aliases of %s, which count",
+				snapshot.Elder(aliases.Object, r.Object), OrEvery(m.Host.Host)))
+		}
+		if r.WWW != 0 && www == nil {
+			www = r
+		}
+	}
+	for r := range m.ofOwner(false) {
+		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " has it, and is of another namespace"
+		if len(r.Aliases) > 0 && m.serves(r) {
+			m.withoutName(r, report.ServerAlias, why)
+		}
+		if r.WWW != 0 && m.serves(r) {
+			m.withoutName(r, report.FromToWWW, why)
+		}
+	}
+	m.aliases(aliases)
+	m.www(www)
+}
+
+func (m *merging) aliases(r *Contribution) {
+	host := m.Host.Host
+	switch {
+	case r == nil:
+		return
+	case host == "":
+		m.withoutName(r, report.ServerAlias, "this has no effect on the rule without a host, which is for every name anyway")
+		return
+	}
+	for _, alias := range r.Aliases {
+		if alias == host {
+			continue
+		}
+		if strings.HasPrefix(alias, "*.") {
+			// As in nginx's server_name, a wildcard matches any number of labels.
+			alias = "*" + alias
+		}
+		m.Names = append(m.Names, Name{Name: alias, Of: host, By: r.Object})
+	}
+}
+
+func (m *merging) www(r *Contribution) {
+	host := m.Host.Host
+	switch {
+	case r == nil:
+		return
+	case host == "" || strings.HasPrefix(host, "*."):
+		m.withoutName(r, report.FromToWWW, "this has no effect on "+OrEvery(host)+": it is for hosts with a name of their own")
+		return
+	}
+	other, ok := strings.CutPrefix(host, "www.")
+	if !ok {
+		other = "www." + host
+	}
+	m.Names = append(m.Names, Name{Name: other, Of: host, Status: r.WWW, By: r.Object})
+}
+
+func (m *merging) withoutName(r *Contribution, annotation, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(annotation), Message: message,
+	})
+}
+
+// Naming decides which host gets an additional name.
+type Naming struct {
+	Policy ownership.Policy
+	// NoCatchAll rejects names that can match hosts of any owner, as the option disable_catch_all rejects rules without
+	// a host.
+	NoCatchAll bool
+	// Merged returns a merged host, or nil if there is no such host.
+	Merged func(host string) *Merged
+}
+
+// Named is the result of Resolve for one name.
+type Named struct {
+	// Host is nil if no host gets the name.
+	Host *ir.VirtualHost
+	// Certificate is the certificate of the host that gets the name, or nil.
+	Certificate *ir.Certificate
+	// Namespace is the namespace of the host that gets the name. It is empty if no host gets it.
+	Namespace string
+	// Problems is nil if there are no problems.
+	Problems map[ir.Ref][]report.Problem
+}
+
+// Resolve decides which host gets a name. A rule for the name takes precedence over all requests for it as an
+// additional name. An additional name does not make its namespace the owner of the name, so it cannot take requests
+// from another namespace.
+func (s *Naming) Resolve(name string, wants []Name) *Named {
+	slices.SortFunc(wants, func(a, b Name) int {
+		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))
+	})
+	n, by := &Named{}, Name{}
+	for _, w := range wants {
+		switch p := s.refusal(&w); {
+		case p != nil:
+			n.addProblem(&w, *p)
+		case by.By != nil:
+			n.addProblem(&w, report.Problem{Severity: report.Warning, Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
+				snapshot.RefOf(by.By), w.Of)})
+		default:
+			by = w
+			n.give(&w, s.Merged(w.Of))
+		}
+	}
+	return n
+}
+
+func (n *Named) addProblem(w *Name, p report.Problem) {
+	p.Reason, p.Field = cmp.Or(p.Reason, report.HostConflict), w.field()
+	if n.Problems == nil {
+		n.Problems = map[ir.Ref][]report.Problem{}
+	}
+	of := snapshot.RefOf(w.By)
+	n.Problems[of] = append(n.Problems[of], p)
+}
+
+// give assigns the name to a host.
+func (n *Named) give(w *Name, to *Merged) {
+	n.Namespace = w.By.GetNamespace()
+	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
+		same := *c
+		same.Host = CertificateHost(w.Name)
+		n.Certificate = &same
+	}
+	n.Host = &ir.VirtualHost{Host: w.Name, AliasOf: w.Of}
+	if w.Name[0] == '~' {
+		n.Host.AliasBy = snapshot.RefOf(w.By)
+		if created := w.By.GetCreationTimestamp(); !created.IsZero() {
+			n.Host.AliasSince = created.Unix()
+		}
+	}
+	if w.Status == 0 {
+		return
+	}
+	if len(to.Host.Routes) == 0 {
+		n.Host = nil
+		return
+	}
+	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+		Filters: []ir.Filter{ir.HostRedirect{Status: w.Status, Host: w.Of}}, Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
+		Origin: snapshot.RefOf(w.By),
+	}}}
+}
+
+// CertificateHost returns the host of the certificate for a name. It turns "**.example.com" into "*.example.com",
+// because a wildcard in a certificate covers exactly one label.
+func CertificateHost(name string) string {
+	if strings.HasPrefix(name, "**.") {
+		return name[1:]
+	}
+	return name
+}
+
+// spelt returns a name as it is written in its Ingress.
+func spelt(name string) string { return CertificateHost(name) }
+
+// refusal returns the reason why a host cannot get a name, or nil.
+func (s *Naming) refusal(w *Name) *report.Problem {
+	host, namespace := CertificateHost(w.Name), w.By.GetNamespace()
+	if p := s.tooWide(w.Name); p != nil {
+		return p
+	}
+	if own := s.Merged(host); own != nil && own.Owner.By != nil {
+		return &report.Problem{Severity: report.Warning, Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
+			snapshot.RefOf(own.Owner.By))}
+	}
+	for _, around := range s.others(w.Name) {
+		if m := s.Merged(around); m != nil && m.Owner.By != nil && m.Owner.Namespace != namespace {
+			return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because %s has %s, and is of another namespace: "+
+				"use another name, or write a rule for it", host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
+		}
+	}
+	if other := s.reservedFor(w.Name, namespace); other != "" {
+		return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because the option host_owner keeps %s for other "+
+			"namespaces: use another name", host, other)}
+	}
+	return nil
+}
+
+// tooWide returns a problem if a name can match hosts of any owner and the administrator does not allow such names.
+func (s *Naming) tooWide(name string) *report.Problem {
+	if !s.NoCatchAll && !s.Policy.Exclusive || !isWide(name) {
+		return nil
+	}
+	option := "disable_catch_all"
+	if !s.NoCatchAll {
+		option = "host_ownership namespace"
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused, Message: fmt.Sprintf("%s is not served, because it could "+
+		"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a domain of yours", spelt(name), option)}
+}
+
+// isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and
+// *.co.uk. No namespace owns all names that these match.
+func isWide(name string) bool {
+	if name[0] == '~' {
+		return true
+	}
+	domain, ok := strings.CutPrefix(name, "**.")
+	if !ok {
+		return false
+	}
+	suffix, _ := publicsuffix.PublicSuffix(domain)
+	return suffix == domain
+}
+
+// others returns the hosts that would get the requests for a name if the name did not exist.
+func (s *Naming) others(name string) []string {
+	if name[0] == '~' {
+		return []string{""}
+	}
+	if above := WildcardOf(name); above != "" {
+		return []string{above}
+	}
+	return nil
+}
+
+// reservedFor returns the hosts that a name matches and that are reserved for other namespaces, as text for a message.
+// It returns "" if there are none. A regular expression is assumed to match every reserved host.
+func (s *Naming) reservedFor(name, namespace string) string {
+	if name[0] != '~' && !s.Policy.Admits(CertificateHost(name), namespace) {
+		return spelt(name)
+	}
+	wildcard, deep := strings.CutPrefix(name, "**")
+	if !deep && name[0] != '~' {
+		return ""
+	}
+	var kept []string
+	for host := range s.Policy.Reserved {
+		if (name[0] == '~' || strings.HasSuffix(host, wildcard)) && !s.Policy.Admits(host, namespace) {
+			kept = append(kept, host)
+		}
+	}
+	slices.Sort(kept)
+	return report.List(kept, len(kept), report.MostListed)
+}

@@ -1,0 +1,266 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/ownership"
+)
+
+// Surroundings holds the context of a host, which Merge needs in addition to the contributions. The zero value
+// describes a host that no wildcard covers, with the zero Policy, which allows everything.
+type Surroundings struct {
+	Policy ownership.Policy
+	// Above is the wildcard that covers the host. It is nil if there is no such wildcard.
+	Above *Merged
+	// NamedBy is the namespace of the host that has this name as an additional name, if no rule names it. It is usually
+	// empty.
+	NamedBy string
+	// Below is, for a wildcard, the number of rules by namespace that name a host below it. It is nil if there are
+	// none.
+	Below map[string]int
+}
+
+// owner returns the owner of a host. An object that only serves the challenges of certificate authorities there, as
+// Policy.Solvers allows, does not claim the host.
+func (s *Surroundings) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
+	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
+		for _, r := range results {
+			if r.Canary == nil && r.Rules(host) && !s.onlySolves(r, host) && !yield(r.Object) {
+				return
+			}
+		}
+		for _, r := range fallbacks {
+			if host == "" && r.Canary == nil && !yield(r.Object) {
+				return
+			}
+		}
+	}, s.ownerAbove())
+}
+
+func (s *Surroundings) ownerAbove() ownership.Owner {
+	if s.Above == nil {
+		return ownership.Owner{}
+	}
+	return s.Above.Owner
+}
+
+func (s *Surroundings) onlySolves(r *Contribution, host string) bool {
+	paths := r.Paths[host]
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p *Path) bool { return !s.solves(r, p) })
+}
+
+func (s *Surroundings) solves(r *Contribution, p *Path) bool {
+	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
+}
+
+// serves reports whether the paths of an object may be served on the host.
+func (m *merging) serves(r *Contribution) bool {
+	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
+}
+
+// admits reports whether one path of an object may be served on the host.
+func (m *merging) admits(r *Contribution, p *Path) bool { return m.serves(r) || m.around.solves(r, p) }
+
+// known reports whether the host has any path or default backend that may be served.
+func (m *merging) known() bool {
+	host := m.Host.Host
+	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) || slices.ContainsFunc(m.results, func(r *Contribution) bool {
+		return r.Rules(host) && (m.serves(r) || slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return m.around.solves(r, p) }))
+	})
+}
+
+// findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx, one regular expression turns
+// all paths of its host into regular expressions. Here it changes only the paths of its own namespace, because other
+// namespaces did not request it.
+func (m *merging) findPatterns() {
+	for _, r := range m.results {
+		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
+			if m.regex == nil {
+				m.regex = map[string]bool{}
+			}
+			m.regex[r.namespace()] = true
+		}
+	}
+}
+
+// findSecure determines whether the owner wants clients to use HTTPS for the host. The wildcard above the host decides
+// as well, if it has the same owner.
+func (m *merging) findSecure() {
+	m.Secure = slices.ContainsFunc(m.results, func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
+	above := m.around.Above
+	m.secure = m.Secure || above != nil && above.Secure && m.Owner.Is(above.Owner.Namespace)
+}
+
+// opensForStrangers reports whether a path of another namespace would be served without the client certificate that the
+// host requires, because it is a path for the challenges of certificate authorities. The other namespace could use such
+// a path to get a certificate for the host. It adds a problem to r in this case.
+func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
+	if m.Host.ClientAuth == nil || m.Owner.Is(r.namespace()) || !strings.HasPrefix(p.Match.Path, ownership.Challenges) {
+		return false
+	}
+	m.problem(r, report.Problem{
+		Severity: report.Error, Reason: report.HostConflict, Field: p.Field,
+		Message: fmt.Sprintf("the path %s of %s gets 403: %s asks the clients of the host for certificates, and on such a host only its own "+
+			"namespace answers the challenges of certificate authorities", p.Match.Path, OrEvery(m.Host.Host), m.ownerFor(r)),
+	})
+	return true
+}
+
+// ownerFor returns the name of the owner's object for a message to another object of the host.
+func (m *merging) ownerFor(r *Contribution) string {
+	if m.Owner.By == nil {
+		return "no namespace"
+	}
+	if snapshot.Older(m.Owner.By, r.Object) < 0 {
+		return snapshot.Elder(m.Owner.By, r.Object)
+	}
+	return snapshot.RefOf(m.Owner.By).String()
+}
+
+// addOwnerProblems names the owner of the host to objects of other namespaces, and those objects to the owner.
+func (m *merging) addOwnerProblems() {
+	var served, refused []string
+	for _, r := range m.results {
+		switch {
+		case m.Owner.Is(r.namespace()) || !r.Rules(m.Host.Host) || m.around.onlySolves(r, m.Host.Host):
+		case m.serves(r):
+			served = append(served, r.Ref().String())
+			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+				"%s has %s, and is of another namespace: the paths of this Ingress are served there, and what holds for the whole host "+
+					"is what that namespace says", m.ownerFor(r), OrEvery(m.Host.Host))})
+		default:
+			refused = append(refused, r.Ref().String())
+			m.refuse(r, "spec.rules")
+		}
+	}
+	for _, r := range m.fallbacks {
+		if m.Host.Host == "" && !m.serves(r) {
+			m.refuse(r, "spec.defaultBackend")
+		}
+	}
+	m.addProblemsOfOwner(served, refused)
+	m.addWildcardProblems()
+}
+
+// addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message that
+// says which namespace receives the requests. The messages contain namespaces only, so a change of one object does not
+// change the problems of all hosts around it.
+func (m *merging) addWildcardProblems() {
+	host := m.Host.Host
+	if m.Owner.By == nil || m.around.Policy.Exclusive {
+		return
+	}
+	of := m.resultOf(snapshot.RefOf(m.Owner.By))
+	if of == nil {
+		return
+	}
+	warn := func(message string, args ...any) {
+		m.problem(of, report.Problem{
+			Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(message, args...),
+		})
+	}
+	if above := m.around.ownerAbove(); above.By != nil && !m.Owner.Is(above.Namespace) {
+		warn("the namespace %s has %s: requests for %s come to this namespace, and not to that one", above.Namespace, WildcardOf(host), host)
+	}
+	var others []string
+	for namespace := range m.around.Below {
+		if !m.Owner.Is(namespace) {
+			others = append(others, namespace)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		warn("other namespaces have hosts below %s, and requests for these come there: %s. The options host_ownership and host_owner keep "+
+			"them to one namespace", host, report.List(others, len(others), report.MostListed))
+	}
+}
+
+// refuse reports why the paths of an object are not served on the host.
+func (m *merging) refuse(r *Contribution, field string) {
+	host := m.Host.Host
+	message := fmt.Sprintf("%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
+		"host_ownership namespace. Use another host", m.ownerFor(r), OrEvery(host))
+	if !m.around.Policy.Admits(host, r.namespace()) {
+		list, _ := m.around.Policy.ReservedFor(host)
+		message = fmt.Sprintf("this Ingress is not served for %s, which the option host_owner reserves for %s. Use another host",
+			OrEvery(host), report.List(list, len(list), report.MostListed))
+	}
+	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
+}
+
+// addProblemsOfOwner reports to the oldest object of the owner which other objects have rules for the host. The
+// severity is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
+func (m *merging) addProblemsOfOwner(served, refused []string) {
+	if m.Owner.By == nil {
+		return
+	}
+	by := snapshot.RefOf(m.Owner.By)
+	of := m.resultOf(by)
+	if of == nil {
+		return
+	}
+	if len(served) > 0 {
+		severity := report.Warning
+		if _, reserved := m.around.Policy.ReservedFor(m.Host.Host); reserved {
+			severity = report.Info
+		}
+		m.problem(of, report.Problem{Severity: severity, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+			"another namespace has paths of %s too, which this namespace has: %s. The options host_ownership and host_owner keep a host to "+
+				"one namespace", OrEvery(m.Host.Host), report.List(served, len(served), report.MostListed))})
+	}
+	if len(refused) > 0 {
+		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+			"another namespace asks for %s too, which this namespace has, and is refused: %s", OrEvery(m.Host.Host),
+			report.List(refused, len(refused), report.MostListed))})
+	}
+}
+
+// handshake takes the TLS versions of the owner's oldest Ingress, and the ciphers of the owner's oldest Ingress that
+// configures ciphers.
+func (m *merging) handshake() {
+	var chosen *Contribution
+	for r := range m.ofOwner(true) {
+		if m.Host.TLS == nil {
+			policy := r.TLS
+			m.Host.TLS, m.Host.TLSOrigin = &policy, r.Ref().String()
+		}
+		switch {
+		case !r.AsksCiphers:
+		case chosen == nil:
+			chosen = r
+			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
+			m.Host.TLSOrigin = r.Ref().String()
+		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
+			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" has other ssl-ciphers for "+OrEvery(m.Host.Host)+", which count")
+		}
+	}
+	for r := range m.ofOwner(false) {
+		if r.AsksCiphers && m.serves(r) && (m.Host.TLS == nil || !slices.Equal(m.Host.TLS.Ciphers, r.TLS.Ciphers)) {
+			m.otherCiphers(r, m.ownerFor(r)+" has "+OrEvery(m.Host.Host)+", and is of another namespace: its ssl-ciphers count")
+		}
+	}
+}
+
+func (m *merging) otherCiphers(r *Contribution, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers), Message: message,
+	})
+}
+
+// ofOwner yields the Ingresses that have a rule for the host, the oldest first. If own is true it yields the owner's
+// Ingresses, otherwise all others.
+func (m *merging) ofOwner(own bool) func(yield func(*Contribution) bool) {
+	return func(yield func(*Contribution) bool) {
+		for _, r := range m.results {
+			if r.Rules(m.Host.Host) && m.Owner.Is(r.namespace()) == own && !yield(r) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. In
+// ingress-nginx any Ingress of the host can do so. Here it must be in the owner's namespace, because it would otherwise
+// take the connections of an owner who did not agree.
+func (m *merging) passthrough(results []*Contribution) {
+	host := m.Host.Host
+	var chosen *Contribution
+	for _, r := range results {
+		if r.Rules(host) && r.PassesThrough && m.mayPass(r) && chosen == nil {
+			chosen = r
+		}
+	}
+	if chosen == nil {
+		return
+	}
+	root := m.root(chosen)
+	closed, status := m.closes(root)
+	switch {
+	case root.path == nil:
+		m.problem(chosen, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and there is no "+
+				"such path; write one", host),
+		})
+		return
+	case closed != nil:
+		m.keepOut(chosen, closed, status)
+		return
+	}
+	m.Host.Passthrough = &ir.StreamRoute{
+		Protocol: ir.TCP, ServerNames: []string{host}, Backends: ir.To(root.path.Backend), Origin: chosen.Ref(),
+	}
+	m.PassedIn = chosen.Object.GetNamespace()
+	if m.Certificate != nil && m.Certificate.Automated {
+		// The backend presents its own certificate.
+		m.Certificate = nil
+	}
+	m.Implied = nil
+	m.addPassthroughProblems(results, chosen, root)
+}
+
+// keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected. An
+// owner who rejects requests does not want the clients to reach the backend over TLS either.
+func (m *merging) keepOut(chosen, closed *Contribution, status string) {
+	who, why := "this Ingress", "Its other problems say"
+	if chosen != closed {
+		who, why = closed.Ref().String(), "What is said of that object says"
+	}
+	m.problem(chosen, report.Problem{
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
+		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
+			"answers %s. %s why", m.Host.Host, who, status, why),
+	})
+}
+
+// closes returns the Ingress that rejects all requests for the path "/", or nil, and the status code of the responses.
+func (m *merging) closes(root claim) (by *Contribution, status string) {
+	auth := m.Host.ClientAuth
+	switch {
+	case root.by == nil:
+		return nil, ""
+	case m.conflicting[root.by]:
+		return root.by, "403"
+	case root.by.Closed:
+		return root.by, "503"
+	case auth != nil && auth.Closed:
+		return cmp.Or(m.resultOf(auth.Origin), root.by), "403"
+	}
+	return nil, ""
+}
+
+// mayPass reports whether an Ingress may request passthrough for the host.
+func (m *merging) mayPass(r *Contribution) bool {
+	switch {
+	case m.Host.Host == "":
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidHost, Field: report.AnnotationField(report.SSLPassthrough),
+			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by the name that the client " +
+				"asks for; give the rule a host",
+		})
+	case m.Owner.Is(r.namespace()):
+		return true
+	case m.serves(r):
+		m.problem(r, report.Problem{
+			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
+				"ssl-passthrough, or use another host", m.Host.Host, m.ownerFor(r)),
+		})
+	}
+	return false
+}
+
+// root returns the owner's path "/", or the zero claim if the owner has no such path. Paths of other namespaces never
+// get passed-through connections.
+func (m *merging) root(chosen *Contribution) claim {
+	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
+		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]
+		if ok && m.Owner.Is(c.by.namespace()) {
+			return c
+		}
+	}
+	return claim{}
+}
+
+// addPassthroughProblems warns the Ingresses of the host that their other paths get no requests over TLS.
+func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
+	for _, r := range results {
+		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })
+		if i < 0 {
+			continue
+		}
+		path := r.Paths[m.Host.Host][i]
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.PathConflict, Field: path.Field,
+			Message: fmt.Sprintf("the path %s of %s is for requests without TLS only: ssl-passthrough of %s hands all TLS connections of the "+
+				"host to the backend of its path /", path.Match.Path, m.Host.Host, chosen.Ref()),
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package hosts
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+	"github.com/k8singress/k8singress/internal/model/report"
+)
+
+// patterns holds the total sizes of a host's regular expressions.
+type patterns struct {
+	// size is the total of the owner's expressions, others is the total of all other namespaces.
+	size, others int
+	// standIns are routes that return 503 in place of a rejected path, with the length of that path, which determines
+	// the position of the route.
+	standIns map[*ir.Route]int
+}
+
+// PatternSize is the size of regular expressions of one Ingress, in instructions. If an Ingress has several
+// PatternSizes, they add up.
+type PatternSize struct {
+	Ingress ir.Ref
+	Size    int
+}
+
+func (m *merging) countPattern(of ir.Ref, size int) {
+	if last := len(m.PatternSizes) - 1; last >= 0 && m.PatternSizes[last].Ingress == of {
+		m.PatternSizes[last].Size += size
+		return
+	}
+	m.PatternSizes = append(m.PatternSizes, PatternSize{of, size})
+}
+
+// readPattern returns the size of a path that is a regular expression, or false if the path is invalid or rejected.
+func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
+	size, err := pattern.PathSize(p.Match.Path)
+	if err != nil {
+		m.refusePattern(r, p, report.InvalidRegex, err)
+		return 0, false
+	}
+	m.countPattern(r.Ref(), size)
+	if r.PatternsRefused {
+		m.withoutPattern(r, p)
+	}
+	return size, !r.PatternsRefused
+}
+
+// takePattern adds a pattern of the given size to the host, and reports whether it is within the limit. Older patterns
+// come first, and patterns of other namespaces do not reduce the owner's limit.
+func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
+	sum, of := m.patterns.size+size, &m.patterns.size
+	if !m.Owner.Is(r.namespace()) {
+		sum, of = sum+m.patterns.others, &m.patterns.others
+	}
+	if sum > pattern.MostOfHost {
+		m.refusePattern(r, p, report.QuotaExceeded, fmt.Errorf("the regular expressions of %s stand for %d instructions with this one, and "+
+			"may for %d, of which older Ingresses have theirs first: write fewer or shorter ones", OrEvery(m.Host.Host), sum, pattern.MostOfHost))
+		return false
+	}
+	*of += size
+	return true
+}
+
+func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, why error) {
+	m.problem(r, report.Problem{
+		Severity: report.Error, Reason: reason, Field: p.Field, Message: fmt.Sprintf("%v; %s", why, m.withoutPattern(r, p)),
+	})
+}
+
+// withoutPattern leaves a path out and returns the outcome for a message. If the path may exist to keep requests out,
+// its prefix returns 503 instead, because another path would accept these requests.
+func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
+	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
+	if !guards {
+		return "the path is left out"
+	}
+	prefix := pattern.Prefix(p.Match.Path)
+	route := &ir.Route{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchRegex, Path: regexp.QuoteMeta(prefix)}},
+		Filters: []ir.Filter{ir.Unavailable}, Backends: ir.To(p.Backend), Origin: r.Ref(),
+	}
+	if m.patterns.standIns == nil {
+		m.patterns.standIns = map[*ir.Route]int{}
+	}
+	m.patterns.standIns[route] = len(p.Match.Path)
+	m.Host.Routes = append(m.Host.Routes, route)
+	return fmt.Sprintf("paths that begin with %s get 503, because it may keep requests out", prefix)
+}
+
+// length returns the text length by which a regular expression route is sorted.
+func (p *patterns) length(r *ir.Route) int {
+	if length, ok := p.standIns[r]; ok {
+		return length
+	}
+	return len(r.Match.Path)
+}
+
+// WithoutPatterns returns a copy of the contribution for an object whose regular expressions are rejected, because the
+// total of its namespace is too large. Paths are left out as in withoutPattern. If a setting other than a path is a
+// regular expression, all paths return 503.
+func (c *Contribution) WithoutPatterns() *Contribution {
+	rest := *c
+	rest.PatternsRefused = true
+	if c.PatternSize == 0 {
+		return &rest
+	}
+	rest.Aliases = c.WithoutExpressions().Aliases
+	rest.Paths = maps.Clone(c.Paths)
+	for host, paths := range c.Paths {
+		rest.Paths[host] = nil
+		for _, p := range paths {
+			rest.Paths[host] = append(rest.Paths[host], p.Closed())
+		}
+	}
+	if c.Fallback != nil {
+		rest.Fallback = c.Fallback.Closed()
+	}
+	if c.Root != nil {
+		rest.Root = c.Root.Closed()
+	}
+	if c.ClientAuth != nil {
+		closed := *c.ClientAuth
+		closed.Closed = true
+		rest.ClientAuth = &closed
+	}
+	if c.Canary != nil {
+		rest.Canary = &ir.Canary{Closed: true}
+	}
+	return &rest
+}
+
+// WithoutExpressions returns a copy of the contribution without the aliases that are regular expressions.
+func (c *Contribution) WithoutExpressions() *Contribution {
+	rest := *c
+	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })
+	return &rest
+}

@@ -1,0 +1,45 @@
+package hosts
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// appRoot inserts a route for exactly "/" before all other routes, if the owner of the host configures one. The oldest
+// Ingress of the owner wins, as for all settings of the host as a whole.
+func (m *merging) appRoot() {
+	host := m.Host.Host
+	var chosen *Contribution
+	for r := range m.ofOwner(true) {
+		switch {
+		case r.Root == nil || len(r.Paths[host]) == 0:
+		case chosen == nil:
+			chosen = r
+		case !reflect.DeepEqual(r.Root, chosen.Root):
+			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" sends requests for / on "+OrEvery(host)+" elsewhere, which counts")
+		}
+	}
+	for r := range m.ofOwner(false) {
+		if r.Root != nil && m.serves(r) {
+			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" has it, and is of another namespace")
+		}
+	}
+	if chosen == nil {
+		return
+	}
+	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
+		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend), Origin: chosen.Ref(),
+		Tracing: chosen.Root.Tracing,
+	})
+}
+
+func (m *merging) otherRoot(r *Contribution, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.AppRoot), Message: message,
+	})
+}

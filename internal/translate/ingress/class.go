@@ -1,0 +1,272 @@
+package ingress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/model/suggest"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+const (
+	// classAnnotation is the predecessor of spec.ingressClassName.
+	classAnnotation = "kubernetes.io/ingress.class"
+
+	classField = "spec.ingressClassName"
+)
+
+// selected reports whether the namespace of the Ingress is served.
+func (r *reading) selected() bool {
+	o, namespace := r.options, r.Object.Namespace
+	if o.Namespaces == nil {
+		return true
+	}
+	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
+	// An API server sets this label on each namespace. In a folder of manifests, the label and the Namespace may be
+	// missing.
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	if object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace); ok {
+		all = labels.Merge(all, object.Labels)
+	} else if !o.Folder {
+		return false
+	}
+	if !o.Namespaces.Matches(all) {
+		r.notServed(o, report.NamespaceNotSelected, "metadata.namespace", "the labels of the namespace %s do not match namespace_selector %s",
+			namespace, o.Namespaces)
+		return false
+	}
+	return true
+}
+
+// ours reports whether the Ingress is for this controller. The field takes precedence over the annotation, as in
+// ingress-nginx, so that a cluster that migrates from it serves the same Ingresses as before. The Kubernetes
+// documentation says the opposite. Few Ingresses have both, because the API server rejects new Ingresses with both. The
+// owner of an old one gets a warning.
+func (r *reading) ours(o Options) bool {
+	// Any IngressClass may become ours, or the default class.
+	r.depend(ir.Ref{Kind: kinds.IngressClass})
+	annotation, annotated := r.Object.Annotations[classAnnotation]
+	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
+		ours := r.named(o, *name)
+		if annotated && annotation != *name && ours != annotatedOurs(o, annotation) {
+			r.contradiction(*name, annotation, ours)
+		}
+		return ours
+	}
+	if annotated {
+		return r.annotated(o, annotation)
+	}
+	if name := defaultClass(r.snapshot, o); name != "" {
+		r.Class = name
+		return true
+	}
+	if o.WatchWithoutClass {
+		return true
+	}
+	r.notServed(o, report.MissingClass, classField, "it names no class, and no default class is of this controller: write %s",
+		strings.Join(r.classes(o, o.ControllerName), " or "))
+	return false
+}
+
+func (r *reading) contradiction(field, annotation string, ours bool) {
+	outcome := "so this controller does not serve the Ingress, although the annotation names it"
+	if ours {
+		outcome = "so this controller serves the Ingress, although the annotation does not name it"
+	}
+	r.problem(report.Warning, report.ClassConflict, report.AnnotationField(classAnnotation),
+		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one of them",
+		field, annotation, outcome)
+}
+
+func annotatedOurs(o Options, class string) bool {
+	return class == o.ClassName || class == "" && o.WatchWithoutClass
+}
+
+func (r *reading) annotated(o Options, class string) bool {
+	switch {
+	case annotatedOurs(o, class):
+		r.Class = class
+		return true
+	case class == "":
+		r.notServed(o, report.MissingClass, report.AnnotationField(classAnnotation), "the annotation names no class: write %s", o.ClassName)
+	default:
+		r.notServed(o, report.OtherClass, report.AnnotationField(classAnnotation), "class %q is another controller's, and this one serves class %s",
+			class, o.ClassName)
+	}
+	return false
+}
+
+// named reports whether a class is ours, either by its IngressClass or, with ClassByName, by its name. If the
+// controller may not read IngressClasses, only the name decides.
+func (r *reading) named(o Options, name string) bool {
+	object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name)
+	unread := !ok && r.snapshot.Denied(ir.Ref{Kind: kinds.IngressClass})
+	if ok && object.Spec.Controller == o.ControllerName || name == o.ClassName && (o.ClassByName || unread) {
+		r.Class = name
+		return true
+	}
+	if ok {
+		r.notServed(o, report.OtherClass, classField, "the IngressClass %s is of the controller %s, and this one is %s",
+			name, object.Spec.Controller, o.ControllerName)
+		return false
+	}
+	if o.Folder && name == o.ClassName {
+		return true
+	}
+	if unread {
+		// The class may exist and belong to another controller.
+		return false
+	}
+	r.problem(report.Warning, report.IngressClassNotFound, classField,
+		"there is no IngressClass %s, so no controller serves this Ingress: %s, with spec.controller %s for this one",
+		name, r.instead(o, name), o.ControllerName)
+	return false
+}
+
+// notServed reports why an Ingress is not ours, but only for a folder of manifests. In a cluster, another controller
+// may serve it.
+func (r *reading) notServed(o Options, reason report.Reason, field, message string, args ...any) {
+	if o.Folder {
+		r.problem(report.Info, reason, field, "not served: "+message, args...)
+	}
+}
+
+// instead returns advice about a class that does not exist, as part of a message.
+func (r *reading) instead(o Options, name string) string {
+	const create, most = "create it", 5
+	all := r.classes(o, "")
+	if near := suggest.Of(name, all); near != "" {
+		return "did you mean " + near + "? Otherwise " + create
+	}
+	switch more := len(all) - most; {
+	case len(all) == 0:
+		return create
+	case more > 0:
+		return fmt.Sprintf("write %s or one of %d more, or %s", strings.Join(all[:most], ", "), more, create)
+	}
+	return "write " + strings.Join(all, " or ") + ", or " + create
+}
+
+// classes returns the names of the classes of one controller in alphabetical order. If controller is empty, it returns
+// the names of all classes.
+func (r *reading) classes(o Options, controller string) []string {
+	var names []string
+	for class := range snapshot.Of[*networkingv1.IngressClass](r.snapshot).All() {
+		if controller == "" || class.Spec.Controller == controller {
+			names = append(names, class.Name)
+		}
+	}
+	if _, exists := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", o.ClassName); o.Folder && !exists {
+		names = append(names, o.ClassName)
+		slices.Sort(names)
+	}
+	return names
+}
+
+// Class is an IngressClass of this controller with parameters.
+type Class struct {
+	ConfigMap ir.Ref
+	// Unread means that the parameters cannot be read. Then Defaults makes all Ingresses of the class return 503.
+	Unread bool
+	// Defaults are the settings of an Ingress of the class without annotations.
+	Defaults annotations.Settings
+}
+
+const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may keep requests out"
+
+// Parameters returns the ConfigMap that the parameters of an IngressClass name, or a problem. If the class has no
+// parameters, it returns neither.
+//
+// After a problem of severity Error, all requests for Ingresses of the class get 503, because the ConfigMap may
+// restrict access and ignoring it could let every client in. Parameters of a kind in an API group are only a Warning.
+// They cannot be a ConfigMap, so they were written for another controller, and ingress-nginx, which reads no
+// parameters, served such a class, too.
+//
+// own is the namespace of the controller's own ConfigMaps. The ConfigMap is looked up there if the scope is Cluster,
+// because this scope has no namespace and a ConfigMap always has one.
+func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
+	p := class.Spec.Parameters
+	if p == nil {
+		return ir.Ref{}, nil
+	}
+	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: own, Name: p.Name}
+	scope := networkingv1.IngressClassParametersReferenceScopeCluster
+	if p.Scope != nil {
+		scope = *p.Scope
+	}
+	group := ""
+	if p.APIGroup != nil {
+		group = *p.APIGroup
+	}
+	switch {
+	case p.Kind != kinds.ConfigMap && group != "":
+		problem := parameters("kind", "the parameters are of the kind %s of %s, and have no effect: a ConfigMap, without an apiGroup, would have one",
+			p.Kind, group)
+		problem.Severity = report.Warning
+		return ir.Ref{}, problem
+	case p.Kind != kinds.ConfigMap || group != "":
+		return ir.Ref{}, parameters("kind", "the parameters are of the kind %s, and may be a ConfigMap, without an apiGroup; %s", p.Kind, classClosed)
+	case scope == networkingv1.IngressClassParametersReferenceScopeNamespace:
+		if ref.Namespace = ""; p.Namespace != nil {
+			ref.Namespace = *p.Namespace
+		}
+		if ref.Namespace == "" {
+			return ir.Ref{}, parameters("namespace", "the scope is Namespace, and there is none: write the namespace of the ConfigMap %s; %s",
+				p.Name, classClosed)
+		}
+	case scope != networkingv1.IngressClassParametersReferenceScopeCluster:
+		return ir.Ref{}, parameters("scope", "there is no scope %q: write Namespace, and the namespace of the ConfigMap; %s", scope, classClosed)
+	case own == "":
+		return ir.Ref{}, parameters("scope", "a ConfigMap has a namespace, and the scope Cluster names none: write scope Namespace and "+
+			"the namespace; or give the option configmap, whose namespace counts then; %s", classClosed)
+	}
+	return ref, nil
+}
+
+// NoParameters returns the problem of an IngressClass whose parameters name a ConfigMap that does not exist.
+func NoParameters(ref ir.Ref) *report.Problem {
+	return parameters("name", "there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
+		classClosed, ref.Namespace, ref.Name)
+}
+
+func parameters(field, message string, args ...any) *report.Problem {
+	return &report.Problem{
+		Severity: report.Error, Reason: report.InvalidParameters, Field: "spec.parameters." + field, Message: fmt.Sprintf(message, args...),
+	}
+}
+
+// DefaultClasses returns the classes that are marked as the default, the newest first. The API server gives the first
+// one to an Ingress without a class.
+func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
+	var all []*networkingv1.IngressClass
+	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
+		if class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+			all = append(all, class)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *networkingv1.IngressClass) int {
+		return cmp.Or(b.CreationTimestamp.Time.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// defaultClass returns the name of the default class that is ours, or "". An API server writes the default class into
+// new Ingresses, but in a folder of manifests it is missing.
+func defaultClass(s *snapshot.Snapshot, o Options) string {
+	for _, class := range DefaultClasses(s) {
+		if class.Spec.Controller == o.ControllerName {
+			return class.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,103 @@
+package ingress
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+const (
+	ingressClosed = "all requests for this Ingress get 503"
+	// mostDataBytes is the maximum size of a ConfigMap's data, in bytes. The data is copied into the routes, and sent
+	// with each request or response.
+	mostDataBytes = 64 << 10
+	// mostVariables is the maximum number of variables in all values together. It limits the length of the expanded
+	// values.
+	mostVariables = 256
+)
+
+// readConfigMaps reads the ConfigMaps that annotations name.
+func (r *reading) readConfigMaps() {
+	a := r.annotations
+	if a.Forwarding.Protocol == ir.FastCGI {
+		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, checkParam)
+	}
+	auth := &a.Asked.Auth
+	auth.Set = r.configMap("auth-proxy-set-headers", auth.SetHeaders, annotations.CheckAuthHeader)
+	a.CustomHeaders.Data = r.configMap("custom-headers", a.CustomHeaders.ConfigMap, a.CustomHeaders.Check)
+}
+
+func checkParam(_, value string) error {
+	_, err := nginx.ParseTemplate(value, nginx.FastCGIVariables...)
+	return err
+}
+
+// configMap returns the data of the ConfigMap that an annotation names, or nil. check returns an error for an invalid
+// key or value. If the data cannot be used, all requests for the Ingress get 503. The application would otherwise run
+// without settings that its owner requires, and some of these may protect it.
+func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {
+	if name == "" {
+		return nil
+	}
+	object := r.findConfigMap(annotation, name)
+	if object == nil {
+		return nil
+	}
+	size, variables := 0, 0
+	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
+		size += len(key) + len(object.Data[key])
+		variables += strings.Count(object.Data[key], "$")
+		if err := check(key, object.Data[key]); err != nil {
+			r.closeFor(annotation, report.InvalidAnnotation, "the key %s of the ConfigMap %s/%s: %v; "+ingressClosed,
+				key, object.Namespace, object.Name, err)
+		}
+	}
+	if size > mostDataBytes {
+		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
+			object.Namespace, object.Name, size, mostDataBytes)
+	}
+	if variables > mostVariables {
+		r.closeFor(annotation, report.InvalidAnnotation, "the values of the ConfigMap %s/%s have %d variables, and %d are the most: "+ingressClosed,
+			object.Namespace, object.Name, variables, mostVariables)
+	}
+	if r.annotations.Closed {
+		return nil
+	}
+	return object.Data
+}
+
+// findConfigMap returns the ConfigMap of the given name. If it does not exist or is in another namespace, findConfigMap
+// returns nil, and all requests for the Ingress get 503.
+func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
+	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
+	if namespace, rest, has := strings.Cut(name, "/"); has {
+		if namespace != ref.Namespace {
+			r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s is in another namespace than the Ingress: "+ingressClosed+
+				". Copy it to the namespace %s", name, ref.Namespace)
+			return nil
+		}
+		ref.Name = rest
+	}
+	r.depend(ref)
+	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
+	if !ok {
+		r.closeFor(annotation, report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+ingressClosed+" until there is one",
+			ref.Namespace, ref.Name)
+		return nil
+	}
+	return object
+}
+
+func (r *reading) closeFor(annotation string, reason report.Reason, message string, args ...any) {
+	r.annotations.Closed = true
+	r.problem(report.Error, reason, report.AnnotationField(annotations.Key(annotation)), message, args...)
+}

@@ -1,0 +1,70 @@
+package ingress
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the option ssl_passthrough is off.
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
+	"ssl_passthrough in the Caddyfile"
+
+// passthroughBesideRanges is the error for an Ingress that has both ssl-passthrough and a list of source ranges. The
+// list is not checked for passed-through connections, so passthrough is not allowed.
+const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says which clients may come, and " +
+	"nothing looks at it there: they end here. Remove one of the two"
+
+// passthrough sets PassesThrough if the Ingress requests that the backend terminates the TLS of its hosts.
+func (r *reading) passthrough() {
+	switch {
+	case !r.annotations.Passthrough:
+		return
+	case !r.options.Passthrough:
+		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), PassthroughIsOff)
+		return
+	case r.annotations.SourceRanges.Allow != nil || r.annotations.SourceRanges.Deny != nil:
+		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), passthroughBesideRanges)
+		return
+	}
+	r.PassesThrough = true
+}
+
+// VoidFor returns a warning about annotations that have no effect on the connections of these hosts, because the
+// connections are passed through. all means that the Ingress has no other hosts. VoidFor returns nil if there are no
+// such annotations.
+func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
+	void := annotations.VoidWithPassthrough(r.Object.Annotations)
+	if len(void) == 0 || len(hosts) == 0 || r.keepsOut() {
+		return nil
+	}
+	whose, then := "", ", and remove them"
+	if !all {
+		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
+		Message: fmt.Sprintf("TLS connections%s go to the backend as they are, so that these annotations count for requests without TLS "+
+			"only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
+	}
+}
+
+// passesRoot reports whether the TLS connections of the Ingress are to be passed through to the backend of this path.
+func (r *reading) passesRoot(match ir.PathMatch) bool {
+	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
+}
+
+// keepsOut reports whether all requests for paths of the Ingress are rejected.
+func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
+
+// hostless warns an Ingress without rules that ssl-passthrough has no effect on its default backend.
+func (r *reading) hostless() {
+	if r.PassesThrough {
+		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),
+			"ssl-passthrough has no effect on a default backend without rules: "+
+				"connections are passed through by the name that the client asks for; write a rule with a host")
+	}
+}

@@ -1,0 +1,52 @@
+package ingress
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/pattern"
+)
+
+// patternSize returns the total size of the regular expressions in the annotations. Each is counted as often as it is
+// compiled: the subject of client certificates once for each host, the header pattern of a canary once for each path,
+// and patterns for cookies, redirects and aliases once.
+func (r *reading) patternSize() int {
+	size, paths := 0, 0
+	for _, of := range r.Paths {
+		paths += len(of)
+	}
+	if r.ClientAuth != nil && r.ClientAuth.Subject != "" {
+		size += len(r.Paths) * sizeOf(r.ClientAuth.Subject)
+	}
+	if r.Canary != nil && r.Canary.HeaderPattern != "" {
+		size += paths * sizeOf(r.Canary.HeaderPattern)
+	}
+	size += r.aliasSize()
+	f := &r.annotations.Forwarding
+	for _, rewrite := range []ir.AnswerRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
+		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
+			size += sizeOf(strings.TrimPrefix(expression, "*"))
+		}
+	}
+	return size
+}
+
+// aliasSize returns the total size of the aliases that are regular expressions.
+func (r *reading) aliasSize() (size int) {
+	for _, name := range r.Aliases {
+		if expression, ok := strings.CutPrefix(name, "~"); ok {
+			n, _ := pattern.FoldSize(expression)
+			size += n
+		}
+	}
+	return size
+}
+
+// sizeOf returns the size of a valid regular expression.
+func sizeOf(expression string) int {
+	size, err := pattern.Size(expression)
+	if err != nil {
+		return 0
+	}
+	return size
+}

@@ -1,0 +1,253 @@
+package ingress
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+)
+
+// tlsEntry is one entry of spec.tls.
+type tlsEntry struct {
+	// secret is zero if the entry names no Secret. exists means that the Secret exists, denied that the controller may
+	// not read it.
+	secret ir.Name
+	exists bool
+	denied bool
+	// hosts are the hosts that the entry lists, or the hosts of all rules if it lists none. They do not include the
+	// empty host.
+	hosts []string
+	field string
+}
+
+// tlsHosts returns the hosts that the entries list. all reports whether an entry lists no hosts, and so covers all
+// hosts of the rules.
+func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
+	for i := range entries {
+		all = all || len(entries[i].Hosts) == 0
+		for _, h := range entries[i].Hosts {
+			if host, err := Host(h); err == nil {
+				listed = append(listed, host)
+			}
+		}
+	}
+	return listed, all
+}
+
+// tls decides where the certificate of each host comes from. A Secret that exists takes precedence over an issuer, and
+// an issuer over a Secret that does not exist.
+func (r *reading) tls() {
+	entries := make([]*tlsEntry, 0, len(r.Object.Spec.TLS))
+	for i := range r.Object.Spec.TLS {
+		entries = append(entries, r.tlsEntry(&r.Object.Spec.TLS[i], fmt.Sprintf("spec.tls[%d]", i)))
+	}
+	for _, e := range entries {
+		if e.exists {
+			r.secret(e)
+		}
+	}
+	mode := r.mode()
+	for _, e := range entries {
+		if mode != annotations.AutoHTTPSOff && (e.secret.IsZero() || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
+			r.issuer(e)
+		}
+	}
+	for _, e := range entries {
+		if !e.exists {
+			r.without(e, entries)
+		}
+	}
+	if mode == annotations.AutoHTTPSAll {
+		r.askForRest()
+	}
+}
+
+func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEntry {
+	e := &tlsEntry{field: field}
+	if entry.SecretName != "" {
+		e.secret = ir.Name{Namespace: r.Object.Namespace, Name: entry.SecretName}
+		ref := e.secret.Of(kinds.Secret)
+		r.depend(ref)
+		_, e.exists = snapshot.Of[*corev1.Secret](r.snapshot).Get(ref.Namespace, ref.Name)
+		e.denied = !e.exists && r.snapshot.Denied(ref)
+	}
+	if len(entry.Hosts) == 0 {
+		e.hosts = slices.Sorted(maps.Keys(r.Paths))
+	}
+	for _, h := range entry.Hosts {
+		host, err := Host(h)
+		if err != nil {
+			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
+			continue
+		}
+		e.hosts = append(e.hosts, host)
+	}
+	e.hosts = slices.DeleteFunc(e.hosts, func(host string) bool { return host == "" })
+	for _, host := range e.hosts {
+		r.listed[host] = true
+	}
+	return e
+}
+
+// secret uses the Secret of an entry for the certificates of its hosts. A host may have two Secrets, one with an ECDSA
+// key and one with an RSA key, because ingress-nginx's own format for this, two pairs in one Secret, is gone.
+func (r *reading) secret(e *tlsEntry) {
+	for _, host := range e.hosts {
+		c := r.Certificates[host]
+		switch {
+		case c == nil:
+			r.Certificates[host] = &ir.Certificate{Host: host, Secret: e.secret, Origin: r.origin()}
+			if !e.exists {
+				r.Absent = append(r.Absent, host)
+			}
+		case c.Automated || c.Secret == e.secret || c.SecondSecret == e.secret:
+		case c.SecondSecret.IsZero():
+			c.SecondSecret = e.secret
+		default:
+			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
+				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
+				host, c.Secret.Name, c.SecondSecret.Name)
+		}
+	}
+}
+
+func (r *reading) issuer(e *tlsEntry) {
+	if len(e.hosts) == 0 && e.secret.IsZero() {
+		r.problem(report.Warning, report.InvalidHost, e.field,
+			"no certificate is asked for, because neither the entry nor a rule has a host: list the hosts")
+	}
+	for _, host := range e.hosts {
+		r.ask(host, e.field)
+	}
+}
+
+// without handles an entry that names no Secret, or whose Secret does not exist.
+func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
+	if e.secret.IsZero() {
+		if key := r.manager(); key != "" && key != managerSolver {
+			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field, Message: key +
+				" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown"})
+		}
+		return
+	}
+	asked := len(e.hosts) > 0
+	for _, host := range e.hosts {
+		asked = asked && r.Certificates[host] != nil && r.Certificates[host].Automated
+	}
+	r.secret(e)
+	missing, passed := "there is no Secret %s: %s until there is one", "there is no Secret %s, and none is needed: %s"
+	if e.denied {
+		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on it, and name no more than " +
+			strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; %s until then"
+		passed = "the controller may not read the Secret %s, and need not: %s"
+	}
+	p := report.Problem{
+		Severity: report.Error, Reason: report.SecretNotFound, Field: e.field + ".secretName",
+		Message: fmt.Sprintf(missing, e.secret, shownWithout(e, all)),
+	}
+	if asked {
+		p.Severity = report.Info
+		p.Message = fmt.Sprintf("there is no Secret %s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
+			e.secret)
+	}
+	r.certificateProblem(e.hosts, fmt.Sprintf(passed, e.secret, endsElsewhere), p)
+}
+
+const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and clients see the certificate of that"
+
+// CertificateProblem is a problem with the certificate that clients of some hosts get.
+type CertificateProblem struct {
+	report.Problem
+	// Hosts are the affected hosts. If the TLS connections of all of them are passed through, the problem does not
+	// apply. In this case Passed is the message to report, or empty to report nothing.
+	Hosts  []string
+	Passed string
+}
+
+func (r *reading) certificateProblem(hosts []string, passed string, p report.Problem) {
+	r.CertificateProblems = append(r.CertificateProblems, CertificateProblem{Problem: p, Hosts: hosts, Passed: passed})
+}
+
+// shownWithout returns, for a message, which certificate clients get while the Secret of an entry is missing.
+func shownWithout(e *tlsEntry, all []*tlsEntry) string {
+	for _, other := range all {
+		if other.exists && slices.Equal(other.hosts, e.hosts) {
+			return "that of the other entry for the same hosts is shown"
+		}
+	}
+	return "the default certificate is shown"
+}
+
+// backendTLS checks the namespace of the Secret that the annotations name for TLS connections to endpoints. It does not
+// read the content of the Secret.
+func (r *reading) backendTLS() {
+	t := r.annotations.Forwarding.TLS
+	if t == nil {
+		r.Unsecured = r.annotations.UsesTLS() && !r.annotations.Closed && !r.annotations.BackendTLSByPath
+		return
+	}
+	if t.Secret.Namespace == r.Object.Namespace || r.annotations.CrossNamespace {
+		r.depend(t.Secret.Of(kinds.Secret))
+		return
+	}
+	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
+		"the Secret %s is in another namespace: all requests for this Ingress "+
+			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
+	// The owner of the Ingress may not be allowed to read the Secret, so it is not used at all.
+	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
+}
+
+// users sets the Secret that holds the users for basic authentication. It does not read the content of the Secret.
+func (r *reading) users() {
+	if !r.annotations.AsksPassword() {
+		return
+	}
+	text, bad := r.annotations.SecretOfUsers()
+	secret := ir.Name{Namespace: r.Object.Namespace, Name: text}
+	if namespace, name, has := strings.Cut(text, "/"); has {
+		secret = ir.Name{Namespace: namespace, Name: name}
+	}
+	switch {
+	case bad:
+		// The problem has already been reported.
+		r.annotations.Closed = true
+	case text == "":
+		r.closeFor("auth-type", report.InvalidAnnotation, "there is no auth-secret, which names the Secret with the users: "+ingressClosed+
+			". Add the annotation")
+	case secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace:
+		r.closeFor("auth-secret", report.InvalidAnnotation, "the Secret %s is in another namespace: "+ingressClosed+
+			". Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", secret, r.Object.Namespace)
+	default:
+		r.annotations.UsersSecret = secret
+		r.depend(secret.Of(kinds.Secret))
+	}
+}
+
+// clientAuth sets the client certificate policy from the annotations. It does not read the content of the Secret.
+func (r *reading) clientAuth() {
+	if !r.annotations.AsksClients() {
+		return
+	}
+	auth := r.annotations.ClientAuth
+	auth.Origin = r.origin()
+	if !auth.Secret.IsZero() && auth.Secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace {
+		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.ClientAuthSecret),
+			"the Secret %s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it to %s, or set "+
+				"allow-cross-namespace-resources in the ConfigMap", auth.Secret, r.Object.Namespace)
+		auth.Secret, auth.Closed = ir.Name{}, true
+	}
+	if !auth.Secret.IsZero() {
+		r.depend(auth.Secret.Of(kinds.Secret))
+	}
+	r.ClientAuth = &auth
+}

@@ -1,0 +1,128 @@
+package ingress
+
+import (
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/backends"
+)
+
+// Translate translates one Ingress. After a panic the Ingress gets a problem, and its paths, as far as they can be
+// read, return 503, because they may exist to keep requests away from a path of another Ingress. Everything else that
+// cannot be read is left out. An Ingress whose class cannot be read is treated as ours.
+func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
+	return readCarefully((*reading).read, newReading(s, object, o))
+}
+
+func readCarefully(read func(*reading), r *reading) *Result {
+	fault := panics.Try(func() { read(r) })
+	if fault == nil {
+		return r.Result
+	}
+	closed := newReading(r.snapshot, r.Object, r.options)
+	// The panic may be caused by an object that the Ingress would depend on. A change of this object must translate the
+	// Ingress again.
+	closed.dependOnSpec()
+	for _, ref := range r.Refs {
+		closed.depend(ref)
+	}
+	if panics.Try(func() { closed.Ours = closed.selected() && closed.ours(closed.options) }) != nil {
+		closed.Ours = true
+	}
+	if closed.Problems = nil; closed.Ours {
+		closed.close()
+	}
+	closed.CertificateProblems = nil
+	closed.Problems = []report.Problem{{
+		Severity: report.Error, Reason: report.Quarantined,
+		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
+	}}
+	return closed.Result
+}
+
+// dependOnSpec adds the objects that the Ingress itself names, and those that every Ingress depends on, to Refs.
+func (r *reading) dependOnSpec() {
+	r.depend(ir.Ref{Kind: kinds.IngressClass})
+	if r.options.Namespaces != nil {
+		r.depend(ir.Ref{Kind: kinds.Namespace, Name: r.Object.Namespace})
+	}
+	backend := func(b *networkingv1.IngressBackend) {
+		if b != nil && b.Service != nil {
+			r.depend(ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: b.Service.Name})
+		}
+	}
+	backend(r.Object.Spec.DefaultBackend)
+	for _, rule := range r.Object.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for i := range rule.HTTP.Paths {
+			backend(&rule.HTTP.Paths[i].Backend)
+		}
+	}
+	for _, entry := range r.Object.Spec.TLS {
+		if entry.SecretName != "" {
+			r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
+		}
+	}
+}
+
+// close reads hosts, paths and certificates separately, and makes the paths return 503.
+func (r *reading) close() {
+	r.unreadable, r.Closed = true, true
+	if panics.Try(r.closedSettings) != nil {
+		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
+		if r.Object.Annotations[annotations.Prefix+"canary"] != "" {
+			r.annotations.Canary = &ir.Canary{Closed: true}
+		}
+	}
+	r.Canary = r.closedCanary()
+	defaults := r.defaults()
+	// Without a policy, the handshakes for its hosts would allow TLS versions that are turned off.
+	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
+	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
+		// Client certificates also protect the paths of other Ingresses, so the whole host rejects requests.
+		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
+	}
+	for i := range r.Object.Spec.Rules {
+		// The Ingress already has a problem.
+		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) })
+	}
+	_ = panics.Try(r.defaultBackend) // See above.
+	if r.Canary != nil {
+		r.ClientAuth = nil
+		return
+	}
+	if panics.Try(r.tls) != nil {
+		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
+	}
+}
+
+// closedSettings parses only the annotations that change the meaning of paths or the source of certificates.
+func (r *reading) closedSettings() {
+	few := map[string]string{}
+	for _, key := range []string{
+		annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.Prefix + "use-regex", annotations.OwnPrefix + "auto-https",
+	} {
+		if value, ok := r.Object.Annotations[key]; ok {
+			few[key] = value
+		}
+	}
+	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
+}
+
+// closedBackend returns the backend of a path that returns 503. If reading the Service fails, it returns a backend with
+// an ID that no Service can have.
+func (r *reading) closedBackend(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
+	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
+		return found
+	}
+	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}
+}

@@ -1,0 +1,127 @@
+// Package lint finds problems in manifests that depend on the options of the controller, so that a translation alone
+// does not report them: ports that no option opens, and options that are unknown without a configuration.
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/ingress"
+	"github.com/k8singress/k8singress/internal/translate/streams"
+)
+
+// UnopenedPorts returns a verdict for each ConfigMap that seems to list TCP or UDP ports and that no option names. No
+// other verdict reports that these ports are closed. If there is no configuration, options is nil, and the verdicts
+// report that the ConfigMaps were not checked.
+func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
+	var verdicts []*report.Verdict
+	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
+		option, seems := portOption(c)
+		name := ir.Name{Namespace: c.Namespace, Name: c.Name}
+		var p report.Problem
+		switch {
+		case !seems:
+			continue
+		case options == nil:
+			p = report.Problem{Severity: report.Info, Reason: report.NotChecked, Message: fmt.Sprintf(
+				"not checked: give the Caddyfile, with %s %s in it, with --config", cmp.Or(option, "tcp_services or udp_services"), name)}
+		case len(c.Data) == 0, name == options.TCPServices, name == options.UDPServices, name == options.ConfigMap:
+			continue
+		default:
+			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced, Message: unopened(option, name, options)}
+		}
+		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{p}})
+	}
+	return verdicts
+}
+
+// unopened returns the message for a ConfigMap whose ports are closed. option is the option that would open them, or ""
+// if the protocol is unknown.
+func unopened(option string, name ir.Name, options *settings.Config) string {
+	var other ir.Name
+	switch option {
+	case "":
+		return fmt.Sprintf("its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write tcp_services %s "+
+			"or udp_services %s into the block of k8singress", name, name)
+	case tcpOption:
+		other = options.TCPServices
+	case udpOption:
+		other = options.UDPServices
+	}
+	if !other.IsZero() {
+		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place", option, other, option, name)
+	}
+	return fmt.Sprintf("nothing opens these ports: no option names this ConfigMap. Write %s %s into the block of k8singress", option, name)
+}
+
+const (
+	tcpOption = "tcp_services"
+	udpOption = "udp_services"
+)
+
+// portOption reports whether a ConfigMap seems to list ports, because it has an entry or a name that ingress-nginx
+// uses. It also returns the option that opens them. The option is "" if the name does not show the protocol.
+func portOption(c *corev1.ConfigMap) (option string, seems bool) {
+	switch c.Name {
+	case "tcp-services":
+		return tcpOption, true
+	case "udp-services":
+		return udpOption, true
+	}
+	for key, value := range c.Data {
+		if !streams.IsEntry(key, value) {
+			continue
+		}
+		switch {
+		case strings.Contains(c.Name, "udp"):
+			return udpOption, true
+		case strings.Contains(c.Name, "tcp"):
+			return tcpOption, true
+		}
+		return "", true
+	}
+	return "", false
+}
+
+// WithoutOptions replaces each problem that depends on an option by the message that it was not checked. It is for
+// verdicts without a configuration, where the option is unknown.
+func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
+	verdicts = slices.Clone(verdicts)
+	for i, v := range verdicts {
+		if !slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return decidedBy(p) != "" }) {
+			continue
+		}
+		v = &report.Verdict{Object: v.Object, Parents: v.Parents, Problems: slices.Clone(v.Problems)}
+		for j, p := range v.Problems {
+			if option := decidedBy(p); option != "" {
+				v.Problems[j] = report.Problem{
+					Severity: report.Info, Reason: report.NotChecked, Field: p.Field,
+					Message: "not checked: give the Caddyfile, with " + option + " in it, with --config",
+				}
+			}
+		}
+		verdicts[i] = v
+	}
+	return verdicts
+}
+
+// decidedBy returns the option that a problem depends on, or "".
+func decidedBy(p report.Problem) string {
+	switch {
+	case p.Reason == report.AddressNotAllowed:
+		return "reach_allow"
+	case p.Reason == report.PortNotAllowed:
+		return "service_tcp_ports or service_udp_ports"
+	case p.Message == ingress.PassthroughIsOff:
+		return "ssl_passthrough"
+	}
+	return ""
+}

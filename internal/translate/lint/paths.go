@@ -1,0 +1,60 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+	"github.com/k8singress/k8singress/internal/translate/annotations"
+	"github.com/k8singress/k8singress/internal/translate/configmap"
+)
+
+// plainPath matches the paths that ingress-nginx accepts for the path types Exact and Prefix.
+var plainPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]*$`)
+
+// PathTypes returns a verdict for each Ingress of the report with a path that ingress-nginx rejects for its path type.
+// It returns nil if the key strict-validate-path-type is false. k8singress serves such an Ingress, so no other verdict
+// warns about it. options names the ConfigMap. It is nil without a configuration.
+func PathTypes(s *snapshot.Snapshot, options *settings.Config, r *report.Report) (verdicts []*report.Verdict) {
+	if options != nil {
+		if c, ok := snapshot.Of[*corev1.ConfigMap](s).Get(options.ConfigMap.Namespace, options.ConfigMap.Name); ok {
+			if config, _ := configmap.Parse(annotations.Settings{}, c.Data); config.AnyPathType {
+				return nil
+			}
+		}
+	}
+	for _, v := range r.Verdicts {
+		o, ok := snapshot.Of[*networkingv1.Ingress](s).Get(v.Object.Namespace, v.Object.Name)
+		if !ok || v.Object != snapshot.RefOf(o) {
+			continue
+		}
+		if problems := pathTypes(o); problems != nil {
+			verdicts = append(verdicts, &report.Verdict{Object: v.Object, Problems: problems})
+		}
+	}
+	return verdicts
+}
+
+func pathTypes(o *networkingv1.Ingress) (problems []report.Problem) {
+	for i, rule := range o.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for j, p := range rule.HTTP.Paths {
+			if p.PathType == nil || *p.PathType == networkingv1.PathTypeImplementationSpecific || p.Path == "" || plainPath.MatchString(p.Path) {
+				continue
+			}
+			problems = append(problems, report.Problem{
+				Severity: report.Warning, Reason: report.InvalidPath, Field: fmt.Sprintf("spec.rules[%d].http.paths[%d].path", i, j),
+				Message: fmt.Sprintf("ingress-nginx refuses an Ingress with such a path and pathType %s, by its key strict-validate-path-type: "+
+					"write ImplementationSpecific for a regular expression. Here it is served", *p.PathType),
+			})
+		}
+	}
+	return problems
+}

@@ -1,0 +1,73 @@
+package streams
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name of a port of the Service " +
+	"behind it, if that is another one"
+
+// The annotations for the ports that a Service requests.
+var (
+	tcpPorts = Annotation{
+		Name: prefix + "tcp-ports",
+		Doc: "The TCP ports that are opened for the Service, if the administrator allows them by " +
+			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service has stays theirs.",
+		Values: listValues, Example: "5432:pg, 6379", Default: "none",
+		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.TCPPorts }, readList),
+	}
+	udpPorts = Annotation{
+		Name: prefix + "udp-ports",
+		Doc: "The UDP ports that are opened for the Service, if the administrator allows them by " +
+			"[`service_udp_ports`](caddyfile.md#service_udp_ports).",
+		Values: listValues, Example: "5353:dns", Default: "none",
+		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.UDPPorts }, readList),
+	}
+)
+
+// readList reads a list of ports. It leaves out invalid entries, and names them in the error.
+func readList(value string) ([]Listed, error) {
+	var list []Listed
+	var bad []string
+	for _, word := range nginx.List(value) {
+		listed, err := readListed(word)
+		switch {
+		case err != nil:
+			bad = append(bad, err.Error())
+		case slices.ContainsFunc(list, func(l Listed) bool { return l.Port == listed.Port }):
+			bad = append(bad, fmt.Sprintf("port %d is given twice, and the first entry counts", listed.Port))
+		default:
+			list = append(list, listed)
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return list, nginx.Partial(strings.Join(bad, "; "))
+	case len(list) == 0:
+		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", nginx.Quote(value))
+	}
+	return list, nil
+}
+
+func readListed(word string) (Listed, error) {
+	number, target, named := strings.Cut(word, ":")
+	port, ok := readPort(number)
+	if !named {
+		target = strconv.Itoa(int(port))
+	}
+	if !ok || len(validation.IsDNS1123Label(target)) > 0 {
+		hint := ""
+		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
+			hint = ", without a blank at the colon"
+		}
+		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, alone or as in 5432:pg%s", nginx.Quote(word), hint)
+	}
+	return Listed{Port: port, Target: target}, nil
+}

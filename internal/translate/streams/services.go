@@ -1,0 +1,203 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/kinds"
+	"github.com/k8singress/k8singress/internal/model/report"
+	"github.com/k8singress/k8singress/internal/model/settings"
+	"github.com/k8singress/k8singress/internal/model/snapshot"
+)
+
+// service is a Service with annotations of our own.
+type service struct {
+	object   *corev1.Service
+	settings *Settings
+	verdict  *report.Verdict
+	// used means that the Service is the target of at least one requested port.
+	used bool
+}
+
+// settings returns the settings of a Service. Settings that the Service does not configure come from the policy.
+func (r *reading) settings(of ir.Ref) *Settings {
+	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok && kinds.HasOwnAnnotation(object) {
+		s := r.service(object)
+		s.used = true
+		return s.settings
+	}
+	return &Settings{Policy: r.options.Policy}
+}
+
+// service returns a Service whose annotations are parsed. It parses the annotations only once.
+func (r *reading) service(object *corev1.Service) *service {
+	ref := snapshot.RefOf(object)
+	if s := r.services[ref]; s != nil {
+		return s
+	}
+	s := &service{object: object, settings: &Settings{Closed: true}}
+	r.services[ref] = s
+	var problems []report.Problem
+	if p := carefully(func() *report.Problem {
+		s.settings, problems = Parse(r.options.Policy, object)
+		problems = append(problems, s.settings.cap(&r.options)...)
+		return r.issuable(ref, s.settings)
+	}); p != nil {
+		s.settings.Closed = true
+		problems = append(problems, *p)
+	}
+	// Each Service has exactly one verdict, so there is no need to search for an existing one.
+	s.verdict = &report.Verdict{Object: ref, Problems: problems}
+	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
+	for secret := range s.settings.secrets() {
+		r.depend(secret)
+	}
+	return s
+}
+
+// issuable returns the reason why no issuer may issue the certificate of a Service, or nil.
+func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
+	option := ""
+	switch {
+	case s.TLS == nil || s.TLS.Host == "":
+		return nil
+	case r.options.NoIssuer:
+		option = "auto_https off"
+	case slices.Contains(r.options.NoIssuerFor, ref.Namespace):
+		option = "auto_https_except"
+	default:
+		return nil
+	}
+	return &report.Problem{
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name), Message: fmt.Sprintf(
+			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s", option, staysClosed,
+			streamTLSSecret.Name),
+	}
+}
+
+// annotated opens the ports that Services request, the oldest Service first.
+func (r *reading) annotated() {
+	var all []*service
+	for object := range snapshot.Of[*corev1.Service](r.snapshot).Annotated() {
+		r.depend(snapshot.RefOf(object))
+		if r.selected(object.Namespace) {
+			all = append(all, r.service(object))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *service) int { return older(a.object, b.object) })
+	for _, s := range all {
+		r.ports(s, &tcpPorts, ir.TCP, s.settings.TCPPorts)
+		r.ports(s, &udpPorts, ir.UDP, s.settings.UDPPorts)
+	}
+	for _, s := range all {
+		if s.settings.given && !s.used && s.verdict.Accepted() {
+			s.say(&report.Problem{
+				Severity: report.Info, Reason: report.InvalidAnnotation, Field: "metadata.annotations",
+				Message: "what they say of TCP and UDP ports has no effect: no such port leads to this Service",
+			})
+		}
+	}
+}
+
+// older compares Services by precedence: by age, then by name.
+func older(a, b *corev1.Service) int {
+	return cmp.Or(
+		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// selected reports whether the Services of a namespace are considered.
+func (r *reading) selected(namespace string) bool {
+	o := &r.options.Services
+	if o.Selector == nil {
+		return true
+	}
+	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace)
+	if ok {
+		all = labels.Merge(all, object.Labels)
+	}
+	return (ok || o.Folder) && o.Selector.Matches(all)
+}
+
+// ports opens the ports of one annotation.
+func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list []Listed) {
+	of := snapshot.RefOf(s.object)
+	for _, listed := range list {
+		s.used = true
+		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target, field: report.AnnotationField(row.Name)}
+		p := carefully(func() *report.Problem {
+			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
+				return p
+			}
+			if most := r.options.Services.PerNamespace; most > 0 && r.opened[of.Namespace] >= most {
+				return tooManyPorts(of.Namespace, w.place, most)
+			}
+			if p := r.take(w, of); p != nil {
+				return p
+			}
+			r.opened[of.Namespace]++
+			return r.open(w, of)
+		})
+		if p != nil {
+			p.Field = w.field
+			s.say(p)
+		}
+	}
+}
+
+func tooManyPorts(namespace string, at place, most int) *report.Problem {
+	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
+		"the %s stays closed, because older entries of the namespace %s have %d ports already, and that is the most: remove one of them, or "+
+			"let the administrator raise service_ports_per_namespace", at, namespace, most)}
+}
+
+// say adds a problem to the verdict, unless the verdict already contains it.
+func (s *service) say(p *report.Problem) {
+	if !slices.Contains(s.verdict.Problems, *p) {
+		s.verdict.Problems = append(s.verdict.Problems, *p)
+	}
+}
+
+// refuse returns the reason why the Services of a namespace may not open a port, or nil.
+func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
+	ranges := o.TCP
+	if at.protocol == ir.UDP {
+		ranges = o.UDP
+	}
+	message := ""
+	switch {
+	case len(ranges) == 0:
+		message = fmt.Sprintf("no Service may open a %s port here: the administrator allows it by the option service_%s_ports",
+			upper(at.protocol), at.protocol)
+	case !o.namespace(namespace):
+		message = fmt.Sprintf("the Services of the namespace %s may open no ports here: the administrator allows it by the option "+
+			"service_port_namespaces", namespace)
+	case !slices.ContainsFunc(ranges, func(r settings.PortRange) bool { return r.Has(at.port) }):
+		message = fmt.Sprintf("the %s is none that Services may open here, which are %s: choose one of them, or let the administrator add it "+
+			"to the option service_%s_ports", at, listOf(ranges), at.protocol)
+	default:
+		return nil
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: message}
+}
+
+func listOf(ranges []settings.PortRange) string {
+	var all []string
+	for _, r := range ranges {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func (o *ServicePorts) namespace(name string) bool {
+	return len(o.Namespaces) == 0 || settings.MatchNamespace(o.Namespaces, name)
+}

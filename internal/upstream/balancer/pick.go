@@ -1,0 +1,258 @@
+package balancer
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/model/nginx"
+)
+
+// Asker provides the data of a request that a choice may depend on.
+type Asker interface {
+	// Hash expands a template with the values of the request.
+	Hash(t *nginx.Template) string
+	// Cookie returns the value of a cookie, or "".
+	Cookie(name string) string
+	// ClientIP returns the address of the client, or "".
+	ClientIP() string
+}
+
+// draws is the maximum number of random draws before all endpoints are searched in order.
+const draws = 16
+
+// Pick chooses an endpoint. It skips the endpoints in tried, which have failed for this request, and endpoints that are
+// ejected or unhealthy, as long as there is another one. It returns false only if the backend has no endpoints. If a is
+// nil, there is no hash and no session.
+func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
+	s := b.state.Load()
+	if len(s.endpoints) == 0 {
+		return Choice{}, false
+	}
+	p := pick{backend: b, state: s, asker: a, tried: tried}
+	p.begin()
+	c := p.choose()
+	c.trial = c.Endpoint.health.until.Load() != 0
+	return c, true
+}
+
+// pick is the state of one call of Pick.
+type pick struct {
+	backend *Backend
+	state   *state
+	asker   Asker
+	tried   []*Endpoint
+	// time is the current time. It is zero until now is called.
+	time int64
+	// health means that endpoints that are out are skipped. slow means that some endpoints are in slow start.
+	health, slow bool
+	// at is the position of the request on the ring. It is valid if keyed is set.
+	at    uint64
+	keyed bool
+}
+
+func (p *pick) begin() {
+	out := int(p.backend.out.Load())
+	// If all endpoints are out, the checks are more likely to be wrong than all endpoints, so ignore them.
+	p.health = out > 0 && out < len(p.state.endpoints)
+	if until := p.backend.slowUntil.Load(); until != 0 {
+		if p.slow = p.now() < until; !p.slow {
+			p.backend.slowUntil.CompareAndSwap(until, 0)
+		}
+	}
+}
+
+func (p *pick) now() int64 {
+	if p.time == 0 {
+		p.time = p.backend.now()
+	}
+	return p.time
+}
+
+func (p *pick) choose() Choice {
+	if session := p.state.policy.SessionCookie; session != nil && p.asker != nil {
+		return p.bySession(session)
+	}
+	return Choice{Endpoint: p.byClient()}
+}
+
+// byClient keeps a client at its endpoint if the Service has session affinity.
+func (p *pick) byClient() *Endpoint {
+	known := p.state.policy.clients
+	if known == nil || p.asker == nil {
+		return p.byPolicy()
+	}
+	address := p.asker.ClientIP()
+	if address == "" {
+		return p.byPolicy()
+	}
+	timeout := p.state.policy.ClientIP
+	if e := known.get(address, p.now(), timeout); e != nil && e.listed.Load() {
+		if p.mayKeyed(e) {
+			return e
+		}
+		if slices.Contains(p.tried, e) {
+			// The endpoint failed only for this request, so keep the affinity.
+			return p.byPolicy()
+		}
+	}
+	e := p.byPolicy()
+	known.put(address, e, p.now(), timeout)
+	return e
+}
+
+func (p *pick) byPolicy() *Endpoint {
+	if len(p.state.endpoints) == 1 {
+		return p.state.endpoints[0]
+	}
+	if t := p.state.policy.hashBy; t != nil && p.asker != nil {
+		// As in nginx, an empty key is not hashed.
+		if key := p.asker.Hash(t); key != "" {
+			return p.byKey(hash(key))
+		}
+	}
+	if p.health && len(p.tried) == 0 {
+		if e := p.backend.due(p.now()); e != nil {
+			return e
+		}
+	}
+	return p.relax()
+}
+
+// byKey chooses an endpoint by a position on the ring.
+func (p *pick) byKey(at uint64) *Endpoint {
+	p.at, p.keyed = at, true
+	return p.relax()
+}
+
+// relax lowers the requirements until there is an endpoint: first it allows endpoints that are out, then those that
+// were tried.
+func (p *pick) relax() *Endpoint {
+	for {
+		if e := p.once(); e != nil {
+			return e
+		}
+		if !p.health {
+			p.tried = nil
+		}
+		p.health = false
+	}
+}
+
+func (p *pick) once() *Endpoint {
+	if p.keyed {
+		return p.along()
+	}
+	switch p.state.policy.Policy {
+	case ir.PolicyRandom:
+		return p.drawn()
+	case ir.PolicyEWMA, ir.PolicyLeastRequest:
+		return p.better(p.two())
+	case ir.PolicyRoundRobin, ir.PolicyHash:
+	}
+	return p.inTurn()
+}
+
+// may reports whether the request may go to an endpoint.
+func (p *pick) may(e *Endpoint) bool {
+	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
+}
+
+// mayKeyed is like may, but for the endpoint that belongs to the request's key. If that endpoint is ejected, the
+// request may become its trial, unless the request has failed before.
+func (p *pick) mayKeyed(e *Endpoint) bool {
+	return p.may(e) || p.health && len(p.tried) == 0 && e.claim(p.now())
+}
+
+// ripe reports whether an endpoint may be chosen now. An endpoint in slow start is chosen with a probability that grows
+// with time.
+func (p *pick) ripe(e *Endpoint) bool {
+	if !p.slow {
+		return true
+	}
+	since := e.since.Load()
+	if since == 0 {
+		return true
+	}
+	age := float64(p.now()-since) / float64(p.state.policy.SlowStart)
+	return age >= 1 || rand.Float64() < 0.1+0.9*age
+}
+
+// inTurn takes another turn for each endpoint that it skips. Otherwise the next endpoint would get all requests of the
+// skipped one.
+func (p *pick) inTurn() *Endpoint {
+	list, turn := p.state.endpoints, uint64(0)
+	for range len(list) + draws {
+		turn = p.backend.turn.Add(1)
+		if e := list[turn%uint64(len(list))]; p.may(e) && p.ripe(e) {
+			return e
+		}
+	}
+	return p.scan(int(turn % uint64(len(list))))
+}
+
+func (p *pick) drawn() *Endpoint {
+	list := p.state.endpoints
+	for range draws {
+		if e := list[rand.IntN(len(list))]; p.may(e) && p.ripe(e) {
+			return e
+		}
+	}
+	return p.scan(rand.IntN(len(list)))
+}
+
+// scan returns the first usable endpoint, starting at an index, or nil.
+func (p *pick) scan(first int) *Endpoint {
+	list := p.state.endpoints
+	for i := range list {
+		if e := list[(first+i)%len(list)]; p.may(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// two draws two random endpoints, which differ if possible.
+func (p *pick) two() (*Endpoint, *Endpoint) {
+	list := p.state.endpoints
+	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {
+		i, j := rand.IntN(len(list)), rand.IntN(len(list)-1)
+		if j >= i {
+			j++
+		}
+		return list[i], list[j]
+	}
+	a, b := p.drawn(), p.drawn()
+	if a == b {
+		b = p.drawn()
+	}
+	return a, b
+}
+
+// better returns the endpoint that is likely to respond first. Either may be nil, because health can change between two
+// draws.
+func (p *pick) better(a, b *Endpoint) *Endpoint {
+	if a == nil || a == b {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	if p.state.policy.Policy == ir.PolicyLeastRequest {
+		if b.inFlight.Load() < a.inFlight.Load() {
+			return b
+		}
+		return a
+	}
+	if now := p.now(); b.cost(now) < a.cost(now) {
+		return b
+	}
+	return a
+}
+
+// cost estimates the duration of the next request to an endpoint. Without measurements the number of requests in flight
+// decides.
+func (e *Endpoint) cost(now int64) float64 {
+	const least = 1e-6
+	return (e.latency.read(now) + least) * float64(e.inFlight.Load()+1)
+}

@@ -1,0 +1,393 @@
+// Package health runs active health checks of endpoints, if an Ingress configures them. An unhealthy endpoint gets no
+// requests until it is healthy again.
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+	"github.com/k8singress/k8singress/internal/process/panics"
+	"github.com/k8singress/k8singress/internal/tls/trust"
+	"github.com/k8singress/k8singress/internal/upstream/reach"
+)
+
+// Backend is a backend to check. Endpoints returns its current endpoints, and SetHealthy receives the results.
+type Backend interface {
+	Endpoints() []ir.Endpoint
+	SetHealthy(address string, healthy bool)
+}
+
+// Checker runs the health checks of all backends. Its methods may be called from any goroutine.
+type Checker struct {
+	// client is used for HTTP checks. h2c and grpcs are used for gRPC checks, without and with TLS.
+	client, h2c, grpcs *http.Client
+	// guard decides to which addresses connections are allowed.
+	guard *reach.Guard
+	// authority returns the contents of a Secret.
+	authority func(secret ir.Name) *trust.Authority
+
+	mu      sync.Mutex
+	running map[string]*round
+	all     panics.Group
+	// asking holds the slots of each namespace that has a round.
+	asking map[string]*slots
+}
+
+// slots limits the concurrent probes of one namespace. rounds is the number of rounds that use it.
+type slots struct {
+	free   chan struct{}
+	rounds int
+}
+
+// round is the health check of one backend.
+type round struct {
+	check  ir.HealthCheck
+	cancel context.CancelFunc
+	// slots are the slots of the backend's namespace.
+	slots chan struct{}
+	// next means that another round continues with the results of this one. It is set before cancel is called.
+	next atomic.Bool
+	// known holds the results by address. It belongs to the round's goroutine until done is closed.
+	known map[string]*streak
+	done  chan struct{}
+	state atomic.Pointer[State]
+}
+
+// New returns a checker without checks. It opens only connections that guard allows. authority returns the contents of
+// Secrets, for checks that verify endpoints or send them a client certificate.
+func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
+	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, asking: map[string]*slots{}}
+	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
+	c.h2c = c.speaking((*http.Protocols).SetUnencryptedHTTP2, nil)
+	c.grpcs = c.speaking((*http.Protocols).SetHTTP2, careless())
+	return c
+}
+
+// backendKey is the context key for the ID of the checked backend.
+type backendKey struct{}
+
+// speaking returns a client that uses one protocol.
+func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			backend, _ := ctx.Value(backendKey{}).(string)
+			return c.guard.Dial(ctx, net.Dialer{}, backend, address)
+		},
+		// Each probe opens a new connection: an old one would only show that the endpoint was healthy earlier.
+		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure, Protocols: new(http.Protocols),
+	}
+	speaks(t.Protocols, true)
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Set sets the health check of the backend with an ID. A nil check, or a check without an interval, stops it. An
+// unchanged check continues. A changed check starts with the known results: an endpoint that was unhealthy must first
+// pass its probes.
+func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.running[id]
+	if old != nil && check != nil && old.check == *check {
+		return
+	}
+	if old != nil {
+		old.next.Store(check != nil)
+		old.cancel()
+		delete(c.running, id)
+	}
+	if check == nil || check.Interval <= 0 {
+		return
+	}
+	// A check does not belong to a request: it ends with Set or Close.
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), backendKey{}, id)) //nolint:forbidigo // see above
+	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
+	c.running[id] = r
+	namespace, _, _ := strings.Cut(id, "/")
+	r.slots = c.hold(namespace)
+	c.all.Go("health/backend", func() {
+		defer close(r.done)
+		defer c.release(namespace)
+		r.inherit(old)
+		c.follow(ctx, b, r)
+	})
+}
+
+// hold returns the slots of a namespace until release is called. The caller holds the mutex.
+func (c *Checker) hold(namespace string) chan struct{} {
+	s := c.asking[namespace]
+	if s == nil {
+		s = &slots{free: make(chan struct{}, mostOfNamespace)}
+		c.asking[namespace] = s
+	}
+	s.rounds++
+	return s.free
+}
+
+func (c *Checker) release(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.asking[namespace]
+	if s.rounds--; s.rounds == 0 {
+		delete(c.asking, namespace)
+	}
+}
+
+// inherit waits until the previous round, which was cancelled, has ended, and takes over its results.
+func (r *round) inherit(old *round) {
+	if old != nil {
+		<-old.done
+		r.known = old.known
+	}
+}
+
+// Close ends all checks, and waits for running probes.
+func (c *Checker) Close() {
+	c.mu.Lock()
+	for id, r := range c.running {
+		r.cancel()
+		delete(c.running, id)
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// follow checks all endpoints of a backend once per interval. An endpoint that is no longer checked becomes healthy.
+// Each backend has its own goroutine and timer, and only the probes of one namespace wait for each other. With a common
+// queue or limit, the timeouts of one tenant's dead endpoints would delay the checks of other tenants.
+func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
+	// Use a random delay, so that the replicas of the controller do not all send probes at the same time.
+	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if r.next.Load() {
+				return
+			}
+			for address := range r.known {
+				b.SetHealthy(address, true)
+			}
+			return
+		case <-timer.C:
+			if c.ask(ctx, b, r); ctx.Err() == nil {
+				r.publish()
+			}
+			timer.Reset(r.check.Interval)
+		}
+	}
+}
+
+// most is the maximum number of concurrent probes of one backend, and mostOfNamespace of all backends of a namespace.
+// Each probe uses a connection.
+const most, mostOfNamespace = 16, 64
+
+// ask probes each endpoint once.
+func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
+	list, check, known := b.Endpoints(), &r.check, r.known
+	there := make(map[string]bool, len(list))
+	var asking panics.Group
+	slots := make(chan struct{}, most)
+	for _, e := range list {
+		if there[e.Address] {
+			continue
+		}
+		there[e.Address] = true
+		s := known[e.Address]
+		if s == nil {
+			s = &streak{healthy: true}
+			known[e.Address] = s
+		}
+		slots <- struct{}{}
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			asking.Wait()
+			return
+		}
+		asking.Go("health/probe", func() {
+			defer func() { <-slots; <-r.slots }()
+			err := c.probe(ctx, e.Address, check)
+			if ctx.Err() != nil {
+				return
+			}
+			// Report an unhealthy endpoint each time, because the backend forgets endpoints that were removed for a
+			// while.
+			if changed := s.add(err, check); changed || !s.healthy {
+				b.SetHealthy(e.Address, s.healthy)
+			}
+		})
+	}
+	asking.Wait()
+	for address := range known {
+		if !there[address] {
+			delete(known, address)
+			// If the endpoint comes back, it is checked as a new one.
+			b.SetHealthy(address, true)
+		}
+	}
+}
+
+// streak holds the recent results of an endpoint.
+type streak struct {
+	healthy bool
+	// against is the number of consecutive results that contradict healthy.
+	against int
+	// reason is the error of the last failed probe.
+	reason string
+}
+
+// add adds the result of a probe. It returns true if the health of the endpoint changes.
+func (s *streak) add(failure error, check *ir.HealthCheck) bool {
+	well := failure == nil
+	if !well {
+		s.reason = failure.Error()
+	}
+	if well == s.healthy {
+		s.against = 0
+		return false
+	}
+	s.against++
+	needed := check.Unhealthy
+	if well {
+		needed = check.Healthy
+	}
+	if s.against < needed {
+		return false
+	}
+	s.healthy, s.against = well, 0
+	return true
+}
+
+// longestAnswer is the maximum number of bytes to read from a response body.
+const longestAnswer = 64 << 10
+
+const userAgent = "k8singress-health-check"
+
+// probe sends one probe to an endpoint. It returns an error if the probe fails.
+func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) error {
+	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
+	defer cancel()
+	ask := c.askHTTP
+	if check.GRPC {
+		ask = c.askGRPC
+	}
+	err := ask(ctx, address, check)
+	var in *url.Error
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("there is no answer within %v", check.Timeout)
+	case errors.As(err, &in):
+		// Omit the URL, which only repeats the address.
+		return in.Err
+	}
+	return err
+}
+
+func scheme(check *ir.HealthCheck) string {
+	if check.TLS {
+		return "https"
+	}
+	return "http"
+}
+
+func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthCheck) error {
+	target, err := url.ParseRequestURI(check.Path)
+	if err != nil {
+		return err
+	}
+	target.Scheme, target.Host = scheme(check), address
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return err
+	}
+	request.Host = check.Host
+	request.Header.Set("User-Agent", userAgent)
+	client, err := c.clientFor(check)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, longestAnswer)); err != nil {
+		return err
+	}
+	well := response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
+	if check.Status != 0 {
+		well = response.StatusCode == check.Status
+	}
+	if !well {
+		return fmt.Errorf("the answer has the status %d", response.StatusCode)
+	}
+	return nil
+}
+
+// State is the result of the last round of probes of a backend.
+type State struct {
+	// Endpoints is the number of endpoints probed; Unhealthy is how many of them are skipped.
+	Endpoints, Unhealthy int
+	// Address is the address of one unhealthy endpoint, and Reason its last error.
+	Address, Reason string
+}
+
+// State returns the state of a backend. It returns false if the backend is not checked, or its first round has not
+// ended.
+func (c *Checker) State(id string) (State, bool) {
+	c.mu.Lock()
+	r := c.running[id]
+	c.mu.Unlock()
+	if r == nil || r.state.Load() == nil {
+		return State{}, false
+	}
+	return *r.state.Load(), true
+}
+
+// States yields the states of all checked backends.
+func (c *Checker) States() iter.Seq2[string, State] {
+	return func(yield func(string, State) bool) {
+		c.mu.Lock()
+		ids := make([]string, 0, len(c.running))
+		for id := range c.running {
+			ids = append(ids, id)
+		}
+		c.mu.Unlock()
+		for _, id := range ids {
+			if s, ok := c.State(id); ok && !yield(id, s) {
+				return
+			}
+		}
+	}
+}
+
+// publish stores the results of a round as its state.
+func (r *round) publish() {
+	s := &State{Endpoints: len(r.known)}
+	for address, k := range r.known {
+		if k.healthy {
+			continue
+		}
+		// Always name the smallest address, so that the state does not change between rounds.
+		if s.Unhealthy++; s.Address == "" || address < s.Address {
+			s.Address, s.Reason = address, k.reason
+		}
+	}
+	r.state.Store(s)
+}

@@ -1,0 +1,38 @@
+package health
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+
+	"github.com/k8singress/k8singress/internal/model/ir"
+)
+
+// clientFor returns the HTTP client for a check.
+func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
+	switch {
+	case check.TLS && !check.Secured.Secret.IsZero():
+		return c.secured(check)
+	case check.GRPC && check.TLS:
+		return c.grpcs, nil
+	case check.GRPC:
+		return c.h2c, nil
+	}
+	return c.client, nil
+}
+
+// secured returns a client for one probe. Connections are not reused anyway, and the Secret may change before the next
+// probe.
+func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
+	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
+	if err != nil {
+		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
+	}
+	if check.GRPC {
+		return c.speaking((*http.Protocols).SetHTTP2, config), nil
+	}
+	return c.speaking((*http.Protocols).SetHTTP1, config), nil
+}
+
+// careless returns the TLS configuration for endpoints that are not verified. Requests to them are not verified either.
+func careless() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }

@@ -1,0 +1,156 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// datagram is the maximum size of a DNS response over UDP, in bytes. It passes through all networks without
+	// fragmentation.
+	datagram = 1232
+	// mostAliases is the maximum number of further queries for aliases.
+	mostAliases = 8
+)
+
+// chase queries the addresses of one family. If the response ends with an alias, it queries the alias. Most servers
+// follow aliases themselves.
+func (c *client) chase(ctx context.Context, name string, family uint16) (answer, error) {
+	ttl := mostTTL
+	for range mostAliases {
+		m, err := c.ask(ctx, name, family)
+		if err != nil {
+			return answer{}, err
+		}
+		a, end := read(m, name, family)
+		ttl = min(ttl, a.ttl)
+		switch {
+		case len(a.addresses) > 0:
+			return answer{addresses: a.addresses, ttl: ttl}, nil
+		case m.Rcode == dns.RcodeNameError:
+			return answer{}, errNoSuchName
+		case strings.EqualFold(end, name):
+			return answer{}, errNoAddress
+		}
+		name = end
+	}
+	return answer{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", mostAliases)
+}
+
+// read follows the aliases in a response. It returns the addresses of the last name, or the last name itself if there
+// are none.
+func read(m *dns.Msg, name string, family uint16) (answer, string) {
+	a := answer{ttl: mostTTL}
+	for range len(m.Answer) + 1 {
+		var alias *dns.CNAME
+		for _, record := range m.Answer {
+			header := record.Header()
+			if header.Class != dns.ClassINET || !strings.EqualFold(header.Name, name) {
+				continue
+			}
+			if c, ok := record.(*dns.CNAME); ok {
+				alias = c
+			}
+			if address, ok := addressOf(record); ok && header.Rrtype == family {
+				a.addresses = append(a.addresses, address)
+				a.ttl = min(a.ttl, seconds(header.Ttl))
+			}
+		}
+		if len(a.addresses) > 0 || alias == nil {
+			break
+		}
+		name = alias.Target
+		a.ttl = min(a.ttl, seconds(alias.Hdr.Ttl))
+	}
+	return a, name
+}
+
+func seconds(ttl uint32) time.Duration { return time.Duration(ttl) * time.Second }
+
+func addressOf(record dns.RR) (netip.Addr, bool) {
+	var ip net.IP
+	switch record := record.(type) {
+	case *dns.A:
+		ip = record.A
+	case *dns.AAAA:
+		ip = record.AAAA
+	}
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}
+
+// ask sends a query to one server after the other, until one returns a usable response.
+func (c *client) ask(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
+	question := new(dns.Msg)
+	question.SetQuestion(name, family)
+	question.SetEdns0(datagram, false)
+	first := 0
+	if c.rotate {
+		first = rand.IntN(len(c.servers))
+	}
+	var failure error
+	for range c.attempts {
+		for i := range c.servers {
+			server := c.servers[(first+i)%len(c.servers)]
+			m, err := c.exchange(ctx, question, server)
+			if err == nil {
+				return m, nil
+			}
+			failure = fmt.Errorf("asking the DNS server %s: %w", server, err)
+			if ctx.Err() != nil {
+				return nil, failure
+			}
+		}
+	}
+	return nil, failure
+}
+
+// exchange queries one server over UDP, and over TCP if the response is truncated.
+func (c *client) exchange(ctx context.Context, question *dns.Msg, server string) (*dns.Msg, error) {
+	m, err := c.over(ctx, "udp", question, server)
+	// Check m, not err: a truncated message may not be parseable.
+	if m != nil && m.Truncated {
+		m, err = c.over(ctx, "tcp", question, server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, useless(question, m)
+}
+
+func (c *client) over(ctx context.Context, network string, question *dns.Msg, server string) (*dns.Msg, error) {
+	asker := dns.Client{Net: network, Timeout: c.timeout}
+	conn, err := asker.DialContext(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	// A read ends only at its deadline, not when the context ends.
+	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
+	m, _, err := asker.ExchangeWithConnContext(ctx, question, conn)
+	return m, err
+}
+
+// useless returns an error if another server must be queried, because the response is unusable.
+func useless(question, m *dns.Msg) error {
+	asked := question.Question[0]
+	switch {
+	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != asked.Qtype, !strings.EqualFold(m.Question[0].Name, asked.Name):
+		return errors.New("it answered another question")
+	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
+		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])
+	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable && len(m.Ns) > 0:
+		return errors.New("the server returned a referral: recursion is not available")
+	}
+	return nil
+}

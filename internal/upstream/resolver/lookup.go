@@ -1,0 +1,151 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// client resolves names. It is immutable.
+type client struct {
+	// servers are the DNS servers, as host:port.
+	servers  []string
+	search   []string
+	ndots    int
+	timeout  time.Duration
+	attempts int
+	rotate   bool
+	hosts    map[string][]netip.Addr
+}
+
+// answer is the result of a look-up. The addresses are sorted and without duplicates.
+type answer struct {
+	addresses []netip.Addr
+	ttl       time.Duration
+	// fixed means that the result does not come from DNS and stays valid as long as the client is in use.
+	fixed bool
+}
+
+var (
+	errNoSuchName = errors.New("the DNS has no such name")
+	errNoAddress  = errors.New("the DNS has the name, but no address for it")
+)
+
+// lookup returns the addresses of a host, at least one, or an error.
+func (c *client) lookup(ctx context.Context, host string) (answer, error) {
+	if list := c.known(host); len(list) > 0 {
+		return answer{addresses: sorted(list), fixed: true}, nil
+	}
+	if !isName(host) {
+		return answer{}, fmt.Errorf("%q is no name of the DNS", host)
+	}
+	result := errNoSuchName
+	for _, candidate := range c.candidates(host) {
+		a, err := c.addresses(ctx, candidate)
+		switch {
+		case err == nil:
+			return a, nil
+		case errors.Is(err, errNoSuchName):
+		case errors.Is(err, errNoAddress):
+			if errors.Is(result, errNoSuchName) {
+				result = err
+			}
+		default:
+			// Do not try the next candidate: it may be the name of another host.
+			return answer{}, err
+		}
+	}
+	return answer{}, result
+}
+
+// known returns the addresses that need no query: of IP literals, of localhost, and of names in the hosts file.
+func (c *client) known(host string) []netip.Addr {
+	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
+		return []netip.Addr{a.Unmap()}
+	}
+	bare := strings.TrimSuffix(host, ".")
+	if list := c.hosts[bare]; len(list) > 0 {
+		return list
+	}
+	if bare == "localhost" || strings.HasSuffix(bare, ".localhost") {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	}
+	return nil
+}
+
+// isName reports whether a host is a valid DNS name. It is strict, because package dns interprets a backslash as an
+// escape, unlike others.
+func isName(host string) bool {
+	for _, c := range host {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	_, ok := dns.IsDomainName(host)
+	return ok && host != "." && !strings.HasPrefix(host, ".") && !strings.Contains(host, "..")
+}
+
+// candidates returns the names to query, in the order of resolv.conf(5).
+func (c *client) candidates(host string) []string {
+	list := (&dns.ClientConfig{Search: c.search, Ndots: c.ndots}).NameList(host)
+	return slices.DeleteFunc(list, func(name string) bool {
+		_, ok := dns.IsDomainName(name)
+		return !ok
+	})
+}
+
+// addresses queries both address families at the same time. The addresses of one family are enough.
+func (c *client) addresses(ctx context.Context, name string) (answer, error) {
+	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
+	var answers [len(types)]answer
+	var errs [len(types)]error
+	var asking panics.Group
+	for i, t := range types {
+		asking.Go("resolver/question", func() {
+			errs[i] = panics.Run("resolver/question", func() (err error) {
+				answers[i], err = c.chase(ctx, name, t)
+				return err
+			})
+		})
+	}
+	asking.Wait()
+	all := answer{ttl: min(answers[0].ttl, answers[1].ttl)}
+	for i, err := range errs {
+		if err != nil {
+			all.ttl = answers[len(types)-1-i].ttl
+		}
+		all.addresses = append(all.addresses, answers[i].addresses...)
+	}
+	all.addresses = sorted(all.addresses)
+	if len(all.addresses) > 0 {
+		return all, nil
+	}
+	return answer{}, worst(errs[:])
+}
+
+// worst returns the most informative error: a failed query rather than a response without addresses.
+func worst(errs []error) error {
+	result := errNoSuchName
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, errNoSuchName):
+		case errors.Is(err, errNoAddress):
+			result = err
+		default:
+			return err
+		}
+	}
+	return result
+}
+
+func sorted(list []netip.Addr) []netip.Addr {
+	return slices.Compact(slices.SortedFunc(slices.Values(list), netip.Addr.Compare))
+}

@@ -1,0 +1,134 @@
+package resolver
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// atOnce is the maximum number of concurrent look-ups, and share the maximum for one namespace. A namespace whose
+	// DNS servers do not respond must not occupy all slots.
+	atOnce = 16
+	share  = atOnce / 4
+	// Minimum and maximum time to use a response. Within these limits its TTL decides.
+	leastTTL = 5 * time.Second
+	mostTTL  = 5 * time.Minute
+	// Failed look-ups are retried; the delay doubles each time.
+	firstRetry = 5 * time.Second
+	lastRetry  = time.Minute
+	// patience is the maximum duration of one look-up, with all its queries.
+	patience = 20 * time.Second
+	// idle is how long Run waits if no name is queued.
+	idle = time.Hour
+)
+
+// Run looks up names until ctx ends. It returns after all look-ups have ended.
+func (r *Resolver) Run(ctx context.Context) {
+	var looking panics.Group
+	defer looking.Wait()
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		next, c, wait := r.next()
+		if next.name != nil {
+			looking.Go("resolver/name", func() { r.ask(ctx, next, c) })
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// next returns a due name that has its turn. If there is none, it returns how long to wait. Within a namespace, names
+// whose last look-up failed come last.
+func (r *Resolver) next() (turn, *client, time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client == nil || r.options.Access == Nothing {
+		return turn{}, nil, idle
+	}
+	now := time.Now()
+	for n, ok := r.queue.Pop(now); ok; n, ok = r.queue.Pop(now) {
+		n.waiting = n.namespaces()
+		for _, namespace := range n.waiting {
+			r.due.Push(namespace, turn{n, namespace}, n.failures == 0)
+		}
+	}
+	if next, ok := r.due.Pop(); ok {
+		r.forgetTurns(next.name)
+		return next, r.client, 0
+	}
+	if due, ok := r.queue.Next(); ok {
+		return turn{}, nil, time.Until(due)
+	}
+	return turn{}, nil, idle
+}
+
+// ask looks up a name and records the result. It reads n.host without the lock, because the host never changes.
+func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
+	n := of.name
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var a answer
+	err := panics.Run("resolver/name", func() (err error) {
+		a, err = c.lookup(limited, n.host)
+		return err
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due.Done(of)
+	r.rouse()
+	if ctx.Err() != nil || r.names[n.host] != n {
+		// The name is no longer followed, or Run is ending.
+		return
+	}
+	wait := min(max(a.ttl, leastTTL), mostTTL)
+	if err != nil {
+		wait = r.failed(n, err)
+	} else {
+		r.answered(n, a)
+	}
+	switch {
+	case c != r.client:
+		r.queue.Set(n, time.Now())
+	case err == nil && a.fixed:
+		// Keep the name in the queue, so that Configure finds it.
+		r.queue.Set(n, time.Now().Add(forever))
+	default:
+		r.queue.Set(n, time.Now().Add(wait))
+	}
+}
+
+// forever is the retry interval for names that do not come from DNS, such as IP addresses.
+const forever = 10 * 365 * 24 * time.Hour
+
+func (r *Resolver) answered(n *name, a answer) {
+	if n.failures > 0 && len(n.found) > 0 {
+		r.log.Info("a name is found again", zap.String("name", n.host))
+	}
+	n.err, n.failures = nil, 0
+	r.sift(n, a.addresses)
+}
+
+// failed keeps the last addresses, and returns when to retry.
+func (r *Resolver) failed(n *name, err error) time.Duration {
+	if n.failures == 0 {
+		r.log.Warn("looking up a name failed; what it led to before, if anything, stays in use", zap.String("name", n.host),
+			zap.Int("addresses", len(n.use)), zap.Error(err))
+	}
+	n.err = err
+	n.failures++
+	if !n.asked {
+		r.sift(n, nil)
+	}
+	return min(firstRetry<<min(n.failures-1, 10), lastRetry)
+}

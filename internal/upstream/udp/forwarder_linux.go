@@ -1,0 +1,501 @@
+// Package udp forwards the datagrams of UDP ports to endpoints, and the responses back to the clients. A session is one
+// client of a port, with a socket to its endpoint.
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+const (
+	// queueBytes is the requested size of a port's socket buffer in each direction.
+	queueBytes = 4 << 20
+	// leastSweep and mostSweep are the minimum and maximum interval between two searches for idle sessions.
+	leastSweep = time.Second
+	mostSweep  = 5 * time.Second
+	// faultPause is how long a forwarder pauses after an internal error.
+	faultPause = 5 * time.Millisecond
+)
+
+// Forwarder forwards the datagrams of one socket. The goroutine of Run does all the work, so no locks are needed, and
+// each session costs only a socket. The goroutine waits in Go's scheduler on an epoll instance that contains all
+// sockets, and reads and writes the ready ones without blocking.
+type Forwarder struct {
+	// current returns the current settings. settings are used for the current batch.
+	current  func() *Settings
+	settings *Settings
+	traffic  *Traffic
+	socket   int
+	// address is the local address of the socket.
+	address netip.AddrPort
+	// packetInfo means that received messages contain the address to which they were sent.
+	packetInfo bool
+	// gso means that the kernel supports UDP_SEGMENT.
+	gso    bool
+	epoll  *os.File
+	number int
+	raw    syscall.RawConn
+	poll   func(epoll uintptr) bool
+	events [batchSize]unix.EpollEvent
+	ready  int
+	// failed is the error of epoll_wait.
+	failed error
+	// requested is the phase that other goroutines have requested, and phase is the current phase of the loop.
+	requested atomic.Int32
+	phase     phase
+	// drains is closed when draining has started and there are sessions left. closed is closed when the socket is
+	// closed.
+	drains, closed chan struct{}
+
+	sessions sessions
+	// bySocket finds a session by its socket to the endpoint.
+	bySocket map[int32]*session
+	batch    *batch
+	// queued are the sessions with requests in the batch.
+	queued []*session
+	now    time.Duration
+	swept  bool
+}
+
+// start is the reference point of all times.
+var start = time.Now()
+
+// New returns a forwarder that takes over a socket, and closes the original. settings is called for each batch of
+// datagrams. If it returns nil now, New returns an error.
+func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) (*Forwarder, error) {
+	f := &Forwarder{
+		current: settings, settings: settings(), traffic: traffic, bySocket: map[int32]*session{},
+		drains: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if err := f.adopt(listening); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.number, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		_ = unix.Close(f.socket)
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	err = errors.Join(unix.SetNonblock(f.number, true), f.watch(f.socket))
+	f.epoll = os.NewFile(uintptr(f.number), "epoll")
+	if err == nil {
+		f.raw, err = f.epoll.SyscallConn()
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	f.poll = f.pollOnce
+	return f, nil
+}
+
+// adopt duplicates the socket and removes it from Go's poller, which would wake a goroutine for each datagram.
+func (f *Forwarder) adopt(listening net.PacketConn) error {
+	if wrapped, ok := listening.(interface{ Unwrap() net.PacketConn }); ok {
+		listening = wrapped.Unwrap()
+	}
+	conn, ok := listening.(*net.UDPConn)
+	if !ok || f.settings == nil {
+		return fmt.Errorf("%s is not a UDP address", listening.LocalAddr())
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	f.address = conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		if f.socket, refused = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); refused != nil {
+			return
+		}
+		// Ignore errors: the system may allow only smaller buffers.
+		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
+		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
+		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+		f.gso = unknown == nil
+		enableGRO(f.socket)
+		if f.address.Addr().IsUnspecified() {
+			f.packetInfo = true
+			refused = f.enablePacketInfo()
+		}
+	})
+	if err = errors.Join(err, refused); err != nil && f.socket > 0 {
+		_ = unix.Close(f.socket)
+	}
+	return err
+}
+
+// enablePacketInfo makes the kernel report the address to which a datagram was sent. A node has several addresses, and
+// clients ignore responses from another address.
+func (f *Forwarder) enablePacketInfo() error {
+	domain, err := unix.GetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err == nil && domain == unix.AF_INET {
+		err = unix.SetsockoptInt(f.socket, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+	} else if err == nil {
+		err = unix.SetsockoptInt(f.socket, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	}
+	return os.NewSyscallError("setsockopt", err)
+}
+
+func (f *Forwarder) watch(socket int) error {
+	err := unix.EpollCtl(f.number, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(socket)})
+	return os.NewSyscallError("epoll_ctl", err)
+}
+
+// Run forwards datagrams until Close is called, or until the last session has ended after Drain.
+func (f *Forwarder) Run() {
+	defer f.close()
+	for !f.finished() {
+		var err error
+		if caught := panics.Try(func() { err = f.step() }); caught != nil {
+			err = fmt.Errorf("panic: %w at %s", caught, caught.Stack)
+		}
+		if err != nil {
+			// End all sessions, because they may be damaged, but keep the port open for new ones.
+			f.settings.Broken("forwarding datagrams; all sessions of the port have ended", zap.Error(err))
+			f.reset()
+			<-time.After(faultPause)
+		}
+	}
+}
+
+// step waits for ready sockets and forwards their datagrams.
+func (f *Forwarder) step() error {
+	f.failed = nil
+	err := errors.Join(f.raw.Read(f.poll), f.failed)
+	f.now = time.Since(start)
+	switch {
+	case err == nil:
+		f.process()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f.sweep()
+		return nil
+	}
+	return err
+}
+
+// pollOnce finds the ready sockets. It returns false if there are none, so that Go waits for one.
+func (f *Forwarder) pollOnce(epoll uintptr) bool {
+	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
+	f.ready = max(n, 0)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		f.failed = os.NewSyscallError("epoll_wait", err)
+	}
+	return f.ready > 0 || f.failed != nil
+}
+
+// process forwards the datagrams of the ready sockets.
+func (f *Forwarder) process() {
+	f.batch, f.settings = takeBatch(), f.current()
+	requests := false
+	for i := range f.events[:f.ready] {
+		if socket := f.events[i].Fd; socket == int32(f.socket) {
+			requests = true
+		} else if s := f.bySocket[socket]; s != nil {
+			f.receiveResponses(s)
+		}
+	}
+	f.sendResponses()
+	if requests {
+		f.receiveRequests()
+	}
+	f.batch.free()
+	f.batch = nil
+	if !f.swept && len(f.sessions.byKey) > 0 {
+		f.sweep()
+	}
+}
+
+// receiveRequests receives the datagrams of clients and forwards them.
+func (f *Forwarder) receiveRequests() {
+	b := f.batch
+	n, err := receiveMessages(f.socket, b.requests[:])
+	if err != nil {
+		// The error is harmless: another process has received the datagram, or it was damaged.
+		return
+	}
+	for i := range n {
+		f.queue(i)
+	}
+	for i, s := range f.queued {
+		f.forward(s)
+		f.queued[i] = nil
+	}
+	f.queued = f.queued[:0]
+	for i := range n {
+		b.reset(i)
+	}
+}
+
+// queue adds one datagram of a client to the list of its session.
+func (f *Forwarder) queue(i int) {
+	b := f.batch
+	k := b.key(i, b.parse(i, &b.requests[i]))
+	s := f.sessions.find(k)
+	if s == nil {
+		if s = f.admit(k, i); s == nil {
+			return
+		}
+	}
+	b.next[i] = -1
+	if s.first < 0 {
+		s.first = i
+		f.queued = append(f.queued, s)
+	} else {
+		b.next[s.last] = i
+	}
+	s.last = i
+}
+
+// admit creates the session of a new client. It returns nil if the client cannot be accepted.
+func (f *Forwarder) admit(k key, i int) *session {
+	traffic := f.traffic
+	// A response to port 0 cannot be sent.
+	if k.client.Port() == 0 {
+		traffic.lose(NotSendable, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if f.phase == draining {
+		traffic.lose(PortClosing, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if f.settings.Outgoing.Has(k.client) {
+		traffic.lose(Loop, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if traffic.Sessions.Load() >= f.settings.MaxSessions && !f.evict() {
+		traffic.lose(TooManySessions, f.batch.carried(i).datagrams)
+		return nil
+	}
+	share := f.settings.Share
+	if !share.Take(1) && !(f.evict() && share.Take(1)) {
+		traffic.lose(NoDescriptors, f.batch.carried(i).datagrams)
+		return nil
+	}
+	traffic.Sessions.Add(1)
+	traffic.Opened.Add(1)
+	s := f.sessions.add(k, f.now)
+	s.share = share
+	s.toEndpoint.noGSO, s.toClient.noGSO = !f.gso, !f.gso
+	s.toClient.name, s.toClient.nameLength = f.batch.names[i], f.batch.requests[i].Namelen
+	if f.packetInfo {
+		s.toClient.controlLength = s.toClient.control.from(k.local)
+	}
+	return s
+}
+
+// evict ends a session to make room for another one. It returns false if no session can be ended.
+func (f *Forwarder) evict() bool {
+	s := f.sessions.evictable(f.now)
+	if s == nil {
+		return false
+	}
+	f.traffic.Evicted.Add(1)
+	f.remove(s)
+	return true
+}
+
+// forward sends the requests of a session to its endpoint.
+func (f *Forwarder) forward(s *session) {
+	b, n := f.batch, 0
+	for i := s.first; i >= 0; i = b.next[i] {
+		b.gathered[n], b.gatheredSizes[n] = b.vectors[i], b.sizes[i]
+		s.received += uint64(b.carried(i).bytes)
+		n++
+	}
+	f.sessions.touch(s, f.now)
+	if s.responses > 0 {
+		f.sessions.verify(s)
+	}
+	b.outgoing.add(b.gathered[:n], b.gatheredSizes[:n], &s.toEndpoint)
+	f.send(s)
+	b.outgoing.count, s.first = 0, -1
+}
+
+// send sends the outgoing messages to the endpoint of a session. It does not wait: datagrams that do not fit into the
+// send buffer are lost.
+func (f *Forwarder) send(s *session) {
+	o, again, refusals := &f.batch.outgoing, false, 0
+	for at := 0; at < o.count; {
+		if !f.settings.connected(s) && !f.connect(s) {
+			f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
+			return
+		}
+		n, err := sendMessages(s.upstream.socket, o.messages[at:o.count])
+		f.countSent(s, o.total(at, at+n))
+		at += n
+		switch {
+		case err == nil:
+			again, refusals = false, 0
+		case isUnreachable(err):
+			f.onRefused(s, err)
+			// If there is only one endpoint, and no route to it, every attempt fails.
+			if refusals++; refusals > f.settings.Tries {
+				f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
+				return
+			}
+		case isBusy(err):
+			f.traffic.lose(EndpointBusy, o.total(at, o.count).datagrams)
+			return
+		case o.isGSO(at):
+			sent := o.sendSegments(s.upstream.socket, at)
+			f.countSent(s, sent)
+			f.traffic.lose(NotSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
+		case again:
+			f.traffic.lose(NotSendable, 1)
+			at, again = at+1, false
+		default:
+			// The error may concern an earlier datagram, so try once more.
+			again = true
+		}
+	}
+}
+
+// onRefused records that a datagram for the endpoint of a session was rejected with an ICMP message.
+func (f *Forwarder) onRefused(s *session, err error) {
+	f.traffic.lose(EndpointRefused, 1)
+	f.settings.NoEndpoint("an endpoint refuses datagrams",
+		zap.String("endpoint", s.choice.Endpoint.Address()), zap.Stringer("client", s.key.client), zap.Error(err))
+	s.markRefused(f.now)
+}
+
+// countSent counts datagrams that were sent to an endpoint.
+func (f *Forwarder) countSent(s *session, sent load) {
+	if sent.datagrams > 0 {
+		s.countRequests(sent.datagrams, f.now)
+		f.traffic.In.add(sent)
+	}
+}
+
+// connect finds an endpoint for a session. If there are no sockets left, it ends another session.
+func (f *Forwarder) connect(s *session) bool {
+	before, to := s.upstream, f.settings.backendOf(s)
+	s.asked = to
+	err := f.settings.connect(s, to)
+	if isExhausted(err) && f.evict() {
+		err = f.settings.connect(s, to)
+	}
+	if s.upstream != before {
+		delete(f.bySocket, int32(before.socket))
+		f.bySocket[int32(s.upstream.socket)] = s
+		if err = f.watch(s.upstream.socket); err != nil {
+			delete(f.bySocket, int32(s.upstream.socket))
+			s.disconnect()
+		}
+	}
+	if err != nil {
+		f.settings.NoEndpoint("no endpoint for a client",
+			zap.String("backend", to.ID()), zap.Stringer("client", s.key.client), zap.Error(err))
+	}
+	return err == nil
+}
+
+// receiveResponses receives the datagrams of the endpoint of a session.
+func (f *Forwarder) receiveResponses(s *session) {
+	b := f.batch
+	if b.responded == batchSize {
+		f.sendResponses()
+	}
+	n, err := receiveMessages(s.upstream.socket, b.responses[b.responded:])
+	if err != nil {
+		if isUnreachable(err) {
+			f.onRefused(s, err)
+		}
+		return
+	}
+	from, carried := b.responded, load{}
+	b.responded += n
+	for i := from; i < b.responded; i++ {
+		b.parse(i, &b.responses[i])
+		carried.add(b.carried(i))
+	}
+	s.sent += uint64(carried.bytes)
+	b.outgoing.add(b.vectors[from:b.responded], b.sizes[from:b.responded], &s.toClient)
+	f.sessions.touch(s, f.now)
+	if s.countResponses(carried.datagrams, f.now, f.settings.Responses) {
+		f.remove(s)
+	}
+}
+
+// sendResponses sends the responses to the clients.
+func (f *Forwarder) sendResponses() {
+	b, o, traffic := f.batch, &f.batch.outgoing, f.traffic
+	for at := 0; at < o.count; {
+		n, err := sendMessages(f.socket, o.messages[at:o.count])
+		traffic.Out.add(o.total(at, at+n))
+		at += n
+		switch {
+		case err == nil:
+		case isBusy(err):
+			traffic.lose(ClientBusy, o.total(at, o.count).datagrams)
+			at = o.count
+		case o.isGSO(at):
+			sent := o.sendSegments(f.socket, at)
+			traffic.Out.add(sent)
+			traffic.lose(NotSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
+		default:
+			traffic.lose(NotSendable, 1)
+			at++
+		}
+	}
+	for i := range b.responded {
+		b.reset(i)
+	}
+	b.responded, o.count = 0, 0
+}
+
+// remove ends a session.
+func (f *Forwarder) remove(s *session) {
+	f.note(s)
+	delete(f.bySocket, int32(s.upstream.socket))
+	s.disconnect()
+	s.share.Give(1)
+	f.sessions.remove(s)
+	f.traffic.Sessions.Add(-1)
+}
+
+// note reports an ended session to the Ended callback.
+func (f *Forwarder) note(s *session) {
+	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
+	if s.key.local.IsValid() {
+		e.Server = netip.AddrPortFrom(s.key.local, f.address.Port())
+	}
+	if s.asked != nil {
+		e.Backend = s.asked.ID()
+	}
+	if s.upstream.isOpen() {
+		e.Endpoint = s.choice.Endpoint.Address()
+		e.Served = s.sent > 0 || !s.refused && f.settings.Responses == 0
+	}
+	f.settings.Ended(e)
+}
+
+// sweep ends idle sessions, and schedules the next sweep.
+func (f *Forwarder) sweep() {
+	idle := f.current().IdleTimeout
+	if f.phase == draining {
+		idle = min(idle, drainIdle)
+	}
+	for s := f.sessions.expired(f.now, idle); s != nil; s = f.sessions.expired(f.now, idle) {
+		f.remove(s)
+	}
+	f.swept = len(f.sessions.byKey) > 0
+	var next time.Time
+	if f.swept {
+		next = time.Now().Add(min(max(f.sessions.untilExpiry(f.now, idle), min(leastSweep, idle)), mostSweep))
+	}
+	f.wait(next)
+}
