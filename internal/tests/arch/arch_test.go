@@ -7,21 +7,22 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// root is the folder that contains go.mod.
+// root is the folder of go.mod.
 const root = "../../.."
 
-// listed holds the output of `go list -json` for one package.
+// listed is what `go list -json` prints of a package.
 type listed struct {
 	ImportPath string
 	Standard   bool
 	Module     *struct{ Path string }
-	// Imports are its own, Deps are those and all that they import in turn.
+	// Imports are the packages that it imports itself. Deps also has what these import in turn.
 	Imports []string
 	Deps    []string
 	// Dir holds GoFiles. ImportMap has the names under which the standard library keeps packages of others.
@@ -30,58 +31,49 @@ type listed struct {
 	ImportMap map[string]string
 }
 
+// TestImportsPointDown checks that packages import only their own folder and lower ones, and reach only what the tables allow.
 func TestImportsPointDown(t *testing.T) {
 	readTree(t)
-	packages := list(t, nil, "-deps", "./...")
-	for _, fault := range faults(house, packages) {
+	for _, fault := range faults(list(t, nil, "-deps", "./...")) {
 		t.Error(fault)
 	}
 }
 
-// The test above would pass if it checked no packages, so this test checks that each rule finds its violation.
+// TestFaultsAreFound checks that each rule finds its fault. TestImportsPointDown would also pass if it looked at nothing.
 func TestFaultsAreFound(t *testing.T) {
-	house := []room{
-		{name: "low", level: 0, standard: true},
-		{name: "translator", level: 1, never: []string{"example.org/caddy"}},
-		{name: "peer", level: 1},
-		{name: "top", level: 2},
-		{name: "gone", level: 3},
-		{name: "stage", level: 0, tests: true},
-	}
-	own := func(name string, imports ...string) listed {
+	pkg := func(name string, imports ...string) listed {
 		return listed{ImportPath: module + "/" + name, Module: &struct{ Path string }{module}, Imports: imports, Deps: imports}
 	}
-	through := own("translator", "example.org/harmless")
-	through.Deps = append(through.Deps, "example.org/caddy/sub")
-	cases := []struct {
+	indirect := pkg("internal/translate/hosts", "example.org/harmless")
+	indirect.Deps = append(indirect.Deps, caddy+"/v2")
+	for _, c := range []struct {
 		name  string
 		pkg   listed
 		fault string
 	}{
-		{"no row", own("attic"), "attic has no row in the table"},
-		{"own level", own("peer", module+"/translator"), "peer imports translator, which is not below it"},
-		{"upwards", own("peer", module+"/top"), "peer imports top, which is not below it"},
-		{"what tests have", own("top", module+"/stage"), "top imports stage, which is for tests only"},
-		{"not standard", own("low", "example.org/x"), "low imports example.org/x; it may import the standard library only"},
-		{"through another", through, "translator reaches example.org/caddy/sub"},
-		{"client-go", own("top", clientGo+"/rest"), "top imports k8s.io/client-go/rest"},
-		{"a program", own("top", runProgram), "top imports os/exec"},
-	}
-	for _, c := range cases {
+		{"no folder", pkg("internal/attic/old"), "internal/attic/old is in no folder of the table"},
+		{"upwards", pkg("internal/model/ir", module+"/internal/http/live"), "internal/model/ir imports internal/http/live, which is above it"},
+		{"test code", pkg("k8singress", module+"/internal/tests/fixture"), "k8singress imports internal/tests/fixture, which is for tests"},
+		{"not standard", pkg("internal/model/ir", "example.org/x"), "internal/model/ir imports example.org/x, and may import the standard"},
+		{"indirectly", indirect, "internal/translate/hosts reaches " + caddy + "/v2"},
+		{"narrower", pkg("internal/control/render", kubernetes+"/api/core/v1"), "internal/control/render reaches " + kubernetes},
+		{"client-go", pkg("k8singress", clientGo+"/rest"), "k8singress imports " + clientGo + "/rest"},
+		{"a program", pkg("k8singress", runProgram), "k8singress imports " + runProgram},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			found := faults(house, []listed{c.pkg})
+			found := faults([]listed{c.pkg, {ImportPath: "example.org/x"}})
 			if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, c.fault) }) {
-				t.Errorf("faults are %q, want one that begins with %q", found, c.fault)
+				t.Errorf("the faults are %q, want one that starts with %q", found, c.fault)
 			}
 		})
 	}
-	if found := faults(house, []listed{own("low")}); !slices.Contains(found, "gone has a row in the table and no package") {
-		t.Errorf("faults are %q, want the row without a package", found)
+	if found := faults(nil); !slices.Contains(found, "internal/model is in the table and has no package") {
+		t.Errorf("the faults are %q, want the folder without a package", found)
 	}
 }
 
-// readTree opens each folder with Go files, so that `go test` knows that the result depends on them. Otherwise it
-// would use its cached result after a change in a package that only `go list` reads.
+// readTree opens each folder with Go files. `go test` then knows that the result depends on them, and does not take it from its cache
+// when a package changes that only `go list` reads.
 func readTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -120,71 +112,111 @@ func list(t *testing.T, environment []string, arguments ...string) []listed {
 	}
 }
 
-// faults returns the violations of the table in packages.
-func faults(house []room, packages []listed) []string {
-	rooms, seen := map[string]room{}, map[string]bool{}
-	for _, r := range house {
-		rooms[r.name] = r
-	}
-	standard := map[string]bool{}
+// faults compares packages with the tables, and returns a sentence for each fault.
+func faults(packages []listed) (found []string) {
+	standard, seen := map[string]bool{}, map[string]bool{}
 	for _, p := range packages {
 		standard[p.ImportPath] = p.Standard
 	}
-	var found []string
 	for _, p := range packages {
 		if p.Module == nil || p.Module.Path != module {
 			continue
 		}
 		name := nameOf(p.ImportPath)
-		r, ok := rooms[name]
-		seen[name] = true
-		if !ok {
-			found = append(found, name+" has no row in the table: add it to house_test.go, at its level")
+		level := levelOf(name)
+		if level < 0 {
+			found = append(found, name+" is in no folder of the table: move it into one, or add a row to folders_test.go")
 			continue
 		}
-		found = append(found, r.order(p, rooms)...)
-		found = append(found, r.outside(p, standard)...)
-	}
-	for _, r := range house {
-		if !seen[r.name] {
-			found = append(found, r.name+" has a row in the table and no package")
+		seen[order[level].name], seen[name], seen[path.Dir(name)] = true, true, true
+		found = append(found, orderFaults(p, level)...)
+		found = append(found, outsideFaults(p, level)...)
+		if slices.Contains(standardOnly, name) {
+			found = append(found, standardFaults(p, standard)...)
 		}
 	}
-	return found
+	return append(found, unusedRows(seen)...)
 }
 
-// order returns the violations in a package's imports from this module.
-func (r room) order(p listed, rooms map[string]room) (found []string) {
+// levelOf returns the index of the folder that has a package, or -1.
+func levelOf(name string) int {
+	return slices.IndexFunc(order, func(f folder) bool { return below(name, f.name) })
+}
+
+// orderFaults checks what a package imports of this module.
+func orderFaults(p listed, level int) (found []string) {
 	for _, path := range p.Imports {
 		if !own(path) {
 			continue
 		}
-		other, ok := rooms[nameOf(path)]
-		if ok && other.level >= r.level {
-			found = append(found, fmt.Sprintf("%s imports %s, which is not below it", r.name, other.name))
-		}
-		if other.tests && !r.tests {
-			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", r.name, other.name))
+		other := levelOf(nameOf(path))
+		switch {
+		case other < 0 || order[level].tests:
+		case order[other].tests:
+			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", nameOf(p.ImportPath), nameOf(path)))
+		case other > level:
+			found = append(found, fmt.Sprintf("%s imports %s, which is above it", nameOf(p.ImportPath), nameOf(path)))
 		}
 	}
 	return found
 }
 
-// outside returns the violations in a package's imports from other modules and from the standard library.
-func (r room) outside(p listed, standard map[string]bool) (found []string) {
-	for _, path := range p.Imports {
-		switch {
-		case r.standard && !standard[path]:
-			found = append(found, fmt.Sprintf("%s imports %s; it may import the standard library only", r.name, path))
-		case !r.client && below(path, clientGo):
-			found = append(found, fmt.Sprintf("%s imports %s; only rooms with client in their row do", r.name, path))
-		case !r.programs && path == runProgram:
-			found = append(found, fmt.Sprintf("%s imports %s; only rooms with programs in their row do", r.name, path))
+// outsideFaults checks the restricted paths that a package imports and, in a pure folder, those that it reaches.
+func outsideFaults(p listed, level int) (found []string) {
+	name, row := nameOf(p.ImportPath), order[level]
+	for _, r := range restricted {
+		matches := func(path string) bool { return below(path, r.path) }
+		allowed := slices.Contains(row.imports, r.path) || excepted(name, r.path)
+		if i := slices.IndexFunc(p.Imports, matches); i >= 0 && !allowed {
+			found = append(found, fmt.Sprintf("%s imports %s: %s", name, p.Imports[i], r.reason))
+		} else if i := slices.IndexFunc(p.Deps, matches); i >= 0 && row.pure {
+			found = append(found, fmt.Sprintf("%s reaches %s: %s", name, p.Deps[i], r.reason))
 		}
 	}
-	for _, path := range p.Deps {
-		if slices.ContainsFunc(r.never, func(prefix string) bool { return below(path, prefix) }) {
-			found = append(found, fmt.Sprintf("%s reaches %s, which its row forbids", r.name, path))
+	for _, n := range narrower {
+		i := slices.IndexFunc(p.Deps, func(reached string) bool { return below(reached, n.path) })
+		if i >= 0 && below(name, n.name) {
+			found = append(found, fmt.Sprintf("%s reaches %s: %s", name, p.Deps[i], n.reason))
+		}
+	}
+	return found
+}
+
+// excepted reports whether the list of exceptions lets a package import a restricted path.
+func excepted(name, path string) bool {
+	for _, e := range exceptions {
+		if e.name == name && e.path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// standardFaults checks that a package imports only the standard library.
+func standardFaults(p listed, standard map[string]bool) (found []string) {
+	for _, path := range p.Imports {
+		if !standard[path] {
+			found = append(found, fmt.Sprintf("%s imports %s, and may import the standard library only", nameOf(p.ImportPath), path))
+		}
+	}
+	return found
+}
+
+// unusedRows returns a fault for each row of the tables that names no package.
+func unusedRows(seen map[string]bool) (found []string) {
+	var names []string
+	for _, f := range order {
+		names = append(names, f.name)
+	}
+	for _, e := range exceptions {
+		names = append(names, e.name)
+	}
+	for _, n := range narrower {
+		names = append(names, n.name)
+	}
+	for _, name := range append(names, standardOnly...) {
+		if !seen[name] {
+			found = append(found, name+" is in the table and has no package")
 		}
 	}
 	return found
@@ -194,7 +226,7 @@ func own(path string) bool { return below(path, module) }
 
 func below(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
 
-// nameOf returns the table's name for a package of this module.
+// nameOf returns the name that the tables have for a package of this module.
 func nameOf(path string) string {
 	if path == module {
 		return "."
