@@ -44,6 +44,14 @@ lint: ## golangci-lint on all modules
 	cd test/chart && $(LINT) ./...
 	cd test && $(LINT) ./...
 	cd release && $(LINT) ./...
+	cd tools && $(LINT) ./...
+
+# make same-code FROM=COMMIT [TO=COMMIT]
+TO ?= HEAD
+
+.PHONY: same-code
+same-code: ## fails if the commits from FROM to TO (HEAD) change Go code, and not only comments and layout
+	go -C tools run ./samecode -dir $(CURDIR) -from "$(FROM)" -to $(TO)
 
 .PHONY: systems
 systems: ## type-checks our packages for macOS and Windows, which serve all but UDP ports
@@ -164,10 +172,12 @@ release-test:
 .PHONY: unit
 unit:
 	go test -timeout 30m ./...
+	cd tools && go test ./...
 
 .PHONY: race
 race:
 	go test -race -timeout 30m ./...
+	cd tools && go test -race ./...
 
 .PHONY: format
 format:
