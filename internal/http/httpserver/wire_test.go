@@ -56,6 +56,21 @@ func TestRequestsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestRewrittenMethod checks that a response has a body or not according to what the client sent, even if the handler
+// changes the method and the version of the request, as a Caddy handler of a chain may do. Otherwise the client would
+// take the body for the next response.
+func TestRewrittenMethod(t *testing.T) {
+	s := serve(t, func(w message.Writer, r *message.Request) {
+		methods := map[string]string{http.MethodGet: http.MethodHead, http.MethodHead: http.MethodGet}
+		r.Method, r.Minor = methods[r.Method], 0
+		answer(w, http.StatusOK, "hello")
+	}, nil)
+	got := exchange(t, s.address, crlf("HEAD /1 HTTP/1.1", "Host: a")+get("/2")+last("/3"))
+	if want := crlf("HTTP/1.1 200 OK", "Content-Length: 5") + ok("hello") + ok("hello", closes); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	long := strings.Repeat("0123456789", 30_000)
 	head := func(status int, length int64, fields ...message.Field) *message.Response {

@@ -23,6 +23,9 @@ type writer struct {
 	vector [3][]byte
 	out    net.Buffers
 
+	// toHead is true if the client sent HEAD, and http10 if it uses HTTP/1.0. They are stored before the handler runs,
+	// because Caddy handlers may change the method of the request.
+	toHead, http10 bool
 	// continued is true if 100 Continue was sent.
 	started, done, continued bool
 	// bodiless is true if the response has no body. chunked is true for a chunked body. Otherwise left is the number of
@@ -47,7 +50,10 @@ var (
 )
 
 // begin resets the writer for the next response.
-func (w *writer) begin() { *w = writer{c: w.c} }
+func (w *writer) begin() {
+	request := &w.c.request
+	*w = writer{c: w.c, toHead: request.Method == http.MethodHead, http10: request.Minor == 0}
+}
 
 // room ensures that there is a buffer.
 func (w *writer) room() {
@@ -84,7 +90,7 @@ func (w *writer) sayContinue() {
 func (w *writer) Interim(status int, fields message.Fields) error {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
-	if w.err != nil || w.started || w.c.request.Minor == 0 {
+	if w.err != nil || w.started || w.http10 {
 		return w.err
 	}
 	w.continued = w.continued || status == http.StatusContinue
@@ -110,9 +116,8 @@ func (w *writer) Head(a *message.Response) (err error) {
 		return errStarted
 	}
 	w.frame(a)
-	http10 := w.c.request.Minor == 0
 	options := http1.ResponseOptions{
-		Close: w.closing, KeepAlive: http10 && !w.closing, HTTP10: http10, Chunked: w.chunked,
+		Close: w.closing, KeepAlive: w.http10 && !w.closing, HTTP10: w.http10, Chunked: w.chunked,
 	}
 	if a.Status >= http.StatusOK {
 		options.Date = date()
@@ -129,10 +134,10 @@ func (w *writer) Head(a *message.Response) (err error) {
 func (w *writer) frame(a *message.Response) {
 	c := w.c
 	status := a.Status
-	w.bodiless = c.request.Method == http.MethodHead || status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified
+	w.bodiless = w.toHead || status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified
 	w.left = a.Length
 	unknown := a.Length < 0 && !w.bodiless
-	w.chunked = unknown && c.request.Minor > 0
+	w.chunked = unknown && !w.http10
 	w.untilClose = unknown && !w.chunked
 	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
 }

@@ -1,8 +1,10 @@
 package featuretests
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -136,6 +138,32 @@ func TestChainsOfOnePath(t *testing.T) {
 			t.Errorf("%v %q", seen, got.body)
 		}
 	})
+}
+
+// TestChainThatChangesTheMethod checks that a client that sends HEAD gets no body, even if a chain sends GET to the
+// backend. The client would take the body for the beginning of the next response.
+func TestChainThatChangesTheMethod(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
+		"chain get {\nmethod GET\n}\n", map[string][]string{"shop.example": {"get"}})
+	conn, err := net.Dial("tcp", in.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "HEAD /1 HTTP/1.1\r\nHost: shop.example\r\n\r\nGET /2 HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n")
+	answers := bufio.NewReader(conn)
+	for _, c := range []struct{ method, body string }{{http.MethodHead, ""}, {http.MethodGet, "one /2"}} {
+		response, err := http.ReadResponse(answers, &http.Request{Method: c.method})
+		if err != nil {
+			t.Fatalf("%s: %v", c.method, err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || string(body) != c.body {
+			t.Errorf("%s: the body is %q, %v, want %q", c.method, body, err, c.body)
+		}
+	}
 }
 
 func TestChainThatAnswers(t *testing.T) {
