@@ -1,15 +1,18 @@
 package k8singress
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/process/budget"
 	"github.com/k8singress/k8singress/internal/process/connlimit"
+	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
 func init() { caddy.RegisterModule(new(ProbeListener)) }
@@ -27,6 +30,23 @@ func (*ProbeListener) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID: "caddy.listeners.k8singress_probes", New: func() caddy.Module { return new(ProbeListener) },
 	}
+}
+
+// Provision moves the TCP addresses of the server to the network that listenForProbes opens. As with the front's
+// addresses, the JSON keeps the addresses that users write.
+func (*ProbeListener) Provision(ctx caddy.Context) error {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return errors.New("the listener wrapper k8singress_probes is for servers of the http app")
+	}
+	for i, text := range server.Listen {
+		if address, err := caddy.ParseNetworkAddress(text); err == nil {
+			if on, ok := netaddr.OnProbes(address); ok {
+				server.Listen[i] = on.String()
+			}
+		}
+	}
+	return nil
 }
 
 // WrapListener limits the connections of a listener.
@@ -106,4 +126,7 @@ func (c *probeConn) End() {
 	}
 }
 
-var _ caddy.ListenerWrapper = (*ProbeListener)(nil)
+var (
+	_ caddy.Provisioner     = (*ProbeListener)(nil)
+	_ caddy.ListenerWrapper = (*ProbeListener)(nil)
+)

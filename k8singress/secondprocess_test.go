@@ -18,13 +18,16 @@ import (
 // names the address and a solution. Otherwise each process would get half of the requests.
 func TestSecondProcess(t *testing.T) {
 	c := launch(t, newOrigin(t), "")
-	for option, address := range map[string]string{"http": c.http, "https": c.https} {
+	for option, address := range map[string]string{"http": c.http, "https": c.https, "health": c.health} {
 		t.Run(option, func(t *testing.T) {
 			second := newController(t)
-			if option == "http" {
+			switch option {
+			case "http":
 				second.http = address
-			} else {
+			case "https":
 				second.https = address
+			default:
+				second.health = address
 			}
 			file := filepath.Join(t.TempDir(), "Caddyfile")
 			second.write(file, second.caddyfile("manifests "+t.TempDir()))
@@ -45,6 +48,28 @@ func TestSecondProcess(t *testing.T) {
 			t.Errorf("the first process answers %d, %v", status, err)
 		}
 	}
+}
+
+// TestSecondProcessAtOneHealthPort checks the health port of processes that share nothing else: with share_ports both
+// listen there, and with an address for all interfaces the error is the same as for one of them.
+func TestSecondProcessAtOneHealthPort(t *testing.T) {
+	c := launch(t, newOrigin(t), "share_ports")
+	_, port, err := net.SplitHostPort(c.health)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	second := newController(t)
+	second.health = ":" + port
+	second.write(file, second.caddyfile("manifests "+t.TempDir()))
+	got := runCaddy(t, "run", "--config", file)
+	if got.status == 0 || !strings.Contains(got.stderr, "listening on :"+port) || strings.Count(got.stderr, "share_ports") != 1 {
+		t.Errorf("status %d, and it says %s", got.status, got.stderr)
+	}
+	second.health = c.health
+	second.write(file, second.caddyfile("share_ports\nmanifests "+second.manifests(newOrigin(t))))
+	second.run(file)
+	second.becomes("an answer of the second process", second.serves)
 }
 
 // TestSecondProcessOfHTTP3 does the same for UDP, which only HTTP/3 uses.

@@ -126,8 +126,8 @@ type Config struct {
 	// H2C enables HTTP/2 without TLS at the HTTP addresses: h2c with prior knowledge. Default: false.
 	H2C bool `json:"h2c,omitempty"`
 
-	// SharePorts allows another process to listen on the addresses of HTTP and HTTPS at the same time; each gets a part of the requests.
-	// Default: a process does not start while another one listens there.
+	// SharePorts allows another process to listen on the addresses of HTTP, HTTPS and Health at the same time; each
+	// gets a part of the requests. Default: a process does not start while another one listens there.
 	SharePorts bool `json:"share_ports,omitempty"`
 
 	// Health is the address that serves /healthz and /readyz. Default: none.

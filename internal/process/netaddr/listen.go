@@ -18,28 +18,38 @@ const Front = "k8singress"
 // FrontQUIC is the corresponding network for HTTP/3. Its addresses are UDP addresses. Only Caddy uses it.
 const FrontQUIC = Front + "-quic"
 
+// Probes is the network of the health port. A listener on it is opened only if no other process listens at the address.
+// Its addresses are TCP addresses, with the suffixes of Front.
+const Probes = Front + "-probes"
+
 // OnFront returns a TCP address in the network Front. It returns false for an address of another network, such as a
 // Unix socket.
-func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
+func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) { return onNetwork(Front, a) }
+
+// OnProbes returns a TCP address in the network Probes. It returns false for an address of another network.
+func OnProbes(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) { return onNetwork(Probes, a) }
+
+func onNetwork(network string, a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
 	suffix, ok := strings.CutPrefix(a.Network, "tcp")
 	if ok {
-		a.Network = Front + suffix
+		a.Network = network + suffix
 	}
 	return a, ok
 }
 
-// OffFront is the reverse of OnFront: it returns the address that users write. Addresses of other networks are not
-// changed.
+// OffFront is the reverse of OnFront and OnProbes: it returns the address that users write. Addresses of other networks
+// are not changed.
 func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
-	if suffix, ok := strings.CutPrefix(a.Network, Front); ok {
-		a.Network = "tcp" + suffix
+	if Transport(a.Network) == "tcp" {
+		a.Network = "tcp" + a.Network[len(strings.TrimRight(a.Network, "46")):]
 	}
 	return a
 }
 
-// Transport returns a network without the suffix 4 or 6: "tcp", "udp" or another network. For Front it returns "tcp".
+// Transport returns a network without the suffix 4 or 6: "tcp", "udp" or another network. For Front and Probes it
+// returns "tcp".
 func Transport(network string) string {
-	if network = strings.TrimRight(network, "46"); network == Front {
+	if network = strings.TrimRight(network, "46"); network == Front || network == Probes {
 		return "tcp"
 	}
 	return network

@@ -31,6 +31,8 @@ func TestOverlap(t *testing.T) {
 		{"k8singress/:80", "tcp/:80", true},
 		{"k8singress6/:80", "tcp4/127.0.0.1:80", true},
 		{"k8singress/:80", "udp/:80", false},
+		{"k8singress-probes4/:80", "k8singress/127.0.0.1:80", true},
+		{"k8singress-probes/:80", "udp/:80", false},
 		{"unix//run/a.sock", "unix//run/a.sock", true},
 		{"unix//run/a.sock", "unix//run/b.sock", false},
 		{"unix//run/a.sock", "unixgram//run/a.sock", true},
@@ -43,20 +45,25 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestFront(t *testing.T) {
-	for _, c := range []struct{ plain, front string }{
-		{":80", "k8singress/:80"},
-		{"tcp4/127.0.0.1:80-90", "k8singress4/127.0.0.1:80-90"},
-		{"tcp6/[::1]:80", "k8singress6/[::1]:80"},
+// TestOwnNetworks checks that addresses become those of the networks Front and Probes, and back.
+func TestOwnNetworks(t *testing.T) {
+	for _, c := range []struct{ plain, own string }{
+		{":80", "/:80"},
+		{"tcp4/127.0.0.1:80-90", "4/127.0.0.1:80-90"},
+		{"tcp6/[::1]:80", "6/[::1]:80"},
 		{"udp/:80", ""},
 		{"unix//run/a.sock", ""},
 	} {
-		on, ok := netaddr.OnFront(parse(t, c.plain))
-		if want := c.front != ""; ok != want || want && on.String() != c.front {
-			t.Errorf("%s becomes %s, %v", c.plain, on, ok)
-		}
-		if off := netaddr.OffFront(on); off != parse(t, c.plain) {
-			t.Errorf("%s comes back as %s", c.plain, off)
+		for name, to := range map[string]func(caddy.NetworkAddress) (caddy.NetworkAddress, bool){
+			"k8singress": netaddr.OnFront, "k8singress-probes": netaddr.OnProbes,
+		} {
+			on, ok := to(parse(t, c.plain))
+			if want := c.own != ""; ok != want || want && on.String() != name+c.own {
+				t.Errorf("%s becomes %s, %v", c.plain, on, ok)
+			}
+			if off := netaddr.OffFront(on); off != parse(t, c.plain) {
+				t.Errorf("%s comes back as %s", c.plain, off)
+			}
 		}
 	}
 }

@@ -294,7 +294,8 @@ func TestReloadsDoNotWait(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	const delay = time.Minute
 	begin := time.Now()
-	for _, options := range []string{"shutdown_delay 1m", "shutdown_delay 1m\ndisable_catch_all", ""} {
+	health := "\nhealth " + fixture.Address(t)
+	for _, options := range []string{"shutdown_delay 1m" + health, "shutdown_delay 1m\ndisable_catch_all" + health, health} {
 		if err := caddy.Load(in.adapted(options), true); err != nil {
 			t.Fatal(err)
 		}
