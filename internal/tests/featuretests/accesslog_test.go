@@ -62,6 +62,25 @@ func TestAccessLog(t *testing.T) {
 		}
 		return nil
 	})
+	in.write("manifests.yaml", objects+global("access-log-path: "+path, "log-format-upstream: $host $request_uri"))
+	logs := func(want string) func() error {
+		return func() error {
+			text, err := os.ReadFile(path)
+			if err == nil && !strings.HasSuffix(string(text), want+"\n") {
+				err = fmt.Errorf("the log has %q", text)
+			}
+			return err
+		}
+	}
+	in.eventually("the format of hosts", func() error {
+		in.get("a.example", "/y")
+		return logs("a.example /y")()
+	})
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		line := "a.example /" + in.version
+		in.raw("GET http://" + strings.Replace(line, " ", "", 1) + " HTTP/1.1\r\nHost: b.example\r\nConnection: close\r\n\r\n")
+		in.eventually("the host of the URL", logs(line))
+	})
 }
 
 // TestAccessLogOfRefusals checks that a request is logged even if it is rejected before routing.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -183,6 +184,11 @@ func TestDefaultBackend(t *testing.T) {
 		in.expect("without.example", "/", 200, "default /")
 		in.expect("a.example", "/404", 404, "page of 404")
 		in.expect("away.example", "/404", 404, "")
+	})
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		if got := in.raw("GET /x HTTP/1.0\r\n\r\n"); !slices.Equal(got, []string{"200 default /x"}) {
+			t.Errorf("a client without a host gets %q", got)
+		}
 	})
 	in.remove("fallback.yaml")
 	in.becomes("unknown.example", "/x", 404, "")

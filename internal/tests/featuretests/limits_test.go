@@ -1,7 +1,6 @@
 package featuretests
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -180,26 +179,36 @@ func (in *ingress) connectionOf(client *http.Client) (address string) {
 	return address
 }
 
-// TestMaxConcurrentStreams checks the limit in the settings of a new HTTP/2 connection.
+// TestMaxConcurrentStreams checks the limit that a new connection is told: the key sets it for HTTP/2, with TLS and
+// without it, and it is fixed for HTTP/3.
 func TestMaxConcurrentStreams(t *testing.T) {
 	in := reading(t, `http2-max-concurrent-streams: "7"`)
-	conn := tls.Client(connect(t, in.https), &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
-	framer := http2.NewFramer(conn, conn)
-	if err := framer.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	frame, err := framer.ReadFrame()
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings, ok := frame.(*http2.SettingsFrame)
-	if !ok {
-		t.Fatalf("the first frame is %v", frame)
-	}
-	if most, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || most != 7 {
-		t.Errorf("it is told %d", most)
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		conn := in.connect2()
+		s, err := newStream2(conn.Conn, conn.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame, err := s.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings, ok := frame.(*http2.SettingsFrame)
+		if !ok {
+			t.Fatalf("the first frame is %v", frame)
+		}
+		if most, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || most != 7 {
+			t.Errorf("it is told %d", most)
+		}
+	}, plain1, secure1, secure3) // HTTP/1 has no streams, and HTTP/3 is below.
+	t.Run(secure3, func(t *testing.T) {
+		conn, _ := in.speaking(t, secure3).dial3(nil)
+		opened := 0
+		for err := error(nil); err == nil && opened < 1000; opened++ {
+			_, err = conn.OpenStream()
+		}
+		if most := opened - 1; most != 100 {
+			t.Errorf("it may open %d streams", most)
+		}
+	})
 }

@@ -79,23 +79,24 @@ func TestStrictPaths(t *testing.T) {
 	in.expect("a.example", "/public/a%2Fb", http.StatusOK, "/public/a%2Fb")
 	in.load("manifests " + in.folder + "\nstrict_paths")
 	in.becomes("a.example", "/public/a%2Fb", http.StatusBadRequest, "")
-	for _, c := range spellings {
-		want := http.StatusOK
-		if message.Ambiguous(c.path) || strings.Contains(c.path, "%00") {
-			want = http.StatusBadRequest
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, c := range spellings {
+			want := http.StatusOK
+			if message.Ambiguous(c.path) || strings.Contains(c.path, "%00") {
+				want = http.StatusBadRequest
+			}
+			q := question{path: c.path}
+			if got := in.exchange(q.usual()); got.status != want {
+				t.Errorf("%s: got %.80q, want %d", c.path, got, want)
+			}
 		}
-		if got := in.raw(get(c.path, "Connection: close")); len(got) == 0 || !strings.HasPrefix(got[0], fmt.Sprint(want)) {
-			t.Errorf("%s: got %.80q, want %d", c.path, got, want)
-		}
-	}
-	for _, version := range versions {
-		in.speaking(t, version).expect("a.example", "/a%2Fb", http.StatusBadRequest, "")
-	}
+	})
 	in.load("manifests " + in.folder)
 	in.becomes("a.example", "/public/a%2Fb", http.StatusOK, "/public/a%2Fb")
 }
 
-// TestPathSpellings checks how each spelling of a path is handled, and that a host with one route serves them all.
+// TestPathSpellings checks how each spelling of a path is handled in each version of HTTP, and that a host with one
+// route serves them all.
 func TestPathSpellings(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
 	guarded := func(name, host string) string {
@@ -103,22 +104,25 @@ func TestPathSpellings(t *testing.T) {
 	}
 	in := start(t, class+service("one", port, ip)+rule("public", "a.example", "Prefix", "/public", "one")+guarded("admin", "a.example")+
 		rule("all", "b.example", "Prefix", "/", "one")+guarded("admin-too", "b.example")+rule("open", "c.example", "Prefix", "/", "one"), staffOne)
-	check := func(host, path, want string) {
-		t.Helper()
-		got := in.raw(strings.Replace(get(path, "Connection: close"), "a.example", host, 1))
-		if want == "200" {
-			// What cannot stand in a path goes out escaped.
-			want += " " + strings.ReplaceAll(path, `\`, "%5C")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		check := func(host, path, want string) {
+			t.Helper()
+			q := question{host: host, path: path}
+			got := in.exchange(q.usual()).String()
+			if want == "200" {
+				// What cannot stand in a path goes out escaped.
+				want += " " + strings.ReplaceAll(path, `\`, "%5C")
+			}
+			if got != want && !strings.HasPrefix(got, want+" ") {
+				t.Errorf("%s%s: got %.80q, want %.80q", host, path, got, want)
+			}
 		}
-		if len(got) == 0 || got[0] != want && !strings.HasPrefix(got[0], want+" ") {
-			t.Errorf("%s%s: got %.80q, want %.80q", host, path, got, want)
+		for _, c := range spellings {
+			check("a.example", c.path, c.public)
+			check("b.example", c.path, c.all)
+			if c.path != "/public/x%00/admin" {
+				check("c.example", c.path, "200")
+			}
 		}
-	}
-	for _, c := range spellings {
-		check("a.example", c.path, c.public)
-		check("b.example", c.path, c.all)
-		if c.path != "/public/x%00/admin" {
-			check("c.example", c.path, "200")
-		}
-	}
+	})
 }

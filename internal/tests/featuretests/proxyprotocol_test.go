@@ -3,7 +3,6 @@ package featuretests
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,36 +216,65 @@ func TestProxyProtocolIsSwitched(t *testing.T) {
 	}
 }
 
-func TestProxyProtocolInFrontOfTLS(t *testing.T) {
+// TestProxyProtocolInFrontOfEachVersion checks the header in front of TLS and of HTTP/2. It checks that a connection is
+// closed without a header that has to be there, and behind a header that has not, or whose sender is not trusted. UDP
+// has no such header, so HTTP/3 is left out.
+func TestProxyProtocolInFrontOfEachVersion(t *testing.T) {
 	b := behindBalancer(t)
-	b.global(`{"proxy_protocol":true}`)
-	for header, want := range map[string]string{proxyHeaders["v2 TCP4"].header: "203.0.113.7", "PROXY UNKNOWN\r\n": "127.0.0.1"} {
-		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			if err == nil {
-				_, err = io.WriteString(conn, header)
+	const (
+		on, off   = `{"proxy_protocol":true}`, `{}`
+		strangers = `{"proxy_protocol":true,"trusted":["192.0.2.1"]}`
+		unknown   = "PROXY UNKNOWN\r\n"
+	)
+	first, second := proxyHeaders["v1 TCP4"].header, proxyHeaders["v2 TCP4"].header
+	for _, c := range []struct{ options, header, want string }{
+		{on, first, "203.0.113.7"},
+		{on, second, "203.0.113.7"},
+		{on, unknown, "127.0.0.1"},
+		{on, "", "closed"},
+		{strangers, "", "127.0.0.1"},
+		{strangers, first, "closed"},
+		{strangers, second, "closed"},
+		{strangers, unknown, "closed"},
+		{off, "", "127.0.0.1"},
+		{off, first, "closed"},
+		{off, second, "closed"},
+	} {
+		b.global(c.options)
+		b.byEachVersion(t, func(t *testing.T, in *ingress) {
+			if got := in.askBehind(t, c.header); got != c.want {
+				t.Errorf("with %s, behind %q: %s, want %s", c.options, c.header, got, c.want)
 			}
-			return conn, err
-		}
-		for _, h2 := range []bool{false, true} {
-			client := &http.Client{Timeout: deadline, Transport: &http.Transport{
-				DialContext: dial, ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-			}}
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+b.https+"/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Host = "shop.example"
-			response, err := client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(response.Body)
-			if err != nil || string(body) != want {
-				t.Errorf("%s: %q %v, want %s", response.Proto, body, err, want)
-			}
-			_ = response.Body.Close()
-			client.CloseIdleConnections()
-		}
+		}, secure3)
 	}
+}
+
+// askBehind sends a request on a connection that begins with a header. It returns the body of the answer, or "closed",
+// before which a server may say that this is no HTTP.
+func (in *ingress) askBehind(t *testing.T, header string) string {
+	t.Helper()
+	transport := in.client.Transport.(*http.Transport)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			_, err = io.WriteString(conn, header)
+		}
+		return conn, err
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("shop.example"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := in.client.Do(request)
+	if err != nil {
+		if isTimeout(err) {
+			t.Error("neither answered nor closed")
+		}
+		return "closed"
+	}
+	if got := read(t, response); got.status != http.StatusBadRequest {
+		return got.body
+	}
+	return "closed"
 }

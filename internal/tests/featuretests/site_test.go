@@ -45,10 +45,10 @@ func (in *ingress) withServers(config []byte, change func(servers map[string]any
 
 // withOwnServers serves the Ingresses of the folder by servers of the administrator's own as well, which are like ours
 // with changes: those of our servers are always ours. The clients of the test use them.
-func (in *ingress) withOwnServers(change func(server map[string]any)) {
+func (in *ingress) withOwnServers(options string, change func(server map[string]any)) {
 	in.Helper()
 	own := map[string]string{"k8singress_http": fixture.Address(in), "k8singress_https": fixture.Address(in)}
-	in.reload(in.withServers(in.adapted("h2c"), func(servers map[string]any) {
+	in.reload(in.withServers(in.adapted(options), func(servers map[string]any) {
 		for name, address := range own {
 			server := maps.Clone(servers[name].(map[string]any))
 			server["listen"] = []string{address}

@@ -94,7 +94,7 @@ func TestSlowReaders(t *testing.T) {
 	})
 	in := newIngress(t)
 	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
-	in.withOwnServers(func(server map[string]any) { server["write_idle_timeout"] = 500 * time.Millisecond })
+	in.withOwnServers("h2c", func(server map[string]any) { server["write_idle_timeout"] = 500 * time.Millisecond })
 	var wanted []string
 	for _, version := range versions {
 		q := question{path: "/" + version}
@@ -130,9 +130,16 @@ func (in *ingress) puts(t *testing.T, q *question) {
 // TestSilentHandshakes has clients send a ClientHello, and nothing behind it: the connection ends in time, whatever
 // protocol they ask for, that of ACME included.
 func TestSilentHandshakes(t *testing.T) {
+	beside := service("one", "1") + passed("shop", "shop.example", "one")
+	for name, manifests := range map[string]string{"alone": class, "beside passthrough": class + beside} {
+		t.Run(name, func(t *testing.T) { silentHandshakes(t, manifests) })
+	}
+}
+
+func silentHandshakes(t *testing.T, manifests string) {
 	in := newIngress(t)
-	in.write("manifests.yaml", class)
-	in.withOwnServers(func(server map[string]any) {
+	in.write("manifests.yaml", manifests)
+	in.withOwnServers("ssl_passthrough", func(server map[string]any) {
 		server["listener_wrappers"] = []map[string]any{
 			{"wrapper": "k8singress", "handshake_timeout": "500ms"}, {"wrapper": "tls"},
 		}

@@ -83,13 +83,15 @@ func TestWebSocket(t *testing.T) {
 		}
 	})
 	t.Run("a lot", func(t *testing.T) {
-		d := in.socket("/echo")
-		sent := pattern(1 << 20)
-		go func() { _, _ = d.Write(sent) }()
-		got := make([]byte, len(sent))
-		if _, err := io.ReadFull(d.Reader, got); err != nil || hash(got) != hash(sent) {
-			t.Errorf("%s, not %s: %v", hash(got), hash(sent), err)
-		}
+		in.byHTTP1(t, func(t *testing.T, in *ingress) {
+			d := in.socket("/echo")
+			sent := pattern(1 << 20)
+			go func() { _, _ = d.Write(sent) }()
+			got := make([]byte, len(sent))
+			if _, err := io.ReadFull(d.Reader, got); err != nil || hash(got) != hash(sent) {
+				t.Errorf("%s, not %s: %v", hash(got), hash(sent), err)
+			}
+		})
 	})
 }
 
@@ -178,22 +180,24 @@ func TestUpgradeThatIsNone(t *testing.T) {
 			t.Errorf("%d %q", got.status, got.body)
 		}
 	}, plain1, secure1) // They have upgrades.
-	for name, headers := range map[string][]string{
-		"no Connection":  {"Upgrade: websocket"},
-		"another":        {"Upgrade: foo", "Connection: Upgrade"},
-		"one of several": {"Upgrade: foo, websocket", "Connection: Upgrade"},
-	} {
-		d := in.connect()
-		d.say("%s", get("/", headers...))
-		if got := d.hear(http.MethodGet); got != "200 plain []" {
-			t.Errorf("%s: %q", name, got)
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		for name, headers := range map[string][]string{
+			"no Connection":  {"Upgrade: websocket"},
+			"another":        {"Upgrade: foo", "Connection: Upgrade"},
+			"one of several": {"Upgrade: foo, websocket", "Connection: Upgrade"},
+		} {
+			d := in.connect()
+			d.say("%s", get("/", headers...))
+			if got := d.hear(http.MethodGet); got != "200 plain []" {
+				t.Errorf("%s: %q", name, got)
+			}
 		}
-	}
-	d := in.connect()
-	d.say("%s", strings.Replace(get("/", upgrade...), "HTTP/1.1", "HTTP/1.0", 1))
-	if got := d.hear(http.MethodGet); !strings.HasPrefix(got, "200 plain") {
-		t.Errorf("HTTP/1.0: %q", got)
-	}
+		d := in.connect()
+		d.say("%s", strings.Replace(get("/", upgrade...), "HTTP/1.1", "HTTP/1.0", 1))
+		if got := d.hear(http.MethodGet); !strings.HasPrefix(got, "200 plain") {
+			t.Errorf("HTTP/1.0: %q", got)
+		}
+	})
 }
 
 // TestWebSocketWithBody checks that a WebSocket handshake with a body gets 400, whatever its framing, and that the endpoint does not get
@@ -267,15 +271,17 @@ func TestRefusedUpgrade(t *testing.T) {
 		}
 		fmt.Fprint(w, "ok")
 	})
-	d := in.connect()
-	d.say("%s", get("/", upgrade...))
-	if got := d.hear(http.MethodGet); got != "403 no dGhlIHNhbXBsZSBub25jZQ==" {
-		t.Errorf("got %q", got)
-	}
-	d.say("%s", get("/"))
-	if got := d.hear(http.MethodGet); got != "200 ok" {
-		t.Errorf("and then %q", got)
-	}
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		d := in.connect()
+		d.say("%s", get("/", upgrade...))
+		if got := d.hear(http.MethodGet); got != "403 no dGhlIHNhbXBsZSBub25jZQ==" {
+			t.Errorf("got %q", got)
+		}
+		d.say("%s", get("/"))
+		if got := d.hear(http.MethodGet); got != "200 ok" {
+			t.Errorf("and then %q", got)
+		}
+	})
 }
 
 // TestEvents: each event reaches the client before the next one is made, on each protocol.

@@ -135,7 +135,11 @@ func TestWire(t *testing.T) {
 		"two controllers":           {question{fields: []string{"Via: 1.1 k8singress, 1.1 other"}}, "200 open /"},
 		"another coding":            {question{fields: []string{"Transfer-Encoding: gzip"}, body: []string{"x"}}, "malformed or 501"},
 		"two lengths":               {question{fields: []string{"Content-Length: 4", "Content-Length: 5"}, body: []string{"body"}}, malformed},
-		"a length below zero":       {question{fields: []string{"Content-Length: -4"}, body: []string{"body"}}, malformed},
+		"a list of lengths":         {question{fields: []string{"Content-Length: 4, 4"}, body: []string{"body"}}, malformed},
+		"a length that overflows": {
+			question{fields: []string{"Content-Length: 18446744073709551620"}, body: []string{"body"}}, "malformed or 413",
+		},
+		"a length below zero": {question{fields: []string{"Content-Length: -4"}, body: []string{"body"}}, malformed},
 		"a coding with an underscore": {
 			question{fields: []string{"Content-Length: 4", "Transfer_Encoding: chunked"}, body: []string{"body"}, method: "POST"}, "200 open /",
 		},
@@ -149,6 +153,32 @@ func TestWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) })
+		})
+	}
+}
+
+// TestFieldsSentTwice checks that a request with two equal lengths or expectations is refused. The server of HTTP/2
+// takes two expectations for one, and the server of HTTP/3 two lengths: the endpoint gets one request with one body.
+func TestFieldsSentTwice(t *testing.T) {
+	in, requests := wired(t)
+	for name, c := range map[string]struct {
+		field, refused string
+		merge          []string
+	}{
+		"lengths":      {"Content-Length: 4", malformed, []string{secure3}},
+		"expectations": {"Expect: 100-continue", "417", []string{plain2, secure2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				q := question{method: http.MethodPost, fields: []string{c.field, c.field}, body: []string{"body"}}
+				want := c.refused
+				if slices.Contains(c.merge, in.version) {
+					want = "200 open /"
+				}
+				if r := in.gets(t, q.usual(), want, requests); r != nil && (r.ContentLength != 4 || r.Header["Expect"] != nil) {
+					t.Errorf("the endpoint gets a body of %d bytes, with %v", r.ContentLength, r.Header)
+				}
+			})
 		})
 	}
 }
@@ -210,6 +240,7 @@ func TestWireOfHTTP1(t *testing.T) {
 		"a control character in a coding": {head("POST / HTTP/1.1", "Transfer-Encoding: \x0bchunked") + "0\r\n\r\n" + smuggled, "400"},
 		"a space behind a size":           {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4 \r\nbody\r\n0\r\n\r\n", "200 open /"},
 		"a PROXY header":                  {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + get("/"), "400"},
+		"a PROXY header of version 2":     {signature + "\x21\x11\x00\x0c" + tcp4 + get("/"), "400"},
 		"another version":                 {"GET / HTTP/1.2\r\nHost: a.example\r\n\r\n", "505"},
 		"no version":                      {"GET /\r\n\r\n", "400"},
 		"empty lines in front":            {"\r\n" + get("/x"), "200 open /x"},
@@ -273,8 +304,12 @@ func TestWireOfFrames(t *testing.T) {
 		q    question
 		want string
 	}{
-		"all of it":                {question{pseudo: usual}, "200 open /"},
-		"the host in place":        {question{fields: []string{"host: a.example"}}, "200 open /"},
+		"all of it":             {question{pseudo: usual}, "200 open /"},
+		"the host beside":       {question{fields: []string{"host: a.example"}}, "200 open /"},
+		"the host in its place": {question{pseudo: without(":authority"), fields: []string{"host: a.example"}}, "200 open /"},
+		"two hosts": {
+			question{pseudo: without(":authority"), fields: []string{"host: a.example", "host: b.example"}}, malformed,
+		},
 		"another host beside":      {question{fields: []string{"host: b.example"}}, malformed},
 		"no method":                {question{pseudo: without(":method")}, malformed},
 		"no path":                  {question{pseudo: without(":path")}, malformed},
@@ -348,6 +383,9 @@ func TestWireHeaders(t *testing.T) {
 				"X-Real-Ip": "127.0.0.1", "Forwarded": "", "X-Original-Uri": "", "X-Original-Url": "", "X-Rewrite-Url": "",
 				"X-Original-Method": "", "Proxy": "",
 			},
+		},
+		"a long request id": {
+			[]string{"X-Request-ID: " + strings.Repeat("x", 128)}, map[string]string{"X-Request-Id": strings.Repeat("x", 128)},
 		},
 		"a request id": {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
 		"underscores and dots": {
