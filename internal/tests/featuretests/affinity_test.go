@@ -56,24 +56,26 @@ func TestSessionCookie(t *testing.T) {
 	for _, mode := range []string{"balanced", "persistent"} {
 		t.Run(mode, func(t *testing.T) {
 			in, _ := fleetOf(t, 3, nil, "affinity", "cookie", "affinity-mode", mode)
-			used := map[string]bool{}
-			for _, v := range in.visitors(40) {
-				used[v.home] = true
-				for range 5 {
-					if now, set := in.visit(v); now != v.home || set {
-						t.Fatalf("a client of %s is sent to %s; another cookie: %t", v.home, now, set)
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				used := map[string]bool{}
+				for _, v := range in.visitors(40) {
+					used[v.home] = true
+					for range 5 {
+						if now, set := in.visit(v); now != v.home || set {
+							t.Fatalf("a client of %s is sent to %s; another cookie: %t", v.home, now, set)
+						}
 					}
 				}
-			}
-			if len(used) != 3 {
-				t.Errorf("40 clients are on %v", used)
-			}
-			// What is not ours is no session.
-			for _, cookie := range []string{"x", "x|y", "|", strings.Repeat("a", 4000), "127.0.3.1:80|", "a|b|c"} {
-				if _, set := in.visit(&visitor{cookie: cookieName + "=" + cookie}); !set {
-					t.Errorf("the cookie %.20q counts", cookie)
+				if len(used) != 3 {
+					t.Errorf("40 clients are on %v", used)
 				}
-			}
+				// What is not ours is no session.
+				for _, cookie := range []string{"x", "x|y", "|", strings.Repeat("a", 4000), "127.0.3.1:80|", "a|b|c"} {
+					if _, set := in.visit(&visitor{cookie: cookieName + "=" + cookie}); !set {
+						t.Errorf("the cookie %.20q counts", cookie)
+					}
+				}
+			})
 		})
 	}
 }
@@ -259,23 +261,25 @@ func TestSessionCookieIsOfItsIngress(t *testing.T) {
 	f := newFleet(t, 4, nil)
 	in := start(t, class+service("web", f.port, f.ips(0, 4)...)+
 		annotate(rule("sticky", "shop.example", "Prefix", "/app", "web"), "affinity", "cookie")+rule("plain", "shop.example", "Prefix", "/", "web"))
-	used := map[string]bool{}
-	for range 20 {
-		got := in.askWith(in.client, "/plain")
-		if used[got.body] = true; got.header.Get("Set-Cookie") != "" {
-			t.Fatal("a path of the other Ingress sets the cookie")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		used := map[string]bool{}
+		for range 20 {
+			got := in.askWith(in.client, "/plain")
+			if used[got.body] = true; got.header.Get("Set-Cookie") != "" {
+				t.Fatal("a path of the other Ingress sets the cookie")
+			}
 		}
-	}
-	if len(used) < 2 {
-		t.Errorf("without a cookie, all requests go to %v", used)
-	}
-	got := in.askWith(in.client, "/app")
-	cookie, _, _ := strings.Cut(got.header.Get("Set-Cookie"), ";")
-	for range 10 {
-		if now := in.ask("/plain", "Cookie", cookie); now != got.body {
-			t.Fatalf("a path of the other Ingress leads to %s, and the session is on %s", now, got.body)
+		if len(used) < 2 {
+			t.Errorf("without a cookie, all requests go to %v", used)
 		}
-	}
+		got := in.askWith(in.client, "/app")
+		cookie, _, _ := strings.Cut(got.header.Get("Set-Cookie"), ";")
+		for range 10 {
+			if now := in.ask("/plain", "Cookie", cookie); now != got.body {
+				t.Fatalf("a path of the other Ingress leads to %s, and the session is on %s", now, got.body)
+			}
+		}
+	})
 }
 
 // TestConditionalSameSite checks that with the annotation, only old browsers that drop cookies with SameSite=None get

@@ -51,9 +51,11 @@ func TestAppRootOfAll(t *testing.T) {
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
 		annotate(rule("own", "own.example", "Prefix", "/", "one"), "app-root", "/own")+"---\n"+
 		global("app-root: /all"), "configmap default/global")
-	in.leads(t, "a.example", "/", http.StatusFound, in.origin("a.example")+"/all")
-	in.leads(t, "own.example", "/", http.StatusFound, in.origin("own.example")+"/own")
-	in.expect("a.example", "/other", http.StatusOK, "one /other")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.leads(t, "a.example", "/", http.StatusFound, in.origin("a.example")+"/all")
+		in.leads(t, "own.example", "/", http.StatusFound, in.origin("own.example")+"/own")
+		in.expect("a.example", "/other", http.StatusOK, "one /other")
+	})
 }
 
 // TestUseRegex checks that paths are case-insensitive regular expressions, the longest first, and that this includes

@@ -119,7 +119,11 @@ func TestBasicAuthNeverOpens(t *testing.T) {
 	}
 	others := class + service("web", port, ip) + elsewhere("other", htpasswd("users", alicesLine)) + htpasswd("good", alicesLine)
 	in := start(t, others+guarded("auth-secret", "users"))
-	try := func(status int) error {
+	var speaking []*ingress
+	for _, version := range versions {
+		speaking = append(speaking, in.speaking(t, version))
+	}
+	try := func(in *ingress, status int) error {
 		for _, header := range []string{"", basic("alice", "two"), basic("alice", "one")} {
 			want := status
 			if status == http.StatusOK && header != basic("alice", "one") {
@@ -134,11 +138,13 @@ func TestBasicAuthNeverOpens(t *testing.T) {
 	}
 	expect := func(what string, status int, reasons ...string) {
 		t.Helper()
-		in.eventually(what, func() error { return try(status) })
+		in.eventually(what, func() error { return try(in, status) })
 		in.awaitReasons("Ingress/default/web", reasons...)
 		before := seen.Load()
-		if err := try(status); err != nil {
-			t.Errorf("%s: %v", what, err)
+		for _, in := range speaking {
+			if err := try(in, status); err != nil {
+				t.Errorf("%s, %s: %v", what, in.version, err)
+			}
 		}
 		if status != http.StatusOK && seen.Load() != before {
 			t.Errorf("%s: the backend has been asked", what)

@@ -209,10 +209,12 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 		{"optional.example", "/", http.StatusOK, "NONE|||"},
 		{"unasked.example", "/", http.StatusOK, "NONE|||"},
 	} {
-		got := in.fetch(in.client, "http://"+in.http+test.path, "Host: "+test.host, "Ssl-Client-Verify: SUCCESS")
-		if got.status != test.status || test.body != "" && got.body != test.body {
-			t.Errorf("%s%s: %d %q, want %d %q", test.host, test.path, got.status, got.body, test.status, test.body)
-		}
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			got := in.fetch(in.client, "http://"+in.http+test.path, "Host: "+test.host, "Ssl-Client-Verify: SUCCESS")
+			if got.status != test.status || test.body != "" && got.body != test.body {
+				t.Errorf("%s%s: %d %q, want %d %q", test.host, test.path, got.status, got.body, test.status, test.body)
+			}
+		}, secure1, secure2, secure3) // They have TLS.
 	}
 	over := in.showing(nil, "a.example")[secure1]
 	if got := in.fetch(over, "https://a.example/.well-known/acme-challenge/token"); got.status != http.StatusOK {

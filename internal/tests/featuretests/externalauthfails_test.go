@@ -201,14 +201,25 @@ func TestExternalAuthReachesNothingInside(t *testing.T) {
 	in.write("manifests.yaml", manifests)
 	in.load(fmt.Sprintf("manifests %s\nreach_allow 192.0.2.0/24", in.folder))
 	in.awaitReady()
-	for i, host := range hosts {
-		if got := in.get(fmt.Sprintf("inside%d.example", i), "/"); got.status != http.StatusInternalServerError {
-			t.Errorf("%s: %d", host, got.status)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for i, host := range hosts {
+			if got := in.get(fmt.Sprintf("inside%d.example", i), "/"); got.status != http.StatusInternalServerError {
+				t.Errorf("%s: %d", host, got.status)
+			}
 		}
-	}
+	})
 	select {
 	case host := <-asked:
 		t.Errorf("%s was asked", host)
 	default:
 	}
+	// The admin API would answer 200, and is not asked where loopback is allowed either.
+	ip, one := backend(t, "one")
+	in.write("admin.yaml", service("one", one, ip)+
+		annotated("admin", "admin.example", "one", "auth-url", "http://"+in.admin+"/config/", "proxy-connect-timeout", "1"))
+	in.load("manifests " + in.folder)
+	in.becomes("admin.example", "/", http.StatusInternalServerError, "")
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+		in.expect("admin.example", "/", http.StatusInternalServerError, "")
+	})
 }

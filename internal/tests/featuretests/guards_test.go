@@ -38,10 +38,12 @@ type guardCase struct {
 // guards is an engine with an Ingress for each guard, whose endpoints count the requests for each host.
 type guards struct {
 	*ingress
-	service *authService
-	alice   *fixture.Identity
-	mu      sync.Mutex
-	seen    map[string]int
+	// speaking are its clients of each version of HTTP. The first one speaks HTTP/1.1.
+	speaking []*ingress
+	service  *authService
+	alice    *fixture.Identity
+	mu       sync.Mutex
+	seen     map[string]int
 }
 
 // ServeHTTP is what endpoints do.
@@ -151,16 +153,20 @@ func (g *guards) kept(host string) int {
 	return http.StatusServiceUnavailable
 }
 
-// asAlice asks with a certificate.
+// asAlice asks with a certificate, by the version that has TLS.
 func (g *guards) asAlice(host string) int {
 	g.Helper()
-	return g.fetch(g.showing(g.alice, host)[secure1], "https://"+host+"/").status
+	version := g.version
+	if !g.secure() {
+		version = secure1
+	}
+	return g.fetch(g.showing(g.alice, host)[version], "https://"+host+"/").status
 }
 
 // byScript is 403 where a browser would keep the answer from a script.
 func (g *guards) byScript(host string) int {
 	g.Helper()
-	got := g.sendBy(g.client, "http://"+host+"/", http.MethodGet, nil, "Origin: https://a.example")
+	got := g.sendBy(g.client, g.origin(host)+"/", http.MethodGet, nil, "Origin: https://a.example")
 	if got.header.Get("Access-Control-Allow-Origin") == "" {
 		return http.StatusForbidden
 	}
@@ -169,7 +175,7 @@ func (g *guards) byScript(host string) int {
 
 // TestGuards checks each guard of the annotations' table with every fault: an unreadable value, and an object that is
 // missing, is in another namespace, is deleted, and is created again. Meanwhile the endpoint gets no request, and the
-// client is rejected.
+// client is rejected, whatever version of HTTP it speaks.
 func TestGuards(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	g := &guards{seen: map[string]int{}, service: &authService{}, alice: person(t, ca, "alice")}
@@ -182,6 +188,9 @@ func TestGuards(t *testing.T) {
 	}
 	base := g.endpoints(t, ca)
 	g.ingress = start(t, base, staffOne, "configmap default/global")
+	for _, version := range versions {
+		g.speaking = append(g.speaking, g.ingress.speaking(t, version))
+	}
 	for _, stage := range guardStages {
 		g.at(t, base, cases, stage)
 	}
@@ -275,13 +284,17 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 			}
 			return nil
 		})
-		before := g.count(host)
-		if got := g.asks(c, host); got != want {
-			t.Errorf("%s with %q: first %d, and then %d", name, stage.value(c), want, got)
+		for _, in := range g.speaking {
+			g.ingress = in
+			before := g.count(host)
+			if got := g.asks(c, host); got != want {
+				t.Errorf("%s with %q: first %d, and then %d by %s", name, stage.value(c), want, got, in.version)
+			}
+			if seen := g.count(host) > before; !c.passes && seen != (want == http.StatusOK) {
+				t.Errorf("%s with %q: the endpoint sees a request that gets %d by %s: %t", name, stage.value(c), want, in.version, seen)
+			}
 		}
-		if seen := g.count(host) > before; !c.passes && seen != (want == http.StatusOK) {
-			t.Errorf("%s with %q: the endpoint sees a request that gets %d: %t", name, stage.value(c), want, seen)
-		}
+		g.ingress = g.speaking[0]
 	}
 }
 
@@ -291,7 +304,7 @@ func (g *guards) asks(c guardCase, host string) int {
 	if c.ask != nil {
 		return c.ask(g, host)
 	}
-	return g.sendBy(g.client, "http://"+host+"/", http.MethodGet, nil, c.headers...).status
+	return g.sendBy(g.client, g.origin(host)+"/", http.MethodGet, nil, c.headers...).status
 }
 
 func short(name string) string  { return strings.TrimPrefix(name, annotations.OwnPrefix) }

@@ -23,7 +23,7 @@ func TestRedirectToHTTPS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	asked := 0
+	asked, clear := 0, []*ingress{in, in.speaking(t, plain2)}
 	for scanner := bufio.NewScanner(file); scanner.Scan(); {
 		line := strings.TrimSpace(scanner.Text())
 		switch keys, isConfigMap := strings.CutPrefix(line, "configmap"); {
@@ -34,8 +34,10 @@ func TestRedirectToHTTPS(t *testing.T) {
 			asked++
 			question, want, _ := strings.Cut(line, " -> ")
 			want = strings.ReplaceAll(want, "PORT", port)
-			if got := in.redirected(strings.Fields(question)); got != want {
-				t.Errorf("%s: got %s, want %s", question, got, want)
+			for _, in := range clear {
+				if got := in.redirected(strings.Fields(question)); got != want {
+					t.Errorf("%s, %s: got %s, want %s", in.version, question, got, want)
+				}
 			}
 		}
 	}
