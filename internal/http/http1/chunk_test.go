@@ -43,7 +43,7 @@ func TestChunks(t *testing.T) {
 		{"several", "A\r\n0123456789\r\n01;x=\"y\"\r\na\r\n00\r\n\r\n", "0123456789a", ""},
 		{"spaces", "5 \t\r\nhello\r\n0 ;x\r\n\r\n", "hello", ""},
 		{"trailers", "1\r\na\r\n0\r\nX-A: 1\r\nx-b:2\r\n\r\n", "a", "X-A=1 x-b=2 "},
-		{"trailers that are for the front (audit 13)",
+		{"trailers that are for the front",
 			"0\r\nssl-client-verify: SUCCESS\r\nX-Forwarded-For: 6\r\nHost: e\r\nConnection: x\r\nContent-Length: 1\r\n" +
 				"X_a: 1\r\nCookie: a\r\nok: 1\r\n\r\n", "", "ok=1 "},
 	} {
