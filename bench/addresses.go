@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// manyAddresses is how many clients a limit counts at a time, and mostOfLimit how many bytes that may take. With it, the slowest request
-	// in a hundred may take mostWithLimit times as long.
+	// manyAddresses is how many clients a limit counts at a time, and mostOfLimit how many bytes that may take. With
+	// it, the slowest request in a hundred may take mostWithLimit times as long.
 	manyAddresses = 100_000
 	mostOfLimit   = 16 << 20
 	mostWithLimit = 1.10
@@ -43,7 +43,8 @@ func (a *addresses) next(request []byte) {
 type limited struct {
 	*contestant
 	addresses addresses
-	// rounds are those with the limit and without, and grown how many bytes more are in use since all addresses are counted.
+	// rounds are those with the limit and without, and grown how many bytes more are in use since all addresses are
+	// counted.
 	rounds [2][]figures
 	grown  int64
 }
@@ -89,7 +90,8 @@ func (l *limited) ask(ctx context.Context, o options, host int) (figures, error)
 	})
 }
 
-// fill has every address counted. Before that, the same requests go to the host without a limit, so that nothing else grows.
+// fill has every address counted. Before that, the same requests go to the host without a limit, so that nothing else
+// grows.
 func (l *limited) fill(ctx context.Context, o options) error {
 	_, err := l.ask(ctx, o, plainHost)
 	if err != nil {
@@ -108,18 +110,21 @@ func (l *limited) fill(ctx context.Context, o options) error {
 func (l *limited) bars() []bar {
 	slower := series{p99s(l.rounds[0]), p99s(l.rounds[1])}
 	work := thousands(manyAddresses) + " addresses at one limit"
-	memory := bar{Work: "memory of " + work, Bar: "under " + megabytes(mostOfLimit), Measured: megabytesOf(float64(l.grown))}
+	memory := bar{Work: "memory of " + work, Bar: "under " + megabytes(mostOfLimit),
+		Measured: megabytesOf(float64(l.grown))}
 	return []bar{slower.atMost("p99 with "+work+", of none", mostWithLimit), held(memory, l.grown < mostOfLimit)}
 }
 
 // write prints the figures as Markdown.
 func (l *limited) write(o options, out io.Writer) error {
 	limit, none := medianOf(l.rounds[0]), medianOf(l.rounds[1])
-	_, err := fmt.Fprintf(out, "\n## A limit and many addresses\n\n%s addresses take turns, as a proxy in front says, and a limit forgets none of "+
-		"them meanwhile. %d keep-alive connections. Medians of %d rounds in turn, %v each.\n\n"+
-		"| | requests/s | p50 | p99 |\n| --- | ---: | ---: | ---: |\n%s%s\nAll of them take %s.\n",
+	_, err := fmt.Fprintf(out,
+		"\n## A limit and many addresses\n\n%s addresses take turns, as a proxy in front says, and a limit forgets "+
+			"none of them meanwhile. %d keep-alive connections. Medians of %d rounds in turn, %v each.\n\n"+
+			"| | requests/s | p50 | p99 |\n| --- | ---: | ---: | ---: |\n%s%s\nAll of them take %s.\n",
 		thousands(manyAddresses), o.connections, o.rounds, o.duration,
 		row("limit", rateCell(l.rounds[0]), milliseconds(limit.p50), milliseconds(limit.p99)),
-		row("none", rateCell(l.rounds[1]), milliseconds(none.p50), milliseconds(none.p99)), megabytesOf(float64(l.grown)))
+		row("none", rateCell(l.rounds[1]), milliseconds(none.p50), milliseconds(none.p99)),
+		megabytesOf(float64(l.grown)))
 	return err
 }

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// fullRun is how long translation, rendering and apply of all Ingresses may take, and changeRun the same of one that changed.
+	// fullRun is how long translation, rendering and apply of all Ingresses may take, and changeRun the same of one
+	// that changed.
 	fullRun, changeRun = 2 * time.Second, 5 * time.Millisecond
 	// mostAnnotated is how many times as much memory Ingresses with annotations may take.
 	mostAnnotated = 1.30
@@ -21,8 +22,10 @@ const (
 )
 
 // eight are annotations as each Ingress of many may have them.
-var eight = annotated(`force-ssl-redirect: "false"`, `enable-cors: "true"`, "rewrite-target: /app", "proxy-body-size: 8m",
-	`proxy-connect-timeout: "2"`, `proxy-read-timeout: "20"`, `allowlist-source-range: "10.0.0.0/8,127.0.0.0/8"`, `limit-rps: "100000"`)
+var eight = annotated(`force-ssl-redirect: "false"`, `enable-cors: "true"`, "rewrite-target: /app",
+	"proxy-body-size: 8m",
+	`proxy-connect-timeout: "2"`, `proxy-read-timeout: "20"`, `allowlist-source-range: "10.0.0.0/8,127.0.0.0/8"`,
+	`limit-rps: "100000"`)
 
 // many are two contestants with as many Ingresses: with annotations, and without.
 type many struct {
@@ -91,7 +94,8 @@ func (m *many) start(ctx context.Context, side, round int) error {
 	return errors.Join(err, c.pause())
 }
 
-// runs returns how long all runs of translation, rendering and apply have taken until now, in nanoseconds. It leaves a contestant awake.
+// runs returns how long all runs of translation, rendering and apply have taken until now, in nanoseconds. It leaves a
+// contestant awake.
 func (c *contestant) runs(ctx context.Context) (float64, error) {
 	if err := c.resume(); err != nil {
 		return 0, err
@@ -141,9 +145,12 @@ func (m *many) change(ctx context.Context) error {
 // bars are those that many Ingresses are held to.
 func (m *many) bars() []bar {
 	work := thousands(float64(m.hosts())) + " Ingresses with 8 annotations each"
-	full := bar{Work: work + ": translation, rendering and apply", Bar: "under " + fullRun.String(), Measured: duration(m.full.median(0))}
-	full.Measured += ", in a process that has had " + duration(m.processor.median(0)) + " of the processors with all else until it was ready"
-	one := bar{Work: work + ": the same of one that changes", Bar: "under " + changeRun.String(), Measured: duration(middle(m.changed))}
+	full := bar{Work: work + ": translation, rendering and apply", Bar: "under " + fullRun.String(),
+		Measured: duration(m.full.median(0))}
+	full.Measured += ", in a process that has had " + duration(m.processor.median(0)) +
+		" of the processors with all else until it was ready"
+	one := bar{Work: work + ": the same of one that changes", Bar: "under " + changeRun.String(),
+		Measured: duration(middle(m.changed))}
 	return []bar{
 		held(full, m.full.median(0) < float64(fullRun)), held(one, middle(m.changed) < float64(changeRun)),
 		m.heap.atMost(work+": live heap, of no annotations", mostAnnotated),
@@ -153,8 +160,10 @@ func (m *many) bars() []bar {
 // write prints the figures as Markdown.
 func (m *many) write(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## %s Ingresses with annotations\n\nMedians of %d starts in turn, and of %d changes of one Ingress. A run is translation, "+
-		"rendering and apply, as the controller's metric says.\n\n| | 8 annotations each | none | ratio |\n| --- | ---: | ---: | ---: |\n",
+	fmt.Fprintf(&text,
+		"\n## %s Ingresses with annotations\n\nMedians of %d starts in turn, and of %d changes of one Ingress. A "+
+			"run is translation, rendering and apply, as the controller's metric says.\n\n| | 8 annotations each | "+
+			"none | ratio |\n| --- | ---: | ---: | ---: |\n",
 		thousands(float64(m.hosts())), m.options.rounds, len(m.changed))
 	for _, each := range []struct {
 		name string
@@ -164,7 +173,8 @@ func (m *many) write(out io.Writer) error {
 		{"first run", &m.full, duration}, {"processor time until ready", &m.processor, duration},
 		{"memory when ready", &m.memory, megabytesOf}, {"live heap", &m.heap, megabytesOf},
 	} {
-		text.WriteString(row(each.name, each.unit(each.of.median(0)), each.unit(each.of.median(1)), fmt.Sprintf("%.2f", each.of.ratio())))
+		text.WriteString(row(each.name, each.unit(each.of.median(0)), each.unit(each.of.median(1)),
+			fmt.Sprintf("%.2f", each.of.ratio())))
 	}
 	text.WriteString(row("run after a change of one", duration(middle(m.changed)), "", ""))
 	_, err := io.WriteString(out, text.String())

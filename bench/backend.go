@@ -62,21 +62,23 @@ func longNoise() string {
 }
 
 func answerWithBody(body string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 }
 
 // switching is the answer to a request that asks for a WebSocket. What comes after it is sent back.
 const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
-// backend is an HTTP/1.1 server that costs as little as possible: it knows the requests that the clients here send, whose
-// bodies have a length.
+// backend is an HTTP/1.1 server that costs as little as possible: it knows the requests that the clients here send,
+// whose bodies have a length.
 type backend struct {
 	listener net.Listener
 	address  string
 	// answers are those of paths that have one of their own. All others are answered with a short body.
 	answers map[string][]byte
 	short   []byte
-	// slow is how many requests of slowPath wait for their answers. They do so until released is closed, and for slowTime.
+	// slow is how many requests of slowPath wait for their answers. They do so until released is closed, and for
+	// slowTime.
 	slow     atomic.Int64
 	released chan struct{}
 }

@@ -42,8 +42,8 @@ func (f *field) manyAgainstOne() bar {
 	return atLeast(work, 0.95, f.many.first, f.pairs[0].ours.first)
 }
 
-// atLeast compares requests per second, round by round. It says beside that how the processor times compare, which other work on
-// the machine changes less.
+// atLeast compares requests per second, round by round. It says beside that how the processor times compare, which
+// other work on the machine changes less.
 func atLeast(work string, least float64, of, to []figures) bar {
 	all := ratios(of, to)
 	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: spread(all)}
@@ -82,7 +82,9 @@ func writeBars(out io.Writer, bars []bar) error {
 		fmt.Fprintf(&text, "| %s |\n", strings.Join([]string{b.Work, b.Bar, b.Measured, b.Met}, " | "))
 	}
 	if slices.ContainsFunc(bars, func(b bar) bool { return b.Met == "no" }) {
-		text.WriteString("\nOther work on this machine makes single figures fall short: run it again before you look for the cause.\n")
+		text.WriteString(
+			"\nOther work on this machine makes single figures fall short: run it again before you look for the " +
+				"cause.\n")
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

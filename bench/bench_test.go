@@ -29,7 +29,8 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2, duration: 50 * time.Millisecond}
+	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2,
+		duration: 50 * time.Millisecond}
 	fixture.Eventually(t, "figures", func() error {
 		// A busy machine may answer nothing in a short time.
 		l.duration *= 2
@@ -54,7 +55,8 @@ func TestLoadRefusesOtherAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := answerWith(t, answer)
-			l := load{address: address, hosts: []string{"a.test"}, body: answerBody, connections: 1, duration: time.Second}
+			l := load{address: address, hosts: []string{"a.test"}, body: answerBody, connections: 1,
+				duration: time.Second}
 			if f, err := l.run(t.Context()); err == nil {
 				t.Errorf("no error, and figures %+v", f)
 			}
@@ -93,7 +95,8 @@ func TestQuantile(t *testing.T) {
 		share  float64
 		want   time.Duration
 	}{
-		{hundred, 0.50, 50}, {hundred, 0.99, 99}, {hundred, 1, 100}, {hundred[:50], 0.99, 50}, {hundred[:1], 0.50, 1}, {nil, 0.99, 0},
+		{hundred, 0.50, 50}, {hundred, 0.99, 99}, {hundred, 1, 100}, {hundred[:50], 0.99, 50}, {hundred[:1], 0.50, 1},
+		{nil, 0.99, 0},
 	} {
 		if got := quantile(c.sorted, c.share); got != c.want {
 			t.Errorf("quantile %v of %d values is %d, want %d", c.share, len(c.sorted), got, c.want)
@@ -150,7 +153,8 @@ func TestManifestsAreIngresses(t *testing.T) {
 				t.Fatal(err)
 			}
 			paths, services := readManifests(t, folder)
-			if len(paths) != perFile+2 || paths[hostName(1)] != "/" || paths[hostName(perFile+1)] != "/" || paths[changingHost] != "/change-7" {
+			if len(paths) != perFile+2 || paths[hostName(1)] != "/" || paths[hostName(perFile+1)] != "/" ||
+				paths[changingHost] != "/change-7" {
 				t.Errorf("%d hosts, the changing one with path %q", len(paths), paths[changingHost])
 			}
 			want := perFile + 1
@@ -197,7 +201,8 @@ func readManifests(t *testing.T, folder string) (paths map[string]string, servic
 }
 
 func TestEndedProcessIsTold(t *testing.T) {
-	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "echo this is broken >&2; exit 1"}, syscall.SIGKILL})
+	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "echo this is broken >&2; exit 1"},
+		syscall.SIGKILL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +219,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("hosts are %v, error %v", o.hosts, err)
 	}
 	for _, wrong := range []string{
-		"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0", "-http -annotations", "-annotations -tenants", "-streams -no-streams",
+		"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0", "-http -annotations",
+		"-annotations -tenants", "-streams -no-streams",
 	} {
 		if _, err := parse(strings.Fields(wrong)); err == nil {
 			t.Errorf("%s is no error", wrong)
@@ -236,7 +242,8 @@ func TestLoadKeepsItsPace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	arguments := []string{"-address", b.address, "-hosts", "a.test,b.test", "-rate", "200", "-connections", "4", "-duration", "500ms"}
+	arguments := []string{"-address", b.address, "-hosts", "a.test,b.test", "-rate", "200", "-connections", "4",
+		"-duration", "500ms"}
 	fixture.Eventually(t, "200 requests a second for half a second", func() error {
 		var out strings.Builder
 		if err := runLoad(t.Context(), arguments, &out); err != nil {
@@ -258,7 +265,8 @@ func TestLoadKeepsItsPace(t *testing.T) {
 }
 
 func TestLoadCommandRefuses(t *testing.T) {
-	for _, wrong := range []string{"-hosts=a", "-address=a:1", "-address=a:1 -hosts=a -connections=0", "-address=a:1 -hosts=a -rate=-1"} {
+	for _, wrong := range []string{"-hosts=a", "-address=a:1", "-address=a:1 -hosts=a -connections=0",
+		"-address=a:1 -hosts=a -rate=-1"} {
 		if err := runLoad(t.Context(), strings.Fields(wrong), io.Discard); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}
@@ -266,7 +274,8 @@ func TestLoadCommandRefuses(t *testing.T) {
 }
 
 func TestBars(t *testing.T) {
-	slow, fast := []figures{{perSecond: 96}, {perSecond: 94}, {perSecond: 96}}, []figures{{perSecond: 100}, {perSecond: 100}, {perSecond: 100}}
+	slow, fast := []figures{{perSecond: 96}, {perSecond: 94}, {perSecond: 96}},
+		[]figures{{perSecond: 100}, {perSecond: 100}, {perSecond: 100}}
 	ours, plain := &contestant{first: slow, last: slow}, &contestant{first: fast, last: fast}
 	f := &field{pairs: []pair{{1, plain, ours}}, many: ours}
 	var text strings.Builder
@@ -285,7 +294,8 @@ func TestBars(t *testing.T) {
 
 func TestQuickLeavesWhatIsGiven(t *testing.T) {
 	o, err := parse([]string{"-quick", "-rounds", "2", "-scale", "-ingresses 100"})
-	if err != nil || o.rounds != 2 || o.duration != time.Second || strings.Join(o.scale, " ") != "-quick -ingresses 100" {
+	if err != nil || o.rounds != 2 || o.duration != time.Second ||
+		strings.Join(o.scale, " ") != "-quick -ingresses 100" {
 		t.Errorf("options are %+v, error %v", o, err)
 	}
 }
@@ -325,7 +335,8 @@ func TestNoSideIsAlwaysTheSecond(t *testing.T) {
 }
 
 func TestCandidatesComeBeforeTheRoute(t *testing.T) {
-	text := `{"apps":{"k8singress":{"live":{"hosts":{"` + hostName(1) + `":{"routes":[{"type":"prefix","path":"/","backend":"b"}]}}}}}}`
+	text := `{"apps":{"k8singress":{"live":{"hosts":{"` + hostName(1) +
+		`":{"routes":[{"type":"prefix","path":"/","backend":"b"}]}}}}}}`
 	made, err := withCandidates([]byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ type bulk struct {
 
 // moved is what came of it.
 type moved struct {
-	// perSecond is bytes that the backend has read; perProcessor is the same in a second of the proxy's processor time. It is
-	// zero without a proxy.
+	// perSecond is bytes that the backend has read; perProcessor is the same in a second of the proxy's processor time.
+	// It is zero without a proxy.
 	perSecond, perProcessor float64
 }
 
@@ -58,13 +58,15 @@ func (b bulk) watch(ctx context.Context, backend *streamBackend, proxy *process)
 		return moved{perSecond: bytes / took.Seconds()}, err
 	}
 	if after <= spent || bytes == 0 {
-		return moved{}, fmt.Errorf("the proxy moved %.0f bytes in %v of processor time: this machine has no time for it", bytes, after-spent)
+		return moved{},
+			fmt.Errorf("the proxy moved %.0f bytes in %v of processor time: this machine has no time for it",
+				bytes, after-spent)
 	}
 	return moved{bytes / took.Seconds(), bytes / (after - spent).Seconds()}, nil
 }
 
-// send writes until ctx ends, and waits until the backend has closed the connection, too: what is in buffers must not count
-// for the next one that is measured.
+// send writes until ctx ends, and waits until the backend has closed the connection, too: what is in buffers must not
+// count for the next one that is measured.
 func (b bulk) send(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.address)
 	if err != nil {
@@ -90,8 +92,8 @@ func (b bulk) send(ctx context.Context) error {
 	return err
 }
 
-// oneByte makes a connection on which a byte goes each way. The backend closes it first: otherwise this machine would run
-// out of ports.
+// oneByte makes a connection on which a byte goes each way. The backend closes it first: otherwise this machine would
+// run out of ports.
 func oneByte(address string) error {
 	conn, err := net.DialTimeout("tcp", address, lateness)
 	if err != nil {

@@ -87,7 +87,8 @@ data: {tls.crt: %s, tls.key: %s}
 `
 
 func secretOf(host int, certificate, key []byte) string {
-	return fmt.Sprintf(tlsSecret, host, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+	return fmt.Sprintf(tlsSecret, host, base64.StdEncoding.EncodeToString(certificate),
+		base64.StdEncoding.EncodeToString(key))
 }
 
 // writeSecured writes an Ingress with a Secret for each host.

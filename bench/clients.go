@@ -28,8 +28,8 @@ type clients struct {
 // endless is longer than what clients wait for.
 const endless = 10 * patience
 
-// repeated are a number of clients that each do the same thing again and again. What they do has a context that does not end with
-// them.
+// repeated are a number of clients that each do the same thing again and again. What they do has a context that does
+// not end with them.
 func repeated(name string, number int, do func(ctx context.Context, client int) error) *clients {
 	r := repetition{clients: number, duration: endless, tolerant: true}
 	return &clients{name: name, ask: func(ctx context.Context) *tally {
@@ -97,7 +97,8 @@ func (l load) open(ctx context.Context, host string) (net.Conn, error) {
 
 // clientTLS is how clients look at the certificate of the secure host.
 func clientTLS(protocols ...string) *tls.Config {
-	return &tls.Config{ServerName: hostName(secureHost), InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: protocols}
+	return &tls.Config{ServerName: hostName(secureHost), InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+		NextProtos: protocols}
 }
 
 // twoClients have a connection of HTTP/2 each, which is never to end.
@@ -106,7 +107,8 @@ func (c *contestant) twoClients(number int) *clients {
 	for i := range all {
 		all[i] = c.twoClient()
 	}
-	return repeated("HTTP/2, kept", number, func(ctx context.Context, client int) error { return askBy(ctx, all[client], "/") })
+	return repeated("HTTP/2, kept", number,
+		func(ctx context.Context, client int) error { return askBy(ctx, all[client], "/") })
 }
 
 // twoClient makes one connection, and no other.
@@ -118,7 +120,8 @@ func (c *contestant) twoClient() *http.Client {
 		}
 		return new(net.Dialer).DialContext(ctx, network, c.https)
 	}
-	return &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: clientTLS("h2"), ForceAttemptHTTP2: true}}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: clientTLS("h2"),
+		ForceAttemptHTTP2: true}}
 }
 
 // threeClients speak HTTP/3. They make another connection when they are asked to.
@@ -127,7 +130,10 @@ func (c *contestant) threeClients(number int) *clients {
 	for i := range all {
 		all[i] = c.threeClient()
 	}
-	return repeated("HTTP/3", number, func(ctx context.Context, client int) error { return askUntilTaken(ctx, all[client]) })
+	return repeated("HTTP/3", number, func(ctx context.Context, client int) error {
+		return askUntilTaken(ctx,
+			all[client])
+	})
 }
 
 func (c *contestant) threeClient() *http.Client {
@@ -156,16 +162,17 @@ func askBy(ctx context.Context, client *http.Client, path string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// askUntilTaken asks again while the server says that it has not begun to work on the request, and wants another connection. The
-// client of quic-go, other than browsers, leaves that to who uses it.
+// askUntilTaken asks again while the server says that it has not begun to work on the request, and wants another
+// connection. The client of quic-go, other than browsers, leaves that to who uses it.
 func askUntilTaken(ctx context.Context, client *http.Client) error {
 	for {
 		var why *http3.Error
 		err := askBy(ctx, client, "/")
 		switch {
-		case errors.As(err, &why) && (why.ErrorCode == http3.ErrCodeRequestRejected || why.ErrorCode == http3.ErrCodeNoError && !why.Remote):
-			// The second one is that of the client itself: it closes a connection that it is asked to leave, even if it has just
-			// begun a request.
+		case errors.As(err, &why) && (why.ErrorCode == http3.ErrCodeRequestRejected ||
+			why.ErrorCode == http3.ErrCodeNoError && !why.Remote):
+			// The second one is that of the client itself: it closes a connection that it is asked to leave, even if it
+			// has just begun a request.
 		default:
 			return err
 		}
@@ -234,7 +241,8 @@ func (c *contestant) upgraded(ctx context.Context) (net.Conn, error) {
 	return connection, nil
 }
 
-// readSwitching reads the head of the answer. The WebSocket is silent at first, so nothing behind the head is read with it.
+// readSwitching reads the head of the answer. The WebSocket is silent at first, so nothing behind the head is read with
+// it.
 func readSwitching(connection net.Conn) error {
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // notLess is the share of what another commit reaches that this checkout must reach.
 const notLess = 0.98
 
-// duel is this checkout's Caddy and that of another commit, with the same manifests and the same addresses to listen on.
+// duel is this checkout's Caddy and that of another commit, with the same manifests and the same addresses to listen
+// on.
 type duel struct {
 	options options
 	sites   [2]site
@@ -101,8 +102,8 @@ func buildCommit(ctx context.Context, commit, folder string) (string, error) {
 	return binary, nil
 }
 
-// copyProgram copies a binary, so that both are written in the same way. What the linker wrote piece by piece is mapped in other
-// portions, and that alone makes 8 MB of the memory that a process is said to have.
+// copyProgram copies a binary, so that both are written in the same way. What the linker wrote piece by piece is mapped
+// in other portions, and that alone makes 8 MB of the memory that a process is said to have.
 func copyProgram(to, from string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -167,7 +168,8 @@ func (d *duel) applications(hosts int) applications {
 func (d *duel) measureRequests(ctx context.Context) error {
 	for side := range d.one {
 		var err error
-		d.one[side], err = startOurs(ctx, d.sites[side], fmt.Sprintf("one-%d", side), d.applications(d.options.hosts[0]))
+		d.one[side], err = startOurs(ctx, d.sites[side], fmt.Sprintf("one-%d", side),
+			d.applications(d.options.hosts[0]))
 		if err != nil {
 			return err
 		}
@@ -226,8 +228,10 @@ func (d *duel) table() []comparedRow {
 // write prints the medians, and returns the bars.
 func (d *duel) write(out io.Writer) ([]bar, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "## This checkout against %s\n\nMedians of %d rounds in turn, and of %d changes from a folder; a ratio is the "+
-		"median of each round's, and above 1 where this checkout is better.\n\n| | this checkout | %[1]s | ratio |\n| --- | ---: | ---: | ---: |\n",
+	fmt.Fprintf(&text,
+		"## This checkout against %s\n\nMedians of %d rounds in turn, and of %d changes from a folder; a ratio is the "+
+			"median of each round's, and above 1 where this checkout is better.\n\n| | this checkout | %[1]s | "+
+			"ratio |\n| --- | ---: | ---: | ---: |\n",
 		d.options.against, d.options.rounds, d.options.changes)
 	var bars []bar
 	for _, row := range d.table() {
@@ -235,7 +239,8 @@ func (d *duel) write(out io.Writer) ([]bar, error) {
 		if row.costs {
 			better = better.swapped()
 		}
-		fmt.Fprintf(&text, "| %s | %s | %s | %.2f |\n", row.name, row.unit(row.of.median(0)), row.unit(row.of.median(1)), better.ratio())
+		fmt.Fprintf(&text, "| %s | %s | %s | %.2f |\n", row.name, row.unit(row.of.median(0)),
+			row.unit(row.of.median(1)), better.ratio())
 		if row.held {
 			bars = append(bars, better.atLeast(row.name+", against "+d.options.against, notLess))
 		}
@@ -249,7 +254,8 @@ func megabytesOf(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/(1<
 // unknownOption is what a binary says of an option that it does not have.
 var unknownOption = regexp.MustCompile(`k8singress has no option \\?"(\w+)\\?"`)
 
-// known returns a Caddyfile without the options that the binary does not have: another commit may be older than some of them.
+// known returns a Caddyfile without the options that the binary does not have: another commit may be older than some of
+// them.
 func (s site) known(ctx context.Context, folder string, caddyfile []byte) ([]byte, error) {
 	file := filepath.Join(folder, "Caddyfile")
 	for {

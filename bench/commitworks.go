@@ -108,10 +108,12 @@ func (d *workDuel) bars() []bar {
 // write prints the medians and the ratios as Markdown.
 func (d *workDuel) write(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "## HTTP against %s\n\nRequests per second, and in brackets the processor time of one. %d keep-alive connections "+
-		"unless the row names another number. Medians of %d rounds in turn, %v each; a ratio is the median of each round's, and above 1 "+
-		"where this checkout is better. Clients, backend and proxy share %d processors.\n\n"+
-		"| | this checkout | %[1]s | requests/s | processor time |\n| --- | ---: | ---: | ---: | ---: |\n",
+	fmt.Fprintf(&text,
+		"## HTTP against %s\n\nRequests per second, and in brackets the processor time of one. %d keep-alive "+
+			"connections unless the row names another number. Medians of %d rounds in turn, %v each; a ratio is the "+
+			"median of each round's, and above 1 where this checkout is better. Clients, backend and proxy share %d "+
+			"processors.\n\n"+
+			"| | this checkout | %[1]s | requests/s | processor time |\n| --- | ---: | ---: | ---: | ---: |\n",
 		d.options.against, d.options.connections, d.options.rounds, d.options.duration, runtime.NumCPU())
 	for i := range d.works {
 		w := &d.works[i]

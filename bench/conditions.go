@@ -76,7 +76,8 @@ func documentOf(ctx context.Context, s site) ([]byte, error) {
 	return []byte(text), err
 }
 
-// withCandidates puts routes with a condition each before the route of the first host. Load sends what the last one asks for.
+// withCandidates puts routes with a condition each before the route of the first host. Load sends what the last one
+// asks for.
 func withCandidates(document []byte) ([]byte, error) {
 	var whole object
 	if err := json.Unmarshal(document, &whole); err != nil {
@@ -109,7 +110,9 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 		return c, err
 	}
 	c.header = conditionHeader + ": " + strconv.Itoa(candidates)
-	config := fmt.Appendf(nil, "{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tsource none\n\t\thttp %s\n\t\thttps %s\n\t}\n}\n",
+	config := fmt.Appendf(nil,
+		"{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tsource none\n\t\thttp %s\n\t\thttps "+
+			"%s\n\t}\n}\n",
 		c.admin, c.http, c.https)
 	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
 		// A process whose configuration has no controller yet would take the addresses of the document, too.
@@ -120,7 +123,8 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 
 // put has the controller serve a document.
 func (c *contestant) put(ctx context.Context, document []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+c.admin+"/k8singress/config", bytes.NewReader(document))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+c.admin+"/k8singress/config",
+		bytes.NewReader(document))
 	if err != nil {
 		return err
 	}
@@ -139,13 +143,16 @@ var picks = regexp.MustCompile(`(?m)1,000,000 picks are at most ([0-9.]+ %) off 
 
 // compareSplit has the test of the split by weights count picks. It fails where they are too far off.
 func compareSplit(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, error) {
-	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestSplitFollowsTheWeights$", "./internal/upstream/split")
+	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestSplitFollowsTheWeights$",
+		"./internal/upstream/split")
 	test.Stderr = os.Stderr
 	output, failed := test.Output()
 	measured := picks.FindSubmatch(output)
 	if measured == nil {
-		return nil, fmt.Errorf("the test of the split: %w\n%s", errors.Join(failed, errors.New("it does not say what it has measured")), output)
+		return nil, fmt.Errorf("the test of the split: %w\n%s",
+			errors.Join(failed, errors.New("it does not say what it has measured")), output)
 	}
-	b := bar{Work: "1,000,000 picks by weight", Bar: "within 0.2 % of the weights", Measured: "at most " + string(measured[1]) + " off"}
+	b := bar{Work: "1,000,000 picks by weight", Bar: "within 0.2 % of the weights",
+		Measured: "at most " + string(measured[1]) + " off"}
 	return []bar{held(b, failed == nil)}, nil
 }

@@ -88,7 +88,8 @@ func (c *contestant) startWith(ctx context.Context, s site, a applications, cadd
 	return c.takesAll(ctx)
 }
 
-// takesAll fails if the controller has refused a part of an Ingress: what is measured then is not what the Ingress says.
+// takesAll fails if the controller has refused a part of an Ingress: what is measured then is not what the Ingress
+// says.
 func (c *contestant) takesAll(ctx context.Context) error {
 	_, err := c.awake(func() (figures, error) {
 		text, err := c.ask(ctx, "/k8singress/objects")
@@ -100,8 +101,8 @@ func (c *contestant) takesAll(ctx context.Context) error {
 	return err
 }
 
-// refusedIn returns the first problem with an Ingress in what the controller says of its objects, but for Services without endpoints: the
-// canary of filteredIngress has none.
+// refusedIn returns the first problem with an Ingress in what the controller says of its objects, but for Services
+// without endpoints: the canary of filteredIngress has none.
 func refusedIn(objects string) error {
 	var all []struct {
 		Object   struct{ Kind, Name string }
@@ -147,7 +148,8 @@ func startPlain(ctx context.Context, s site, name string, hosts int) (*contestan
 	if err != nil {
 		return c, err
 	}
-	return c, c.start(ctx, s.caddy(c.folder, "caddy.json"), config, func(ctx context.Context) bool { return c.serves(ctx, hosts) })
+	return c, c.start(ctx, s.caddy(c.folder, "caddy.json"), config,
+		func(ctx context.Context) bool { return c.serves(ctx, hosts) })
 }
 
 type object = map[string]any
@@ -193,7 +195,8 @@ func (c *contestant) start(ctx context.Context, s setup, config []byte, ready fu
 	}
 	c.toReady = time.Since(begin)
 	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
-		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts, c.process.lastWords())
+		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts,
+			c.process.lastWords())
 	}
 	var err error
 	if c.memory, err = c.process.memory(); err != nil {
@@ -363,7 +366,8 @@ func (c *contestant) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(text, "\ncaddy_http_requests_total{") && !strings.Contains(text, "\nk8singress_http_requests_total{") {
+	if !strings.Contains(text, "\ncaddy_http_requests_total{") &&
+		!strings.Contains(text, "\nk8singress_http_requests_total{") {
 		return errors.New("HTTP metrics are not on in each contestant, so that the figures cannot be compared")
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// mostAllocations is how many a request may make, and mostIdle how many bytes a connection may hold between two requests.
+	// mostAllocations is how many a request may make, and mostIdle how many bytes a connection may hold between two
+	// requests.
 	mostAllocations, mostIdle = 2, 12 << 10
 	// idleConnections is how many there are when their memory is measured.
 	idleConnections = 2000
@@ -54,8 +55,8 @@ func compareCosts(ctx context.Context, o options, folder string, out io.Writer) 
 	return both[0].bars(), writeCosts(out, both)
 }
 
-// count sends requests for a short and for a long time, and divides what has been allocated in the long one beyond the short one by
-// the requests beyond. So neither connections count that are made, nor asking for the figures.
+// count sends requests for a short and for a long time, and divides what has been allocated in the long one beyond the
+// short one by the requests beyond. So neither connections count that are made, nor asking for the figures.
 func (c *costs) count(ctx context.Context, o options) error {
 	var said [3]runtimeFigures
 	var requests [3]int64
@@ -111,8 +112,8 @@ func (c *costs) inUse(ctx context.Context) (int64, error) {
 	return said.heapInUse + said.stacks, nil
 }
 
-// runtimeFigures are some of what Go's runtime says of a process: what has been allocated so far in number and bytes, and what is
-// in use.
+// runtimeFigures are some of what Go's runtime says of a process: what has been allocated so far in number and bytes,
+// and what is in use.
 type runtimeFigures struct {
 	mallocs, total, heap, heapInUse, stacks int64
 }
@@ -131,7 +132,8 @@ func readRuntimeFigures(text string) (runtimeFigures, error) {
 	for _, each := range []struct {
 		name string
 		into *int64
-	}{{"Mallocs", &f.mallocs}, {"TotalAlloc", &f.total}, {"HeapAlloc", &f.heap}, {"HeapInuse", &f.heapInUse}, {"Stack", &f.stacks}} {
+	}{{"Mallocs", &f.mallocs}, {"TotalAlloc", &f.total}, {"HeapAlloc", &f.heap}, {"HeapInuse", &f.heapInUse},
+		{"Stack", &f.stacks}} {
 		_, rest, _ := strings.Cut(text, "\n# "+each.name+" = ")
 		line, _, _ := strings.Cut(rest, "\n")
 		number, _, _ := strings.Cut(line, " ")
@@ -146,9 +148,11 @@ func readRuntimeFigures(text string) (runtimeFigures, error) {
 // bars are those that k8singress is held to.
 func (c *costs) bars() []bar {
 	requests := bar{
-		Work: "allocations of one request", Bar: fmt.Sprintf("at most %d", mostAllocations), Measured: fmt.Sprintf("%.2f", c.allocations),
+		Work: "allocations of one request", Bar: fmt.Sprintf("at most %d", mostAllocations),
+		Measured: fmt.Sprintf("%.2f", c.allocations),
 	}
-	idle := bar{Work: "memory of an idle connection", Bar: "at most " + kilobytes(mostIdle), Measured: kilobytes(c.idle)}
+	idle := bar{Work: "memory of an idle connection", Bar: "at most " + kilobytes(mostIdle),
+		Measured: kilobytes(c.idle)}
 	return []bar{held(requests, c.allocations <= mostAllocations), held(idle, c.idle <= mostIdle)}
 }
 
@@ -157,9 +161,11 @@ func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/(1<<
 // writeCosts prints the figures as Markdown.
 func writeCosts(out io.Writer, both [2]*costs) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## Allocations and idle connections\n\nWhat the runtime of the process counts: allocations while short GETs are answered, "+
-		"by their number; and heap and stacks in use with %s idle connections and without, after collections of garbage.\n\n"+
-		"| | k8singress | plain Caddy |\n| --- | ---: | ---: |\n", thousands(idleConnections))
+	fmt.Fprintf(&text,
+		"\n## Allocations and idle connections\n\nWhat the runtime of the process counts: allocations while short "+
+			"GETs are answered, by their number; and heap and stacks in use with %s idle connections and without, "+
+			"after collections of garbage.\n\n"+
+			"| | k8singress | plain Caddy |\n| --- | ---: | ---: |\n", thousands(idleConnections))
 	for _, each := range []struct {
 		name string
 		of   func(*costs) string

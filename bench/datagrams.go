@@ -21,8 +21,8 @@ type datagramLoad struct {
 	bytes int
 	// window is how many one client sends before it waits for answers.
 	window int
-	// trains says that clients and the backend give the kernel a window as one message, and take them like that, as programs
-	// for QUIC do.
+	// trains says that clients and the backend give the kernel a window as one message, and take them like that, as
+	// programs for QUIC do.
 	trains bool
 }
 
@@ -44,8 +44,9 @@ const datagramBuffer = 1 << 20
 // lostAfter is after how long without an answer what is under way is lost.
 const lostAfter = 200 * time.Millisecond
 
-// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back. One goroutine is all of
-// them and the backend, and asks each in turn for what it has, so that they take no more of the processors than they have to.
+// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back. One goroutine
+// is all of them and the backend, and asks each in turn for what it has, so that they take no more of the processors
+// than they have to.
 type datagrams struct {
 	datagramLoad
 
@@ -65,8 +66,8 @@ type echoed struct {
 	lost                    int
 }
 
-// run sends them through a proxy, which is nil where there is none. What comes back too late, or is not what was sent, does
-// not count.
+// run sends them through a proxy, which is nil where there is none. What comes back too late, or is not what was sent,
+// does not count.
 func (d datagrams) run(ctx context.Context, proxy *process) (result echoed, err error) {
 	together, err := keepApart(proxy)
 	if err != nil {
@@ -149,8 +150,8 @@ type flow struct {
 	// train is the window as one message, and control says where to cut it. They are nil where it is not sent as one.
 	train   [][]byte
 	control []byte
-	// number is that of the newest datagram, oldest that of the first one that was not given up, and before comes before all of
-	// them, and after those of all clients that have ended.
+	// number is that of the newest datagram, oldest that of the first one that was not given up, and before comes
+	// before all of them, and after those of all clients that have ended.
 	number, oldest, before uint64
 	underWay               int
 	lost                   int
@@ -180,8 +181,8 @@ func (f *flow) open(d *datagrams) error {
 	return nil
 }
 
-// turn takes what came back, and returns how many these are. When nothing comes any more, those under way are lost, and count
-// no more if they come late.
+// turn takes what came back, and returns how many these are. When nothing comes any more, those under way are lost, and
+// count no more if they come late.
 func (f *flow) turn(now time.Time) (came int, err error) {
 	if came, err = f.receive(); err != nil {
 		return 0, err

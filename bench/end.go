@@ -38,7 +38,8 @@ func compareEnd(ctx context.Context, o options, folder string, out io.Writer) ([
 	if err != nil {
 		return nil, err
 	}
-	all := append(slow, c.leavingClients("HTTP/1.1, short", 8, false), c.leavingClients("HTTPS with HTTP/1.1, short", 8, true))
+	all := append(slow, c.leavingClients("HTTP/1.1, short", 8, false),
+		c.leavingClients("HTTPS with HTTP/1.1, short", 8, true))
 	underWay := func(context.Context) bool { return backend.slow.Load() == int64(len(slow)*slowClients) }
 	var took time.Duration
 	err = all.while(ctx, func() error {
@@ -52,9 +53,10 @@ func compareEnd(ctx context.Context, o options, folder string, out io.Writer) ([
 	if err != nil {
 		return nil, err
 	}
-	head := fmt.Sprintf("\n## SIGTERM under load\n\n%d requests of each protocol are under way when the process is told to end, "+
-		"and take %v from then on. Others come. `shutdown_delay` is %v; the process ends after %v. "+
-		"A client that cannot connect any more is none that has lost a request.\n\n",
+	head := fmt.Sprintf(
+		"\n## SIGTERM under load\n\n%d requests of each protocol are under way when the process is told to end, "+
+			"and take %v from then on. Others come. `shutdown_delay` is %v; the process ends after %v. "+
+			"A client that cannot connect any more is none that has lost a request.\n\n",
 		slowClients, slowTime, shutdownDelay, took.Round(10*time.Millisecond))
 	b := bar{Work: "requests when the process is told to end", Bar: "none is lost", Measured: all.failures()}
 	return []bar{held(b, all.failed() == 0)}, all.write(out, head)
@@ -115,8 +117,8 @@ func once(name string, do func(context.Context) error) *clients {
 	}}
 }
 
-// leavingClients send one request after the other, and close a connection when an answer asks them to. They stop when they cannot
-// connect any more.
+// leavingClients send one request after the other, and close a connection when an answer asks them to. They stop when
+// they cannot connect any more.
 func (c *contestant) leavingClients(name string, number int, secure bool) *clients {
 	l := load{address: c.addressOf(secure), secure: secure, hosts: []string{hostOf(secure)}, body: answerBody}
 	r := repetition{clients: number, duration: endless, tolerant: true}

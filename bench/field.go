@@ -19,8 +19,8 @@ const manyEndpoints = 1000
 // field is all contestants. They run all the time, and all but the one that is measured are paused.
 type field struct {
 	pairs []pair
-	// many has the hosts of the first pair, and many endpoints for the first of them. It is nil where a machine has not so
-	// many addresses.
+	// many has the hosts of the first pair, and many endpoints for the first of them. It is nil where a machine has not
+	// so many addresses.
 	many *contestant
 }
 
@@ -32,7 +32,8 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 		var err error
 		p.plain, err = startPlain(ctx, s, fmt.Sprintf("plain-%d", n), n)
 		if err == nil {
-			p.ours, err = startOurs(ctx, s, fmt.Sprintf("ours-%d", n), applications{hosts: n, endpoints: 1, backend: s.backend})
+			p.ours, err = startOurs(ctx, s, fmt.Sprintf("ours-%d", n),
+				applications{hosts: n, endpoints: 1, backend: s.backend})
 		}
 		f.pairs = append(f.pairs, p)
 		if err != nil {
@@ -41,7 +42,8 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	}
 	var err error
 	if runtime.GOOS == "linux" {
-		f.many, err = startOurs(ctx, s, "ours-endpoints", applications{hosts: hosts[0], endpoints: manyEndpoints, backend: s.backend})
+		f.many, err = startOurs(ctx, s, "ours-endpoints",
+			applications{hosts: hosts[0], endpoints: manyEndpoints, backend: s.backend})
 	}
 	return f, err
 }

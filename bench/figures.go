@@ -84,8 +84,8 @@ func rates(rounds []figures) []float64 {
 	return all
 }
 
-// quotients compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides. They
-// are sorted.
+// quotients compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides.
+// They are sorted.
 func quotients(of, to []float64) []float64 {
 	all := make([]float64, 0, len(of))
 	for i := range of {

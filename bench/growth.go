@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// growth is how many times more Ingresses the larger of two folders has, and mostGrowth how many times longer a change
-	// may take there.
+	// growth is how many times more Ingresses the larger of two folders has, and mostGrowth how many times longer a
+	// change may take there.
 	growth     = 10
 	mostGrowth = 1.30
 )
 
-// compareGrowth changes one Ingress of a folder and of a larger one in turn, prints how long it takes until a request is
-// served by the change, and returns the bars.
+// compareGrowth changes one Ingress of a folder and of a larger one in turn, prints how long it takes until a request
+// is served by the change, and returns the bars.
 func compareGrowth(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -23,11 +23,13 @@ func compareGrowth(ctx context.Context, o options, folder string, out io.Writer)
 	}
 	defer backend.stop()
 	few := o.hosts[len(o.hosts)-1]
-	sizes := fmt.Sprintf("one change among %s Ingresses against among %s", thousands(float64(few*growth)), thousands(float64(few)))
+	sizes := fmt.Sprintf("one change among %s Ingresses against among %s", thousands(float64(few*growth)),
+		thousands(float64(few)))
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## From an Ingress change to the first request served by it, %s\n\n%d changes of one manifest, in turn. "+
-		"The holdoff is part of the time, and so is the wait until the folder is quiet.\n\n"+
-		"| Services | many | few |\n| --- | ---: | ---: |\n", sizes, o.changes)
+	fmt.Fprintf(&text,
+		"\n## From an Ingress change to the first request served by it, %s\n\n%d changes of one manifest, in turn. "+
+			"The holdoff is part of the time, and so is the wait until the folder is quiet.\n\n"+
+			"| Services | many | few |\n| --- | ---: | ---: |\n", sizes, o.changes)
 	var bars []bar
 	for _, services := range []struct {
 		name   string
@@ -61,8 +63,8 @@ func compareSizes(ctx context.Context, o options, s site, a applications, hosts 
 	return times, timeChanges(ctx, o, both, times)
 }
 
-// timeChanges changes one Ingress of two contestants in turn, and adds the times until a request is served by it. Neither
-// is paused meanwhile: without changes and requests they do nothing.
+// timeChanges changes one Ingress of two contestants in turn, and adds the times until a request is served by it.
+// Neither is paused meanwhile: without changes and requests they do nothing.
 func timeChanges(ctx context.Context, o options, both [2]*contestant, times *series) error {
 	for _, c := range both {
 		if err := c.resume(); err != nil {

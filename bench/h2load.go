@@ -37,8 +37,8 @@ func sendTwo(ctx context.Context, o options, c *contestant) (figures, error) {
 	return figures{perSecond: rate, processor: processor / time.Duration(requests)}, errors.Join(err, errSpent)
 }
 
-// h2load sends a number of requests, and returns how many it has sent in a second. One that fails is an error. The number is given
-// rather than a time, because h2load 1.52 does not always end when its time is over.
+// h2load sends a number of requests, and returns how many it has sent in a second. One that fails is an error. The
+// number is given rather than a time, because h2load 1.52 does not always end when its time is over.
 func h2load(ctx context.Context, address string, requests int) (perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -55,7 +55,8 @@ func h2load(ctx context.Context, address string, requests int) (perSecond float6
 // readH2load reads what it prints.
 func readH2load(output string, requests int) (perSecond float64, err error) {
 	finished := h2Finished.FindStringSubmatch(output)
-	if finished == nil || !strings.Contains(output, fmt.Sprintf("\nstatus codes: %d 2xx, 0 3xx, 0 4xx, 0 5xx\n", requests)) {
+	if finished == nil || !strings.Contains(output,
+		fmt.Sprintf("\nstatus codes: %d 2xx, 0 3xx, 0 4xx, 0 5xx\n", requests)) {
 		return 0, fmt.Errorf("not all %d requests of h2load were answered: %s", requests, output)
 	}
 	return strconv.ParseFloat(finished[1], 64)

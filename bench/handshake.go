@@ -29,8 +29,8 @@ func (h handshakes) count(ctx context.Context) *tally {
 // handshakeTime is how long one may take. Only a failure takes so long.
 const handshakeTime = 10 * time.Second
 
-// handshake makes a connection, and returns the serial number of the certificate that it is shown. The server closes the
-// connection first: otherwise this machine would run out of ports.
+// handshake makes a connection, and returns the serial number of the certificate that it is shown. The server closes
+// the connection first: otherwise this machine would run out of ports.
 func handshake(address, host string) (serial int64, err error) {
 	plain, err := net.DialTimeout("tcp", address, handshakeTime)
 	if err != nil {
@@ -41,7 +41,8 @@ func handshake(address, host string) (serial int64, err error) {
 		return 0, err
 	}
 	conn := tls.Client(plain, &tls.Config{
-		ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.X25519},
+		ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+		CurvePreferences: []tls.CurveID{tls.X25519},
 	})
 	if err := conn.Handshake(); err != nil {
 		return 0, fmt.Errorf("%s: %w", host, err)

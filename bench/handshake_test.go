@@ -64,7 +64,8 @@ func TestHandshakes(t *testing.T) {
 func TestHandshakesWithTheWrongCertificate(t *testing.T) {
 	address := serveTLS(t, "other.test")
 	for _, tolerant := range []bool{false, true} {
-		got := handshakes{repetition{clients: 1, duration: 100 * time.Millisecond, tolerant: tolerant}, address, 1}.count(t.Context())
+		got := handshakes{repetition{clients: 1, duration: 100 * time.Millisecond, tolerant: tolerant}, address,
+			1}.count(t.Context())
 		if got.failed == 0 || len(got.latencies) > 0 || tolerant != (got.failed > 1) {
 			t.Errorf("tolerant %v: %d failed, %d did not", tolerant, got.failed, len(got.latencies))
 		}
@@ -74,7 +75,8 @@ func TestHandshakesWithTheWrongCertificate(t *testing.T) {
 func TestBarsOfHandshakes(t *testing.T) {
 	fast, slow := []figures{{perSecond: 100}}, []figures{{perSecond: 90}}
 	of := func(rounds []figures) *contestant { return &contestant{first: rounds, hosts: 1} }
-	f := &terminators{plain: of(fast), one: of(slow), many: of(slow), rotation: &tally{latencies: make([]time.Duration, 7)}}
+	f := &terminators{plain: of(fast), one: of(slow), many: of(slow),
+		rotation: &tally{latencies: make([]time.Duration, 7)}}
 	met := func() (all string) {
 		for _, b := range f.bars() {
 			all += b.Met + " "
@@ -89,7 +91,8 @@ func TestBarsOfHandshakes(t *testing.T) {
 		t.Errorf("met with a failure: %s", got)
 	}
 	var text strings.Builder
-	if err := f.write(options{rounds: 1}, &text); err != nil || !strings.Contains(text.String(), "| plain Caddy | 1 | 100 | - | 1.00 |") {
+	if err := f.write(options{rounds: 1}, &text); err != nil ||
+		!strings.Contains(text.String(), "| plain Caddy | 1 | 100 | - | 1.00 |") {
 		t.Errorf("error %v in:\n%s", err, text.String())
 	}
 }

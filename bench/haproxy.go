@@ -15,8 +15,8 @@ func haproxySetup(path, folder string) setup {
 	return setup{program{path, []string{"-db", "-f", config}, syscall.SIGTERM}, config}
 }
 
-// haproxyWebConfig does for HTTP and HTTPS what nginxConfig does. Its values are the addresses to listen on, the file with the
-// certificate and its key, and the address of the backend.
+// haproxyWebConfig does for HTTP and HTTPS what nginxConfig does. Its values are the addresses to listen on, the file
+// with the certificate and its key, and the address of the backend.
 const haproxyWebConfig = `global
 	maxconn 4096
 	ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// hostile is a group of clients that attack in the same way. Their starts are spread over ramp; they stay until ctx ends.
+// hostile is a group of clients that attack in the same way. Their starts are spread over ramp; they stay until ctx
+// ends.
 type hostile struct {
 	name    string
 	clients int
@@ -118,15 +119,17 @@ const silentAgain = 5 * time.Second
 
 // silent returns clients that connect, send nothing, and connect again after the server closes the connection.
 func silent(name, address string, clients int, ramp time.Duration) *hostile {
-	return &hostile{name: name, clients: clients, ramp: ramp, do: func(ctx context.Context, number int, results *outcomes) {
-		for ctx.Err() == nil {
-			connected(ctx, address, number, results, func(conn net.Conn) {
-				_, _ = io.Copy(io.Discard, conn) // Whether the server sends an answer or not, the end of the connection counts.
-				results.add(endOf(ctx), 1)
-			})
-			wait(ctx, time.Now().Add(silentAgain))
-		}
-	}}
+	return &hostile{name: name, clients: clients, ramp: ramp,
+		do: func(ctx context.Context, number int, results *outcomes) {
+			for ctx.Err() == nil {
+				connected(ctx, address, number, results, func(conn net.Conn) {
+					// Whether the server sends an answer or not, the end of the connection counts.
+					_, _ = io.Copy(io.Discard, conn)
+					results.add(endOf(ctx), 1)
+				})
+				wait(ctx, time.Now().Add(silentAgain))
+			}
+		}}
 }
 
 // uploads returns clients that send a body without its last byte.
@@ -134,12 +137,13 @@ func (t *target) uploads(clients int, ramp time.Duration) *hostile {
 	block := []byte(longBody(64 << 10))
 	name := fmt.Sprintf("%d uploads of %d MiB without the last byte", clients, uploadSize>>20)
 	head := fmt.Sprintf("POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", hostName(plainHost), uploadSize)
-	return &hostile{name: name, clients: clients, ramp: ramp, do: func(ctx context.Context, number int, results *outcomes) {
-		connected(ctx, t.http, number, results, func(conn net.Conn) {
-			go upload(conn, head, block)
-			results.add(answered(ctx, conn), 1)
-		})
-	}}
+	return &hostile{name: name, clients: clients, ramp: ramp,
+		do: func(ctx context.Context, number int, results *outcomes) {
+			connected(ctx, t.http, number, results, func(conn net.Conn) {
+				go upload(conn, head, block)
+				results.add(answered(ctx, conn), 1)
+			})
+		}}
 }
 
 // upload sends the head and the body. It ignores errors, since the reader of the connection counts how it ends.
@@ -176,16 +180,18 @@ const (
 func (t *target) readers(clients int, ramp time.Duration) *hostile {
 	name := fmt.Sprintf("%d slow readers of brotli", clients)
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: br\r\n\r\n", noisePath, hostName(plainHost))
-	return &hostile{name: name, clients: clients, ramp: ramp, do: func(ctx context.Context, number int, results *outcomes) {
-		connected(ctx, t.http, number, results, func(conn net.Conn) {
-			_ = conn.(*net.TCPConn).SetReadBuffer(readerBuffer) // Without it the kernel holds a little more of the answer.
-			if _, err := io.WriteString(conn, request); err != nil {
-				results.add(endOf(ctx), 1)
-				return
-			}
-			results.add(readSlowly(ctx, conn), 1)
-		})
-	}}
+	return &hostile{name: name, clients: clients, ramp: ramp,
+		do: func(ctx context.Context, number int, results *outcomes) {
+			connected(ctx, t.http, number, results, func(conn net.Conn) {
+				// Without it the kernel holds a little more of the answer.
+				_ = conn.(*net.TCPConn).SetReadBuffer(readerBuffer)
+				if _, err := io.WriteString(conn, request); err != nil {
+					results.add(endOf(ctx), 1)
+					return
+				}
+				results.add(readSlowly(ctx, conn), 1)
+			})
+		}}
 }
 
 // readSlowly reads the head, and then a byte of the body at a time. It returns the outcome.

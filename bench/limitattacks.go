@@ -23,7 +23,8 @@ const (
 	attackRamp = 5 * time.Second
 )
 
-// attackDescriptors opens more connections and bodies than the process has descriptors for, and sends honest requests each second.
+// attackDescriptors opens more connections and bodies than the process has descriptors for, and sends honest requests
+// each second.
 func attackDescriptors(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
 	t, err := startTarget(ctx, l, folder, "descriptors", fmt.Sprintf("ulimit -n %d", fewDescriptors))
 	defer t.stop()
@@ -51,8 +52,9 @@ func attackDescriptors(ctx context.Context, l limits, folder string, out io.Writ
 	for _, each := range honest {
 		bars = append(bars, each.bar(attack))
 	}
-	head := fmt.Sprintf("## Descriptors\n\nThe process has `%s`, and %d descriptors open at the end. Honest clients ask once a second for %v, "+
-		"each time on a new connection.", attack, open, l.duration)
+	head := fmt.Sprintf(
+		"## Descriptors\n\nThe process has `%s`, and %d descriptors open at the end. Honest clients ask once a "+
+			"second for %v, each time on a new connection.", attack, open, l.duration)
 	return bars, writeAttack(out, head, all)
 }
 
@@ -68,7 +70,8 @@ type asker struct {
 func (t *target) honest() []*asker {
 	over := func(secure bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			connection, err := load{address: t.addressOf(secure), secure: secure, body: answerBody}.open(ctx, hostOf(secure))
+			connection, err := load{address: t.addressOf(secure), secure: secure, body: answerBody}.open(ctx,
+				hostOf(secure))
 			if err != nil {
 				return err
 			}
@@ -81,7 +84,8 @@ func (t *target) honest() []*asker {
 		return askBy(ctx, client, "/")
 	}
 	return []*asker{
-		{name: "HTTP/1.1", ask: over(false)}, {name: "HTTPS with HTTP/1.1", ask: over(true)}, {name: "HTTP/2", ask: two},
+		{name: "HTTP/1.1", ask: over(false)}, {name: "HTTPS with HTTP/1.1", ask: over(true)},
+		{name: "HTTP/2", ask: two},
 		{name: "probe of the health port", ask: t.probe},
 	}
 }
@@ -139,7 +143,8 @@ func (a *asker) once(ctx context.Context) {
 func (a *asker) bar(attack string) bar {
 	asked := len(a.tally.latencies) + a.tally.failed
 	b := bar{Work: a.name + " once a second, " + attack, Bar: fmt.Sprintf("each answered within %v", promptly)}
-	b.Measured = fmt.Sprintf("%d of %d, the slowest of them in %s", len(a.tally.latencies), asked, milliseconds(longest(a.tally.latencies)))
+	b.Measured = fmt.Sprintf("%d of %d, the slowest of them in %s", len(a.tally.latencies), asked,
+		milliseconds(longest(a.tally.latencies)))
 	if a.tally.first != nil {
 		b.Measured += fmt.Sprintf(" (first failure: %.120s)", a.tally.first.Error())
 	}
@@ -147,12 +152,14 @@ func (a *asker) bar(attack string) bar {
 }
 
 const (
-	// memoryLimit is GOMEMLIMIT in MiB of the process whose memory is attacked; its resident memory stays below memoryFactor times that.
+	// memoryLimit is GOMEMLIMIT in MiB of the process whose memory is attacked; its resident memory stays below
+	// memoryFactor times that.
 	memoryLimit  = 256
 	memoryFactor = 1.3
 	// slowdown is how many times longer than without the attack the slowest honest request in a hundred may take.
 	slowdown = 2.0
-	// The clients that use memory: connections of HTTP/2 with largeStreams requests each, slow readers, uploads, and floods.
+	// The clients that use memory: connections of HTTP/2 with largeStreams requests each, slow readers, uploads, and
+	// floods.
 	largeConnections, largeStreams = 200, 100
 	slowReaders, heldUploads       = 500, 200
 	floods                         = 2
@@ -184,8 +191,10 @@ func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) (
 		return nil, err
 	}
 	bars := []bar{t.livesBar(attack), memoryBar(attack, most), slowdownBar(attack, quiet, beside)}
-	head := fmt.Sprintf("\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that are kept; "+
-		"before the attack their p99 is %s.", attack, honestRate, l.duration, honestClients, milliseconds(quiet.p99))
+	head := fmt.Sprintf(
+		"\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that "+
+			"are kept; before the attack their p99 is %s.", attack, honestRate, l.duration, honestClients,
+		milliseconds(quiet.p99))
 	return bars, writeAttack(out, head, all)
 }
 
@@ -195,9 +204,11 @@ func (t *target) memoryAttack(l limits) []*hostile {
 	connections := largeConnections / l.share
 	name := fmt.Sprintf("%s HTTP/2 requests with heads of %d KB and open bodies",
 		thousands(float64(connections*largeStreams)), largeFields*largeField>>10)
-	heads := t.openTwo(name, connections, openRequests{streams: largeStreams, fields: largeFields, fieldSize: largeField})
+	heads := t.openTwo(name, connections,
+		openRequests{streams: largeStreams, fields: largeFields, fieldSize: largeField})
 	heads.ramp = ramp
-	return []*hostile{heads, t.readers(slowReaders/l.share, ramp), t.uploads(heldUploads/l.share, ramp), t.continuations(floods)}
+	return []*hostile{heads, t.readers(slowReaders/l.share, ramp), t.uploads(heldUploads/l.share, ramp),
+		t.continuations(floods)}
 }
 
 // honestLoad returns a load of short GETs on keep-alive connections.
@@ -233,9 +244,11 @@ func memoryBar(attack string, most int64) bar {
 
 // slowdownBar is met only if no honest request fails.
 func slowdownBar(attack string, quiet, beside *tally) bar {
-	b := bar{Work: "p99 of honest requests, " + attack, Bar: fmt.Sprintf("under %.1f times the quiet p99, no failure", slowdown)}
+	b := bar{Work: "p99 of honest requests, " + attack,
+		Bar: fmt.Sprintf("under %.1f times the quiet p99, no failure", slowdown)}
 	times := float64(beside.p99) / float64(quiet.p99)
-	b.Measured = fmt.Sprintf("%s, %.1f times; %d of %d failed", milliseconds(beside.p99), times, beside.failed, len(beside.latencies)+beside.failed)
+	b.Measured = fmt.Sprintf("%s, %.1f times; %d of %d failed", milliseconds(beside.p99), times, beside.failed,
+		len(beside.latencies)+beside.failed)
 	if beside.first != nil {
 		b.Measured += fmt.Sprintf(" (first: %.120s)", beside.first.Error())
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// limitsCommand is the first argument of a bench that measures honest requests beside hostile clients. `make limits` runs it.
+// limitsCommand is the first argument of a bench that measures honest requests beside hostile clients. `make limits`
+// runs it.
 const limitsCommand = "limits"
 
 // limits holds the flags of that command.
@@ -62,8 +63,9 @@ func parseLimits(arguments []string) (limits, error) {
 	flags := flag.NewFlagSet("bench limits", flag.ContinueOnError)
 	flags.StringVar(&l.binary, "binary", "bin/caddy", "the Caddy to attack")
 	flags.DurationVar(&l.duration, "duration", time.Minute, "the length of each attack")
-	quick := flags.Bool("quick", false, fmt.Sprintf("%v for each attack unless -duration is given, and 1/%d of the clients that use memory",
-		quickLimits, quickShare))
+	quick := flags.Bool("quick", false,
+		fmt.Sprintf("%v for each attack unless -duration is given, and 1/%d of the clients that use memory",
+			quickLimits, quickShare))
 	if err := flags.Parse(arguments); err != nil {
 		return l, err
 	}

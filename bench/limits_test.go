@@ -112,7 +112,8 @@ func TestOpenRequests(t *testing.T) {
 		cancel()
 		failed <- errors.Join(err, server.Close())
 	}()
-	newTwoConn(client, &o).run(ctx, openRequests{streams: 3, fields: largeFields, fieldSize: largeField, length: 20, sent: 10})
+	newTwoConn(client, &o).run(ctx, openRequests{streams: 3, fields: largeFields, fieldSize: largeField,
+		length: 20, sent: 10})
 	if err := <-failed; err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +153,7 @@ func answerThree(conn net.Conn) error {
 			}
 		}
 	}
-	return errors.Join(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}),
+	return errors.Join(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(),
+		EndHeaders: true}),
 		framer.WriteRSTStream(3, http2.ErrCodeRefusedStream))
 }

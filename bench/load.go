@@ -33,7 +33,8 @@ type load struct {
 	path string
 	// header is more lines of each request, with line ends between them; it may be empty.
 	header string
-	// from has each request come from another client than the one before, as a proxy in front would say; nil is one client.
+	// from has each request come from another client than the one before, as a proxy in front would say; nil is one
+	// client.
 	from *addresses
 	// compressed says that the answer comes compressed by gzip.
 	compressed bool
@@ -133,7 +134,8 @@ func (l load) dial(ctx context.Context, host string) (net.Conn, error) {
 	if !l.secure {
 		return plain.DialContext(ctx, "tcp", l.address)
 	}
-	dialer := tls.Dialer{NetDialer: plain, Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
+	dialer := tls.Dialer{NetDialer: plain,
+		Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
 	return dialer.DialContext(ctx, "tcp", l.address)
 }
 
@@ -187,7 +189,8 @@ func (l load) read(reader *bufio.Reader) error {
 	return readAnswer(reader, l.body)
 }
 
-// readAnswer reads one response and compares it with the backend's. It makes no garbage: this machine has the proxy's work to do.
+// readAnswer reads one response and compares it with the backend's. It makes no garbage: this machine has the proxy's
+// work to do.
 func readAnswer(reader *bufio.Reader, body string) error {
 	line, err := reader.ReadSlice('\n')
 	if err != nil {
@@ -224,7 +227,8 @@ func readBody(reader *bufio.Reader, body string) error {
 	return nil
 }
 
-// readCompressed reads one response that is compressed, and compares what gzip says at its end, the sum and the length, with the backend's.
+// readCompressed reads one response that is compressed, and compares what gzip says at its end, the sum and the length,
+// with the backend's.
 func readCompressed(reader *bufio.Reader, body string) error {
 	response, err := http.ReadResponse(reader, nil)
 	if err != nil {
@@ -235,7 +239,8 @@ func readCompressed(reader *bufio.Reader, body string) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Encoding") != "gzip" {
-		return fmt.Errorf("the answer is %q in %q, not the backend's in gzip", response.Status, response.Header.Get("Content-Encoding"))
+		return fmt.Errorf("the answer is %q in %q, not the backend's in gzip", response.Status,
+			response.Header.Get("Content-Encoding"))
 	}
 	const end = 8
 	sums := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body)))

@@ -1,14 +1,14 @@
-// Bench measures this binary against the same binary with plain Caddy routes, nginx and haproxy, side by side in one run, has
-// test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
-// has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures it against the
-// binary of another commit instead, and one change in a small folder against one in a large folder; with -http it compares
-// the HTTP rows of both commits, and nothing else.
+// Bench measures this binary against the same binary with plain Caddy routes, nginx and haproxy, side by side in one
+// run, has test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its
+// last table has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures
+// it against the binary of another commit instead, and one change in a small folder against one in a large folder; with
+// -http it compares the HTTP rows of both commits, and nothing else.
 //
 // Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
 // machine of their own could do.
 //
-// `bench limits` attacks the binary while it has few descriptors or little memory, and fails unless honest clients are served.
-// `make limits` runs it, with -quick in half a minute.
+// `bench limits` attacks the binary while it has few descriptors or little memory, and fails unless honest clients are
+// served. `make limits` runs it, with -quick in half a minute.
 //
 // `bench load` sends requests to one address of this machine, and prints what came of it as JSON; test/scale uses it.
 package main
@@ -44,15 +44,16 @@ type options struct {
 	noScale bool
 	// streams leaves out all but TCP and UDP; noStreams leaves those out.
 	streams, noStreams bool
-	// http leaves out all but HTTP, annotations all but what annotations and keys cost, and tenants all but what one namespace does to
-	// another.
+	// http leaves out all but HTTP, annotations all but what annotations and keys cost, and tenants all but what one
+	// namespace does to another.
 	http, annotations, tenants bool
 	// against is a commit. Nothing but what is compared with it, and what must hold beside that, is measured then.
 	against string
 }
 
 // commands do something other than the benchmark. The first argument names them.
-var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad, limitsCommand: runLimits}
+var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad,
+	limitsCommand: runLimits}
 
 func main() {
 	// A process that this one starts ends with the thread that started it, so that nothing outlives the benchmark.
@@ -81,13 +82,15 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
-	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads, compareEnd}, annotations,
+	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads,
+		compareEnd}, annotations,
 		[]comparison{compareTenants, compareStreams, scale})
 	switch {
 	case o.against != "" && o.http:
 		parts = []comparison{compareCommitWorks}
 	case o.against != "":
-		parts = []comparison{compareCommits, compareCommitWorks, compareGrowth, compareConditions, compareSplit, countFiles}
+		parts = []comparison{compareCommits, compareCommitWorks, compareGrowth, compareConditions,
+			compareSplit, countFiles}
 	case o.streams:
 		parts = []comparison{compareStreams}
 	case o.http:
@@ -108,8 +111,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return writeBars(out, bars)
 }
 
-// comparison measures something, prints the figures, and returns the bars that they are held to. It has a folder for its
-// files.
+// comparison measures something, prints the figures, and returns the bars that they are held to. It has a folder for
+// its files.
 type comparison func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error)
 
 // repetition is what clients do that make connections for as long as a measurement takes.
@@ -149,10 +152,12 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.binary, "binary", "bin/caddy", "the Caddy to measure")
 	flags.StringVar(&hosts, "hosts", "1,1000,10000", "numbers of hosts")
 	flags.IntVar(&o.rounds, "rounds", 7, "rounds in which each variant is measured once; figures are medians of them")
-	flags.DurationVar(&o.duration, "duration", 2*time.Second, "how long one measurement takes, after a third of that to warm up")
+	flags.DurationVar(&o.duration, "duration", 2*time.Second,
+		"how long one measurement takes, after a third of that to warm up")
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
-	flags.StringVar(&o.against, "against", "", "a commit: measure this checkout against it, and no other program; with -http, the HTTP rows alone")
+	flags.StringVar(&o.against, "against", "",
+		"a commit: measure this checkout against it, and no other program; with -http, the HTTP rows alone")
 	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
@@ -202,7 +207,8 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.tenants}, func(given bool) bool { return !given })
+	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.tenants},
+		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
 		return o, errors.New("two of -streams, -no-streams, -http, -annotations and -tenants leave nothing")
 	}

@@ -71,7 +71,8 @@ endpoints: [%[2]s]
 ports: [{port: %[3]s}]
 `
 
-// changing is the Ingress that changes. Its values are the number of the change, which is in the path, and its annotations.
+// changing is the Ingress that changes. Its values are the number of the change, which is in the path, and its
+// annotations.
 const changing = `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: changing, namespace: bench%[2]s}

@@ -23,11 +23,11 @@ func serverProgram(name string) string {
 	return ""
 }
 
-// nginxConfig proxies two hosts to one backend, over HTTP and HTTPS, with the values that ingress-nginx's controller writes by
-// default for an Ingress: it tells the backend about the client, buffers no answers, keeps 320 connections, and issues no tickets.
-// Three things differ: there is no Lua, the access log is off, and no connection is closed because of its age. Its values are a
-// folder for its files, the addresses to listen on, that of the backend, the names of the hosts, and the file with the
-// certificate and its key, and the owner of its workers.
+// nginxConfig proxies two hosts to one backend, over HTTP and HTTPS, with the values that ingress-nginx's controller
+// writes by default for an Ingress: it tells the backend about the client, buffers no answers, keeps 320 connections,
+// and issues no tickets. Three things differ: there is no Lua, the access log is off, and no connection is closed
+// because of its age. Its values are a folder for its files, the addresses to listen on, that of the backend, the names
+// of the hosts, and the file with the certificate and its key, and the owner of its workers.
 const nginxConfig = `daemon off;
 %[7]s
 master_process on;
@@ -104,8 +104,8 @@ http {
 }
 `
 
-// startNginx starts nginx. It is nil if there is no nginx. The master ends its workers when it is asked to end; it could not when
-// it is killed.
+// startNginx starts nginx. It is nil if there is no nginx. The master ends its workers when it is asked to end; it
+// could not when it is killed.
 func startNginx(ctx context.Context, s site, certificate string) (*contestant, error) {
 	path := serverProgram("nginx")
 	if path == "" {
@@ -125,8 +125,8 @@ func startNginx(ctx context.Context, s site, certificate string) (*contestant, e
 	return c, c.start(ctx, nginxSetup(path, c.folder), text, c.servesFirst)
 }
 
-// nginxOwner has the workers of a master that root has started be root's, too: they keep long bodies in a folder that only its
-// owner may read.
+// nginxOwner has the workers of a master that root has started be root's, too: they keep long bodies in a folder that
+// only its owner may read.
 func nginxOwner() (string, error) {
 	if os.Getuid() != 0 {
 		return "", nil

@@ -28,7 +28,8 @@ type openRequests struct {
 	streams int
 	// fields and fieldSize are more fields of each head.
 	fields, fieldSize int
-	// length is the declared length of each body; 0 declares none. sent is how much of it is sent, at most streamWindow.
+	// length is the declared length of each body; 0 declares none. sent is how much of it is sent, at most
+	// streamWindow.
 	length, sent int
 }
 
@@ -68,7 +69,8 @@ type twoConn struct {
 }
 
 func newTwoConn(conn net.Conn, results *outcomes) *twoConn {
-	c := &twoConn{conn: conn, framer: http2.NewFramer(conn, conn), results: results, window: streamWindow, open: map[uint32]bool{}}
+	c := &twoConn{conn: conn, framer: http2.NewFramer(conn, conn), results: results, window: streamWindow,
+		open: map[uint32]bool{}}
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4<<10, nil)
 	c.encoder = hpack.NewEncoder(&c.block)
 	c.room = sync.NewCond(&c.mutex)
@@ -139,7 +141,8 @@ func (c *twoConn) head(id uint32, each openRequests) error {
 	}
 	for i := range each.fields {
 		// The table of hpack must not shrink the head.
-		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x-large-%d", i), Value: strings.Repeat("X", each.fieldSize), Sensitive: true})
+		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x-large-%d", i),
+			Value: strings.Repeat("X", each.fieldSize), Sensitive: true})
 	}
 	for _, field := range fields {
 		if err := c.encoder.WriteField(field); err != nil {
@@ -156,7 +159,8 @@ func (c *twoConn) head(id uint32, each openRequests) error {
 
 func (c *twoConn) writeBlock(id uint32) error {
 	part := c.block.Next(frameSize)
-	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: part, EndHeaders: c.block.Len() == 0})
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: part,
+		EndHeaders: c.block.Len() == 0})
 	for err == nil && c.block.Len() > 0 {
 		part = c.block.Next(frameSize)
 		err = c.framer.WriteContinuation(id, c.block.Len() == 0, part)
@@ -236,12 +240,14 @@ func (c *twoConn) close(id uint32, outcome string) {
 }
 
 const (
-	// floodFrames is how many CONTINUATION frames a client sends on one connection, and floodPause the time until its next connection.
+	// floodFrames is how many CONTINUATION frames a client sends on one connection, and floodPause the time until its
+	// next connection.
 	floodFrames = 1000
 	floodPause  = silentAgain / 50
 )
 
-// continuations returns clients that send CONTINUATION frames until the server closes the connection, and then connect again.
+// continuations returns clients that send CONTINUATION frames until the server closes the connection, and then connect
+// again.
 func (t *target) continuations(clients int) *hostile {
 	name := fmt.Sprintf("%d clients that send CONTINUATION frames without end", clients)
 	return &hostile{name: name, clients: clients, do: func(ctx context.Context, number int, results *outcomes) {

@@ -85,7 +85,8 @@ func freeAddresses(count int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// makeDocuments lets the subcommand that users have for it make one of manifests, and leaves the last port out of another.
+// makeDocuments lets the subcommand that users have for it make one of manifests, and leaves the last port out of
+// another.
 func (b *switchboard) makeDocuments(ctx context.Context, binary, manifests string) error {
 	config := filepath.Join(b.folder, "render.caddyfile")
 	err := errors.Join(writeManifest(b.manifests(), manifests),
@@ -93,7 +94,8 @@ func (b *switchboard) makeDocuments(ctx context.Context, binary, manifests strin
 	if err != nil {
 		return err
 	}
-	rendered, err := exec.CommandContext(ctx, binary, "k8singress", "render", "-f", b.manifests(), "--config", config).Output()
+	rendered, err := exec.CommandContext(ctx, binary, "k8singress", "render", "-f", b.manifests(), "--config",
+		config).Output()
 	if err != nil {
 		return fmt.Errorf("rendering the ports: %w", err)
 	}
@@ -131,7 +133,8 @@ func branch(tree object, names ...string) object {
 
 // put hands over a document, which is in effect when it returns.
 func (b *switchboard) put(ctx context.Context, document []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.admin+"/k8singress/config", bytes.NewReader(document))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.admin+"/k8singress/config",
+		bytes.NewReader(document))
 	if err != nil {
 		return err
 	}
@@ -184,7 +187,8 @@ func (b *switchboard) alternate(ctx context.Context, changes int) error {
 			}
 			*to.times = append(*to.times, time.Since(begin))
 			if err := oneByte(b.last()); (err == nil) != to.open {
-				return fmt.Errorf("a connection to the port that comes and goes ends with %w, its being there is %v", err, to.open)
+				return fmt.Errorf("a connection to the port that comes and goes ends with %w, its being there is %v",
+					err, to.open)
 			}
 			wait(ctx, begin.Add(changePause))
 		}
@@ -195,7 +199,8 @@ func (b *switchboard) alternate(ctx context.Context, changes int) error {
 const (
 	// changePause is the time from one change of a port, or one reload, to the next.
 	changePause = 50 * time.Millisecond
-	// exchangePause is the same for the bytes on one connection. All of them together must leave the processors to the changes.
+	// exchangePause is the same for the bytes on one connection. All of them together must leave the processors to the
+	// changes.
 	exchangePause = 200 * time.Millisecond
 )
 
@@ -247,7 +252,8 @@ func (b *switchboard) bars() []bar {
 	}
 	change := bar{
 		Work: fmt.Sprintf("adding and removing one of %d ports", manyPorts), Bar: "under " + milliseconds(portLimit),
-		Measured: fmt.Sprintf("%s and %s (medians of %d each)", milliseconds(added), milliseconds(removed), len(b.added)),
+		Measured: fmt.Sprintf("%s and %s (medians of %d each)", milliseconds(added), milliseconds(removed),
+			len(b.added)),
 	}
 	return []bar{held(change, max(added, removed) < portLimit), held(loss, b.exchanged.failed == 0)}
 }
@@ -259,10 +265,11 @@ func medianTime(times []time.Duration) time.Duration {
 // write prints the figures as Markdown.
 func (b *switchboard) write(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## One of %d TCP ports\n\n%d times a port is removed and added, by a whole document that the admin API takes. "+
-		"The time is that from the request to its answer, when the change is in effect. "+
-		"On each of the other ports a connection stays open, and exchanges numbers.\n\n"+
-		"| | p50 | p99 | longest |\n| --- | ---: | ---: | ---: |\n", manyPorts, len(b.added))
+	fmt.Fprintf(&text,
+		"\n## One of %d TCP ports\n\n%d times a port is removed and added, by a whole document that the admin API "+
+			"takes. The time is that from the request to its answer, when the change is in effect. "+
+			"On each of the other ports a connection stays open, and exchanges numbers.\n\n"+
+			"| | p50 | p99 | longest |\n| --- | ---: | ---: | ---: |\n", manyPorts, len(b.added))
 	for _, row := range []struct {
 		name  string
 		times []time.Duration

@@ -51,10 +51,11 @@ type annotation struct {
 }
 
 const (
-	// alone is the share of the requests without annotations that those with one group reach, and together that of those with all.
+	// alone is the share of the requests without annotations that those with one group reach, and together that of
+	// those with all.
 	alone, together = 0.93, 0.80
-	// kept and questioned are the same with an external service whose answers are kept, and with one that is asked each time. This machine
-	// is then busy with twice as many requests.
+	// kept and questioned are the same with an external service whose answers are kept, and with one that is asked each
+	// time. This machine is then busy with twice as many requests.
 	kept, questioned = 0.85, 0.45
 	// logged and compressed are the shares of the requests without a log, and of those that stock Caddy compresses.
 	logged, compressed = 0.90, 0.90
@@ -72,7 +73,8 @@ var ordinary = []annotation{
 	{"basic auth by bcrypt, verified before", alone, []string{"auth-type: basic", "auth-secret: users"}},
 }
 
-// annotationsOf are all groups that requests are measured with. The service that external authentication asks is the backend.
+// annotationsOf are all groups that requests are measured with. The service that external authentication asks is the
+// backend.
 func annotationsOf(backend string) []annotation {
 	all := annotation{name: "all of these", least: together}
 	for _, each := range ordinary {
@@ -129,7 +131,8 @@ type prices struct {
 	all         []*price
 }
 
-// comparePrices measures what annotations, the access log and compression cost, prints the figures, and returns the bars.
+// comparePrices measures what annotations, the access log and compression cost, prints the figures, and returns the
+// bars.
 func comparePrices(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -169,7 +172,8 @@ func (p *prices) start(ctx context.Context, s site) error {
 	ours.header = annotatedHeader
 	for i, each := range annotationsOf(s.backend) {
 		work := each.name + ", of no annotations"
-		p.all = append(p.all, &price{work: work, least: each.least, sides: [2]asked{ours.of(firstAnnotated + i), ours.of(plainHost)}})
+		p.all = append(p.all, &price{work: work, least: each.least,
+			sides: [2]asked{ours.of(firstAnnotated + i), ours.of(plainHost)}})
 	}
 	return errors.Join(p.startLogging(ctx, s), p.startCompressing(ctx, s))
 }
@@ -242,7 +246,8 @@ func (p *prices) startCompressing(ctx context.Context, s site) error {
 func encodingConfig(c *contestant, backend string) object {
 	config := plainConfig(c.admin, c.http, 1, backend)
 	server := branch(config, "apps", "http", "servers", "bench")
-	encode := object{"handler": "encode", "encodings": object{"gzip": object{"level": gzipLevel}}, "prefer": []string{"gzip"}}
+	encode := object{"handler": "encode", "encodings": object{"gzip": object{"level": gzipLevel}},
+		"prefer": []string{"gzip"}}
 	for _, route := range server["routes"].([]object) {
 		route["handle"] = append([]object{encode}, route["handle"].([]object)...)
 	}
@@ -271,14 +276,18 @@ func (p *prices) bars() []bar {
 // write prints the figures as Markdown.
 func (p *prices) write(o options, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## What annotations and keys cost\n\nRequests per second with something and without it, or of stock Caddy, and in "+
-		"brackets the processor time of the proxy for one. %d keep-alive connections, and the same requests to both sides. Medians of %d "+
-		"rounds in turn, %v each; ratios are medians of each round's. Clients, backend and proxy share %d processors.\n\n"+
-		"| | with | without | requests/s | processor time |\n| --- |%s\n", o.connections, o.rounds, o.duration, runtime.NumCPU(),
+	fmt.Fprintf(&text,
+		"\n## What annotations and keys cost\n\nRequests per second with something and without it, or of stock "+
+			"Caddy, and in brackets the processor time of the proxy for one. %d keep-alive connections, and the "+
+			"same requests to both sides. Medians of %d rounds in turn, %v each; ratios are medians of each "+
+			"round's. Clients, backend and proxy share %d processors.\n\n"+
+			"| | with | without | requests/s | processor time |\n| --- |%s\n", o.connections, o.rounds, o.duration,
+		runtime.NumCPU(),
 		strings.Repeat(" ---: |", 4))
 	for _, each := range p.all {
 		with, without := each.rounds[0], each.rounds[1]
-		text.WriteString(row(each.work, rateCell(with), rateCell(without), fmt.Sprintf("%.2f", ratio(with, without)), processorRatio(with, without)))
+		text.WriteString(row(each.work, rateCell(with), rateCell(without), fmt.Sprintf("%.2f", ratio(with, without)),
+			processorRatio(with, without)))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

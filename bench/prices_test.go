@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAnnotatedObjects: Kubernetes takes the objects, and each group of annotations has an Ingress with all of its lines.
+// TestAnnotatedObjects: Kubernetes takes the objects, and each group of annotations has an Ingress with all of its
+// lines.
 func TestAnnotatedObjects(t *testing.T) {
 	const counted = 500
 	text, err := annotatedObjects("127.0.0.1:9")
@@ -82,14 +83,16 @@ func TestCompressedAnswersAreCompared(t *testing.T) {
 		text, coding string
 		ok           bool
 	}{
-		"the backend's": {longText, "gzip", true}, "another text": {longText[1:] + "?", "gzip", false}, "no coding": {longText, "", false},
+		"the backend's": {longText, "gzip", true}, "another text": {longText[1:] + "?", "gzip", false},
+		"no coding": {longText, "", false},
 	} {
 		var body bytes.Buffer
 		w := gzip.NewWriter(&body)
 		if _, err := w.Write([]byte(c.text)); err != nil || w.Close() != nil {
 			t.Fatal(err)
 		}
-		answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+		answer := fmt.Sprintf(
+			"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
 			c.coding, body.Len(), body.String())
 		l := load{compressed: true, body: longText}
 		if err := l.read(bufio.NewReader(strings.NewReader(answer))); (err == nil) != c.ok {
@@ -136,7 +139,8 @@ func TestMetrics(t *testing.T) {
 // TestAnnotationBars: what is too slow, too large or too long is held against its bar.
 func TestAnnotationBars(t *testing.T) {
 	slow, fast := []figures{{perSecond: 50, p99: 3}}, []figures{{perSecond: 100, p99: 2}}
-	m := &many{options: options{hosts: []int{1, 10}}, processor: series{{1}, {1}}, heap: series{{2}, {1}}, changed: []float64{6e6}}
+	m := &many{options: options{hosts: []int{1, 10}}, processor: series{{1}, {1}}, heap: series{{2}, {1}},
+		changed: []float64{6e6}}
 	m.full.add(0, 3*float64(time.Second))
 	l := &limited{rounds: [2][]figures{slow, fast}, grown: 17 << 20}
 	w, p := &weighed{failed: 1}, &price{rounds: [2][]figures{slow, fast}}

@@ -17,8 +17,8 @@ func endWithParent(signal syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: signal}
 }
 
-// ethernetSegment is the segment size of clients on a network. The kernel sizes send buffers by it: with the segments of the loopback
-// device a server could write 2.5 MB to a client that reads nothing.
+// ethernetSegment is the segment size of clients on a network. The kernel sizes send buffers by it: with the segments
+// of the loopback device a server could write 2.5 MB to a client that reads nothing.
 const ethernetSegment = 1460
 
 // asOnNetwork gives a new socket the segment size of a client on a network.
@@ -30,8 +30,8 @@ func asOnNetwork(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// processorTime returns what a process and its children have had of the processors, in their own code and in the kernel's.
-// It is zero for no process.
+// processorTime returns what a process and its children have had of the processors, in their own code and in the
+// kernel's. It is zero for no process.
 func (p *process) processorTime() (time.Duration, error) {
 	if p == nil {
 		return 0, nil
@@ -67,8 +67,8 @@ func (p *process) family() ([]string, error) {
 	return family, nil
 }
 
-// timeOf adds up the threads of a process. Linux counts each in nanoseconds; for the process there are only hundredths of
-// a second. Threads that have ended are missing: none of those measured here ends any while it works.
+// timeOf adds up the threads of a process. Linux counts each in nanoseconds; for the process there are only hundredths
+// of a second. Threads that have ended are missing: none of those measured here ends any while it works.
 func timeOf(process string) (time.Duration, error) {
 	threads, err := filepath.Glob("/proc/" + process + "/task/*/schedstat")
 	if err != nil || len(threads) == 0 {

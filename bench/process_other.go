@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// endWithParent has no way to do it here: a benchmark that is killed leaves processes behind, one that is stopped does not.
+// endWithParent has no way to do it here: a benchmark that is killed leaves processes behind, one that is stopped does
+// not.
 func endWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }
 
 // asOnNetwork leaves the segment size of the loopback device.

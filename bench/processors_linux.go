@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepApart leaves one processor to a process and its children alone, and the others to this one, so that what is measured
-// is how fast the process is, and not how fast those are who ask it. The returned function undoes it. Nothing is done
-// for no process, or with one processor.
+// keepApart leaves one processor to a process and its children alone, and the others to this one, so that what is
+// measured is how fast the process is, and not how fast those are who ask it. The returned function undoes it. Nothing
+// is done for no process, or with one processor.
 func keepApart(p *process) (undo func() error, err error) {
 	var all, first, others unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

@@ -18,7 +18,8 @@ const (
 	filteredHost
 )
 
-// proxies are the contestants that all works are sent to. They run all the time, and all but the one that is measured are paused.
+// proxies are the contestants that all works are sent to. They run all the time, and all but the one that is measured
+// are paused.
 type proxies struct {
 	ours, stock *contestant
 	// nginx and haproxy are nil if they are not installed.
@@ -74,7 +75,8 @@ func (p *proxies) start(ctx context.Context, s site) error {
 	return err
 }
 
-// startOther starts a program that others have written, with the file of a certificate and its key. It is nil if it is not installed.
+// startOther starts a program that others have written, with the file of a certificate and its key. It is nil if it is
+// not installed.
 type startOther func(ctx context.Context, s site, certificate string) (*contestant, error)
 
 // worksApplications are those of k8singress: a host for HTTP, one for HTTPS and one with filters.
@@ -97,8 +99,8 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app-00001, port: {number: 80}}}}]}
 `
 
-// filteredIngress has three filters: it adds a field to answers, changes the path, and has a canary that gets requests with a field. Its
-// value is the host.
+// filteredIngress has three filters: it adds a field to answers, changes the path, and has a canary that gets requests
+// with a field. Its value is the host.
 const filteredIngress = `---
 apiVersion: v1
 kind: ConfigMap

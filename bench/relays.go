@@ -36,7 +36,8 @@ func newRelay(below, name string) (*relay, error) {
 
 func relayOf(c *contestant, udp string) *relay {
 	return &relay{
-		contestant: c, udp: udp, datagrams: make([][]figures, len(datagramLoads)), thrift: make([][]figures, len(datagramLoads)),
+		contestant: c, udp: udp, datagrams: make([][]figures, len(datagramLoads)),
+		thrift: make([][]figures, len(datagramLoads)),
 	}
 }
 
@@ -60,7 +61,8 @@ func (r *relay) startRelay(ctx context.Context, s setup, b *streamBackend, confi
 }
 
 func oneDatagram(ctx context.Context, address string, b *streamBackend) bool {
-	result, err := datagrams{datagramLoad: datagramLoad{64, 1, false}, address: address, backend: b, flows: 1, duration: lostAfter / 4}.run(ctx, nil)
+	result, err := datagrams{datagramLoad: datagramLoad{64, 1, false}, address: address, backend: b, flows: 1,
+		duration: lostAfter / 4}.run(ctx, nil)
 	return err == nil && result.perSecond > 0
 }
 
@@ -125,7 +127,8 @@ func startOurRelay(ctx context.Context, s site, b *streamBackend) (*relay, error
 	if err := writeManifest(r.manifests(), streamManifests(b, []string{r.http}, []string{r.udp})); err != nil {
 		return r, err
 	}
-	return r, r.startRelay(ctx, s.caddy(r.folder, "Caddyfile"), b, fmt.Sprintf(streamOptions, r.admin, "manifests "+r.manifests()))
+	return r, r.startRelay(ctx, s.caddy(r.folder, "Caddyfile"), b,
+		fmt.Sprintf(streamOptions, r.admin, "manifests "+r.manifests()))
 }
 
 func writeManifest(folder, text string) error {
@@ -155,7 +158,8 @@ func stockConfig(admin string, routes map[string]string) object {
 	for from, to := range routes {
 		servers[from] = object{
 			"listen": []string{from},
-			"routes": []object{{"handle": []object{{"handler": "proxy", "upstreams": []object{{"dial": []string{to}}}}}}},
+			"routes": []object{{"handle": []object{{"handler": "proxy",
+				"upstreams": []object{{"dial": []string{to}}}}}}},
 		}
 	}
 	return object{
@@ -167,10 +171,11 @@ func stockConfig(admin string, routes map[string]string) object {
 // streamModule is where Debian has the module of nginx for TCP and UDP.
 const streamModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
-const nginxStreamMissing = "nginx with its stream module is not installed: apt-get install nginx-light libnginx-mod-stream"
+const nginxStreamMissing = "nginx with its stream module is not installed: apt-get install nginx-light " +
+	"libnginx-mod-stream"
 
-// nginxStreamConfig has the values that ingress-nginx sets for its ports. Its values are the module, a folder for its files,
-// the addresses to listen on for TCP and UDP and those of the backend.
+// nginxStreamConfig has the values that ingress-nginx sets for its ports. Its values are the module, a folder for its
+// files, the addresses to listen on for TCP and UDP and those of the backend.
 const nginxStreamConfig = `load_module %[1]s;
 daemon off;
 master_process on;

@@ -33,7 +33,8 @@ func compareReloads(ctx context.Context, o options, folder string, out io.Writer
 		return nil, err
 	}
 	all := crowd{
-		c.keptClients("HTTP/1.1, kept", 8, false), c.keptClients("HTTPS with HTTP/1.1, kept", 8, true), c.twoClients(8), c.threeClients(2),
+		c.keptClients("HTTP/1.1, kept", 8, false), c.keptClients("HTTPS with HTTP/1.1, kept", 8, true), c.twoClients(8),
+		c.threeClients(2),
 		c.newClients("HTTP/1.1, new", 2, false), c.newClients("HTTPS with HTTP/1.1, new", 1, true), c.webSockets(16),
 	}
 	var took time.Duration
@@ -45,8 +46,10 @@ func compareReloads(ctx context.Context, o options, folder string, out io.Writer
 	if err != nil {
 		return nil, err
 	}
-	head := fmt.Sprintf("\n## %d reloads under load\n\nCaddy loads two configurations in turn by its admin API, which takes %v in all. "+
-		"A connection that is kept, or a WebSocket, that ends is a failure.\n\n", reloads, took.Round(10*time.Millisecond))
+	head := fmt.Sprintf(
+		"\n## %d reloads under load\n\nCaddy loads two configurations in turn by its admin API, which takes %v "+
+			"in all. A connection that is kept, or a WebSocket, that ends is a failure.\n\n", reloads,
+		took.Round(10*time.Millisecond))
 	work := fmt.Sprintf("requests and streams while Caddy loads %d configurations", reloads)
 	b := bar{Work: work, Bar: "none fails, none is cut", Measured: all.failures()}
 	return []bar{held(b, all.failed() == 0)}, all.write(out, head)
@@ -100,8 +103,8 @@ func (c *contestant) reload(ctx context.Context) error {
 		begin := time.Now()
 		err := c.loadConfiguration(ctx, both[i%2])
 		for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
-			// The admin API, which is Caddy's, closes its socket at each reload, with connections that it has not accepted. A
-			// configuration that is in effect already is not loaded again.
+			// The admin API, which is Caddy's, closes its socket at each reload, with connections that it has not
+			// accepted. A configuration that is in effect already is not loaded again.
 			err = c.loadConfiguration(ctx, both[i%2])
 		}
 		if err != nil {
@@ -114,7 +117,8 @@ func (c *contestant) reload(ctx context.Context) error {
 
 // loadConfiguration returns when a Caddyfile is in effect.
 func (c *contestant) loadConfiguration(ctx context.Context, caddyfile []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.admin+"/load", bytes.NewReader(caddyfile))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.admin+"/load",
+		bytes.NewReader(caddyfile))
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
 	})
 }
 
-// clientWork is what one of some clients does until ctx ends, or until it fails. What was due before begin does not count.
+// clientWork is what one of some clients does until ctx ends, or until it fails. What was due before begin does not
+// count.
 type clientWork func(ctx context.Context, begin time.Time, number int, t *tally)
 
 // together lets all clients work, and joins what they note. The proxy's processor time is that from begin on.

@@ -12,13 +12,17 @@ import (
 // write prints everything as Markdown.
 func write(out io.Writer, o options, f *field, changes []time.Duration) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "## Requests\n\n%d keep-alive connections, short GET, answer of %d bytes. Metrics on, access log off, for all. "+
-		"In brackets stands the processor time of the proxy for one. Medians of %d rounds in turn, %v each; ratios are medians of each round's. "+
-		"Clients, backend and proxy share %d processors (%s/%s, %s).\n\n",
-		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&text,
+		"## Requests\n\n%d keep-alive connections, short GET, answer of %d bytes. Metrics on, access log off, "+
+			"for all. In brackets stands the processor time of the proxy for one. Medians of %d rounds in turn, "+
+			"%v each; ratios are medians of each round's. Clients, backend and proxy share %d processors (%s/%s, "+
+			"%s).\n\n",
+		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		runtime.Version())
 	writeRequests(&text, f)
 	largest := f.largest()
-	fmt.Fprintf(&text, "\n## At %s hosts\n\n| | plain Caddy | k8singress |\n| --- | ---: | ---: |\n", thousands(float64(largest.hosts)))
+	fmt.Fprintf(&text, "\n## At %s hosts\n\n| | plain Caddy | k8singress |\n| --- | ---: | ---: |\n",
+		thousands(float64(largest.hosts)))
 	for _, row := range []struct {
 		name string
 		of   func(*contestant) string
@@ -58,7 +62,8 @@ func writeRequests(text *strings.Builder, f *field) {
 func writeChanges(text *strings.Builder, hosts int, changes []time.Duration) {
 	sorted := slices.Sorted(slices.Values(changes))
 	fmt.Fprintf(text, "\n## From an Ingress change to the first request served by it\n\n"+
-		"%d changes of one manifest among %s Ingresses. The holdoff is part of the time, and so is the wait until the folder is quiet.\n\n"+
+		"%d changes of one manifest among %s Ingresses. The holdoff is part of the time, and so is the wait until "+
+		"the folder is quiet.\n\n"+
 		"| p50 | p99 | longest |\n| ---: | ---: | ---: |\n| %s | %s | %s |\n",
 		len(sorted), thousands(float64(hosts)),
 		milliseconds(quantile(sorted, 0.50)), milliseconds(quantile(sorted, 0.99)), milliseconds(quantile(sorted, 1)))

@@ -42,7 +42,8 @@ func scale(ctx context.Context, o options, folder string, out io.Writer) ([]bar,
 }
 
 func mayMakeNamespaces(ctx context.Context) bool {
-	return os.Getuid() == 0 || exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "--net", "true").Run() == nil
+	return os.Getuid() == 0 || exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "--net",
+		"true").Run() == nil
 }
 
 // runScale builds test/scale and runs it. It ends its cluster when it is asked to end.

@@ -9,7 +9,8 @@ import (
 // series is one figure of two contestants that are measured in turn, with one value for each round.
 type series [2][]float64
 
-// inTurn calls do for both sides of a series, in another order in each round: neither is always the one that comes second.
+// inTurn calls do for both sides of a series, in another order in each round: neither is always the one that comes
+// second.
 func inTurn(round int, do func(side int) error) error {
 	for i := range 2 {
 		if err := do((round + i) % 2); err != nil {

@@ -36,7 +36,8 @@ type streamBackend struct {
 	// received is how many bytes came to sinks.
 	received atomic.Int64
 
-	// socket is udp, and in and out are what comes there and is sent back. controls are by the size of datagrams in a train.
+	// socket is udp, and in and out are what comes there and is sent back. controls are by the size of datagrams in a
+	// train.
 	socket   *ipv4.PacketConn
 	in, out  []ipv4.Message
 	controls map[int][]byte
@@ -108,8 +109,8 @@ func (b *streamBackend) drain(conn net.Conn) {
 	}
 }
 
-// echo sends the datagrams back that are there, many with one call of the system. It answers a train by one. Whoever sends them
-// calls it.
+// echo sends the datagrams back that are there, many with one call of the system. It answers a train by one. Whoever
+// sends them calls it.
 func (b *streamBackend) echo() error {
 	n, err := readSome(b.socket, b.in)
 	if err != nil || n == 0 {

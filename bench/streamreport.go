@@ -10,17 +10,22 @@ import (
 // write prints the figures as Markdown.
 func (r *relays) write(o options, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## TCP and UDP\n\nBulk TCP is %d connections that send as fast as they can; processor time is that of the proxy "+
-		"and its children. A new connection carries a byte each way; %d clients make them. Medians of %d rounds in turn, %v each; "+
-		"the ratios of k8singress to the others are below. Clients, backend and proxy share %d processors.\n\n",
+	fmt.Fprintf(&text,
+		"\n## TCP and UDP\n\nBulk TCP is %d connections that send as fast as they can; processor time is that of "+
+			"the proxy and its children. A new connection carries a byte each way; %d clients make them. Medians of "+
+			"%d rounds in turn, %v each; the ratios of k8singress to the others are below. Clients, backend and "+
+			"proxy share %d processors.\n\n",
 		bulkStreams, o.connections, o.rounds, o.duration, runtime.NumCPU())
-	text.WriteString("| | bulk TCP | processor seconds per GB | connections/s | p99 |\n| --- |" + strings.Repeat(" ---: |", 4) + "\n")
+	text.WriteString("| | bulk TCP | processor seconds per GB | connections/s | p99 |\n| --- |" +
+		strings.Repeat(" ---: |", 4) + "\n")
 	for _, each := range r.all() {
 		text.WriteString(each.row())
 	}
-	fmt.Fprintf(&text, "\n%d clients send datagrams, and the backend sends each one back. In trains, clients and backend give the kernel several as "+
-		"one message, and take them like that, as programs for QUIC do. The proxy has one processor for itself; clients and backend "+
-		"have the others, and all of them without a proxy.\n\n|", datagramFlows)
+	fmt.Fprintf(&text,
+		"\n%d clients send datagrams, and the backend sends each one back. In trains, clients and backend give the "+
+			"kernel several as one message, and take them like that, as programs for QUIC do. The proxy has one "+
+			"processor for itself; clients and backend have the others, and all of them without a proxy.\n\n|",
+		datagramFlows)
 	for _, load := range datagramLoads {
 		fmt.Fprintf(&text, " | %s, datagrams/s | processor time of one", load)
 	}

@@ -20,7 +20,8 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 		return []bar{missing}, nil
 	}
 	var bars []bar
-	for _, part := range []comparison{withStreamBackend(compareRelays), withStreamBackend(comparePorts), compareWrapper} {
+	for _, part := range []comparison{withStreamBackend(compareRelays), withStreamBackend(comparePorts),
+		compareWrapper} {
 		more, err := part(ctx, o, folder, out)
 		if err != nil {
 			return nil, err
@@ -55,7 +56,8 @@ type relays struct {
 	none *relay
 }
 
-func compareRelays(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error) {
+func compareRelays(ctx context.Context, o options, backend *streamBackend, folder string,
+	out io.Writer) ([]bar, error) {
 	r := &relays{backend: backend, none: direct(backend)}
 	defer r.stop()
 	if err := r.start(ctx, site{binary: o.binary, folder: filepath.Join(folder, "streams")}); err != nil {
@@ -75,7 +77,8 @@ func (r *relays) start(ctx context.Context, s site) error {
 	for _, each := range []struct {
 		into  **relay
 		start startRelay
-	}{{&r.ours, startOurRelay}, {&r.stock, startStockRelay}, {&r.nginx, startNginxRelay}, {&r.haproxy, startHAProxyRelay}} {
+	}{{&r.ours, startOurRelay}, {&r.stock, startStockRelay}, {&r.nginx, startNginxRelay},
+		{&r.haproxy, startHAProxyRelay}} {
 		var err error
 		if *each.into, err = each.start(ctx, s, r.backend); err != nil {
 			return err
@@ -119,7 +122,8 @@ func (r *relays) rivalries() []rivalry {
 		{"bulk TCP, against stock caddy-l4", 1.8, false, r.stock, "", throughput},
 		{"bulk TCP, against nginx", 0.95, false, r.nginx, nginxStreamMissing, throughput},
 		{"bulk TCP, against haproxy", 0.95, false, r.haproxy, haproxyMissing, throughput},
-		{"new connections, against nginx", 0.7, false, r.nginx, nginxStreamMissing, func(r *relay) []figures { return r.connects }},
+		{"new connections, against nginx", 0.7, false, r.nginx, nginxStreamMissing,
+			func(r *relay) []figures { return r.connects }},
 	}
 	for i, load := range datagramLoads {
 		work := fmt.Sprintf("UDP, %s, against ", load)

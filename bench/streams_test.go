@@ -72,7 +72,8 @@ func awaitIdle(t *testing.T, p *process) {
 }
 
 func TestProcessorTimeOfChildren(t *testing.T) {
-	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "trap 'kill $!' TERM; while :; do :; done & wait"}, syscall.SIGTERM})
+	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "trap 'kill $!' TERM; while :; do :; done & wait"},
+		syscall.SIGTERM})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,8 @@ func TestDatagramsThatAreLost(t *testing.T) {
 func TestDatagramsThatAreCut(t *testing.T) {
 	address := answerDatagrams(t, func(b []byte) []byte { return b[:len(b)-1] })
 	for _, trains := range []bool{false, true} {
-		if got, err := (datagrams{datagramLoad{64, 3, trains}, address, nil, 1, 0, lostAfter}).run(t.Context(), nil); err == nil {
+		if got, err := (datagrams{datagramLoad{64, 3, trains}, address, nil, 1, 0, lostAfter}).run(t.Context(),
+			nil); err == nil {
 			t.Errorf("no error, and %+v", got)
 		}
 	}
@@ -170,7 +172,8 @@ func TestOtherRelays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := r.measureRelay(t.Context(), o, b); err != nil || r.throughput[0].perSecond == 0 || r.connects[0].perSecond == 0 {
+			if err := r.measureRelay(t.Context(), o, b); err != nil || r.throughput[0].perSecond == 0 ||
+				r.connects[0].perSecond == 0 {
 				t.Errorf("%+v %+v, error %v", r.throughput, r.connects, err)
 			}
 			if r.udp != "" && r.datagrams[0][0].perSecond == 0 {
@@ -187,7 +190,8 @@ func TestStockConfigIsCaddys(t *testing.T) {
 func TestStreamManifests(t *testing.T) {
 	b := newStreamBackend(t)
 	found := map[string]map[string]string{}
-	for document := range strings.SplitSeq(streamManifests(b, []string{"127.0.0.1:1", "127.0.0.1:2"}, []string{"127.0.0.1:3"}), "---\n") {
+	for document := range strings.SplitSeq(streamManifests(b, []string{"127.0.0.1:1", "127.0.0.1:2"},
+		[]string{"127.0.0.1:3"}), "---\n") {
 		var m corev1.ConfigMap
 		if strings.Contains(document, "kind: ConfigMap\n") {
 			if err := yaml.UnmarshalStrict([]byte(document), &m); err != nil {
@@ -196,7 +200,8 @@ func TestStreamManifests(t *testing.T) {
 			found[m.Name] = m.Data
 		}
 	}
-	if len(found["tcp"]) != 2 || found["tcp"]["2"] != "bench/app:tcp" || len(found["udp"]) != 1 || found["udp"]["3"] != "bench/app:udp" {
+	if len(found["tcp"]) != 2 || found["tcp"]["2"] != "bench/app:tcp" || len(found["udp"]) != 1 ||
+		found["udp"]["3"] != "bench/app:udp" {
 		t.Errorf("the ports are %v", found)
 	}
 }
@@ -204,10 +209,13 @@ func TestStreamManifests(t *testing.T) {
 func TestRowsAndBarsOfRelays(t *testing.T) {
 	of := func(name string, each float64) *relay {
 		rounds := []figures{{perSecond: each * 1e9}}
-		return &relay{contestant: &contestant{name: name}, udp: "some", throughput: rounds, economy: rounds, connects: rounds,
-			datagrams: slices.Repeat([][]figures{rounds}, len(datagramLoads)), thrift: slices.Repeat([][]figures{rounds}, len(datagramLoads))}
+		return &relay{contestant: &contestant{name: name}, udp: "some", throughput: rounds, economy: rounds,
+			connects:  rounds,
+			datagrams: slices.Repeat([][]figures{rounds}, len(datagramLoads)),
+			thrift:    slices.Repeat([][]figures{rounds}, len(datagramLoads))}
 	}
-	r := &relays{ours: of("k8singress", 2), stock: of("caddy-l4", 1), none: of("no proxy", 3), haproxy: of("haproxy", 4)}
+	r := &relays{ours: of("k8singress", 2), stock: of("caddy-l4", 1), none: of("no proxy", 3),
+		haproxy: of("haproxy", 4)}
 	r.haproxy.udp = ""
 	var text strings.Builder
 	if err := r.write(options{rounds: 1}, &text); err != nil {
@@ -223,7 +231,8 @@ func TestRowsAndBarsOfRelays(t *testing.T) {
 		"| k8singress | 16.0 Gbit/s | 0.50 | 2,000,000,000 | 0.0 ms |",
 		"| haproxy | 32.0 Gbit/s | 0.25 | 4,000,000,000 | 0.0 ms |",
 		"| k8singress | " + strings.Repeat("2,000,000,000 | 0.0 µs | ", 4) + "0 |",
-		"| processor time of bulk TCP, against stock caddy-l4 | at most 0.60 | 0.50 (median of 1 rounds, 0.50 to 0.50) | yes |",
+		"| processor time of bulk TCP, against stock caddy-l4 | at most 0.60 | 0.50 (median of 1 rounds, 0.50 to " +
+			"0.50) | yes |",
 		"| bulk TCP, against haproxy | at least 0.95 | 0.50 (median of 1 rounds, 0.50 to 0.50) | no |",
 		"| UDP, 1,400 bytes, against nginx | at least 0.80 | " + nginxStreamMissing + " | not measured |",
 	} {
@@ -304,7 +313,8 @@ func TestBarsOfFronts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var text strings.Builder
-	if err := f.write(options{rounds: 1}, &text); err != nil || !strings.Contains(text.String(), "| with | 97 | 0.97 | 0.0 ms | 97 | 0.97 |") {
+	if err := f.write(options{rounds: 1}, &text); err != nil ||
+		!strings.Contains(text.String(), "| with | 97 | 0.97 | 0.0 ms | 97 | 0.97 |") {
 		t.Errorf("error %v in:\n%s", err, text.String())
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tenantIngress is an Ingress of the tenant, whose namespace sorts first: of two objects without an age the other is the older one. Its
-// values are its name, an annotation, more of its spec, and its rules.
+// tenantIngress is an Ingress of the tenant, whose namespace sorts first: of two objects without an age the other is
+// the older one. Its values are its name, an annotation, more of its spec, and its rules.
 const tenantIngress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -17,7 +17,8 @@ spec:
 %s`
 
 // tenantRule is one path of a host. Its values are the host, the path, its type and the Service.
-const tenantRule = "    - {host: %q, http: {paths: [{path: %q, pathType: %s, backend: {service: {name: %s, port: {number: 80}}}}]}}\n"
+const tenantRule = "    - {host: %q, http: {paths: [{path: %q, pathType: %s, backend: {service: {name: %s, port: " +
+	"{number: 80}}}}]}}\n"
 
 // noAnnotation asks for nothing.
 const noAnnotation = `ssl-redirect: "false"`
@@ -32,7 +33,8 @@ var patterns = func() string {
 	const rewrite = "rewrite-target: /x"
 	var text strings.Builder
 	for i := range 10 {
-		rule := fmt.Sprintf(tenantRule, tenantHost, fmt.Sprintf(`/(.*.*.*.*.*.*.*.*.*.*)*%d!`, i), "ImplementationSpecific", "own")
+		rule := fmt.Sprintf(tenantRule, tenantHost, fmt.Sprintf(`/(.*.*.*.*.*.*.*.*.*.*)*%d!`, i),
+			"ImplementationSpecific", "own")
 		fmt.Fprintf(&text, tenantIngress, fmt.Sprint("patterns-", i), rewrite, "", rule)
 	}
 	return text.String()
@@ -73,8 +75,9 @@ func large(number int) string {
 // garbage names a Secret that is no certificate for the victim's host.
 func garbage(number int) string {
 	tls := fmt.Sprintf("  tls: [{hosts: [%q], secretName: garbage}]\n", hostName(secureHost))
-	secret := fmt.Sprintf("---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: garbage, namespace: another}\n"+
-		"stringData: {tls.crt: \"%d\", tls.key: \"%d\"}\n", number, number)
+	secret := fmt.Sprintf(
+		"---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: garbage, namespace: another}\n"+
+			"stringData: {tls.crt: \"%d\", tls.key: \"%d\"}\n", number, number)
 	return tenantOf(noAnnotation, tls, hostName(secureHost), "/tenant", "Prefix") + either(number, secret, "")
 }
 

@@ -15,8 +15,8 @@ import (
 const (
 	// victimRate is how many requests a second the clients of the victim send, on victimConnections that are kept.
 	victimRate, victimConnections = 500, 16
-	// mostSlower is how many times longer the slowest in a hundred may take beside a tenant that does its worst, and mostToServe how long
-	// a change of the victim's own may take until it is served.
+	// mostSlower is how many times longer the slowest in a hundred may take beside a tenant that does its worst, and
+	// mostToServe how long a change of the victim's own may take until it is served.
 	mostSlower, mostToServe = 1.50, 5 * time.Second
 	// editPause is the time between two edits of a tenant, and askPause that between two of its requests.
 	editPause, askPause = 10 * time.Millisecond, 20 * time.Millisecond
@@ -190,7 +190,8 @@ func attackBars(all []*attack) []bar {
 		}
 		slowest = max(slowest, a.change)
 	}
-	requests := bar{Work: "requests of others beside a tenant's worst", Bar: "none fails", Measured: fmt.Sprintf("%d failed%s", failed, first)}
+	requests := bar{Work: "requests of others beside a tenant's worst", Bar: "none fails",
+		Measured: fmt.Sprintf("%d failed%s", failed, first)}
 	change := bar{Work: "a change of others beside a tenant's worst", Bar: fmt.Sprintf("served within %v", mostToServe)}
 	change.Measured = "at most " + milliseconds(slowest)
 	return append(bars, held(requests, failed == 0), held(change, slowest <= mostToServe))
@@ -207,14 +208,17 @@ func p99s(rounds []figures) []float64 {
 // writeAttacks prints the figures as Markdown.
 func writeAttacks(o options, all []*attack, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## Others beside a tenant that does its worst\n\n%d requests a second to a host of one namespace, alone and while "+
-		"another namespace does something, medians of %d rounds, %v each. A change is the slowest of one Ingress of the first namespace, "+
-		"until it is served, while the other goes on. Clients of both share the processors.\n\n"+
-		"| what the other does | p50 alone | beside it | p99 alone | beside it | failed | change |\n| --- |%s\n",
+	fmt.Fprintf(&text,
+		"\n## Others beside a tenant that does its worst\n\n%d requests a second to a host of one namespace, alone "+
+			"and while another namespace does something, medians of %d rounds, %v each. A change is the slowest of "+
+			"one Ingress of the first namespace, until it is served, while the other goes on. Clients of both share "+
+			"the processors.\n\n"+
+			"| what the other does | p50 alone | beside it | p99 alone | beside it | failed | change |\n| --- |%s\n",
 		victimRate, o.rounds, o.duration, strings.Repeat(" ---: |", 6))
 	for _, a := range all {
 		calm, beside := medianOf(a.calm), medianOf(a.beside)
-		text.WriteString(row(a.name, milliseconds(calm.p50), milliseconds(beside.p50), milliseconds(calm.p99), milliseconds(beside.p99),
+		text.WriteString(row(a.name, milliseconds(calm.p50), milliseconds(beside.p50), milliseconds(calm.p99),
+			milliseconds(beside.p99),
 			thousands(float64(a.failed)), milliseconds(a.change)))
 	}
 	_, err := io.WriteString(out, text.String())

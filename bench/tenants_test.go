@@ -23,7 +23,8 @@ func TestTenantsObjects(t *testing.T) {
 				continue
 			}
 			var ingress networkingv1.Ingress
-			if err := yaml.UnmarshalStrict([]byte(one), &ingress); err != nil || ingress.Namespace != "another" || len(ingress.Spec.Rules) == 0 {
+			if err := yaml.UnmarshalStrict([]byte(one), &ingress); err != nil || ingress.Namespace != "another" ||
+				len(ingress.Spec.Rules) == 0 {
 				t.Errorf("%s: %v in %s", name, err, one)
 			}
 			ingresses++
@@ -37,7 +38,8 @@ func TestTenantsObjects(t *testing.T) {
 // TestAttackBars: a slow round is held against the bar, and so is each failure.
 func TestAttackBars(t *testing.T) {
 	calm := []figures{{p99: time.Millisecond}, {p99: time.Millisecond}}
-	a := &attack{name: "it", calm: calm, beside: []figures{{p99: 2 * time.Millisecond}, {p99: 2 * time.Millisecond}}, failed: 1, change: time.Second}
+	a := &attack{name: "it", calm: calm, beside: []figures{{p99: 2 * time.Millisecond}, {p99: 2 * time.Millisecond}},
+		failed: 1, change: time.Second}
 	bars := attackBars([]*attack{a})
 	if len(bars) != 3 || bars[0].Met != "no" || bars[1].Met != "no" || bars[2].Met != "yes" {
 		t.Errorf("the bars are %+v", bars)

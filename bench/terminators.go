@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// manySecrets is how many hosts have a certificate of their own, and replaced how many of those get another one under load.
+	// manySecrets is how many hosts have a certificate of their own, and replaced how many of those get another one
+	// under load.
 	manySecrets = 10_000
 	replaced    = 1_000
 )
@@ -120,7 +121,8 @@ func (t *terminators) startPlain(ctx context.Context, s site) (*contestant, erro
 		"admin": object{"listen": c.admin, "config": object{"persist": false}},
 		"apps": object{
 			"http": object{"metrics": object{}, "servers": object{"bench": object{
-				"listen": []string{c.https}, "tls_connection_policies": []object{{}}, "automatic_https": object{"disable": true},
+				"listen": []string{c.https}, "tls_connection_policies": []object{{}},
+				"automatic_https": object{"disable": true},
 			}}},
 			"tls": plainTLSApp(certificate, key),
 		},
@@ -146,7 +148,9 @@ func (t *terminators) startOurs(ctx context.Context, s site, name string, hosts 
 	if err := writeSecured(c.manifests(), t.maker, hosts); err != nil {
 		return c, err
 	}
-	config := fmt.Sprintf("{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tmanifests %s\n\t\thttp off\n\t\thttps %s\n\t}\n}\n",
+	config := fmt.Sprintf(
+		"{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tmanifests %s\n\t\thttp off\n\t\thttps "+
+			"%s\n\t}\n}\n",
 		c.admin, c.manifests(), c.https)
 	return c, c.startTLS(ctx, s.caddy(c.folder, "Caddyfile"), []byte(config))
 }
@@ -215,9 +219,11 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 // bars are those that they are held to.
 func (t *terminators) bars() []bar {
 	rotation := bar{
-		Work:     fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(replaced), thousands(manySecrets)),
-		Bar:      "none fails",
-		Measured: fmt.Sprintf("%d of %s failed", t.rotation.failed, thousands(float64(len(t.rotation.latencies)+t.rotation.failed))),
+		Work: fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(replaced),
+			thousands(manySecrets)),
+		Bar: "none fails",
+		Measured: fmt.Sprintf("%d of %s failed", t.rotation.failed,
+			thousands(float64(len(t.rotation.latencies)+t.rotation.failed))),
 	}
 	if t.rotation.failed > 0 {
 		rotation.Measured += fmt.Sprintf(" (%v)", t.rotation.first)
@@ -242,19 +248,23 @@ func (t *terminators) againstNginx() bar {
 // write prints the figures as Markdown.
 func (t *terminators) write(o options, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## TLS handshakes\n\n%d clients, each handshake a full one on a new connection: TLS 1.3, keys of P-256, X25519. "+
-		"Medians of %d rounds in turn, %v each; ratios are medians of each round's.\n\n"+
-		"| | certificates | handshakes/s | processor time of one | ratio to plain | p99 |\n| --- | ---: | ---: | ---: | ---: | ---: |\n",
+	fmt.Fprintf(&text,
+		"\n## TLS handshakes\n\n%d clients, each handshake a full one on a new connection: TLS 1.3, keys of P-256, "+
+			"X25519. Medians of %d rounds in turn, %v each; ratios are medians of each round's.\n\n"+
+			"| | certificates | handshakes/s | processor time of one | ratio to plain | p99 |\n| --- | ---: | ---: "+
+			"| ---: | ---: | ---: |\n",
 		o.connections, o.rounds, o.duration)
 	for _, row := range []struct {
 		name string
 		c    *contestant
-	}{{"plain Caddy", t.plain}, {"k8singress", t.one}, {"k8singress", t.many}, {"nginx", t.nginx}, {"haproxy", t.haproxy}} {
+	}{{"plain Caddy", t.plain}, {"k8singress", t.one}, {"k8singress", t.many}, {"nginx", t.nginx},
+		{"haproxy", t.haproxy}} {
 		if row.c == nil {
 			continue
 		}
 		f := medianOf(row.c.first)
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %.2f | %s |\n", row.name, thousands(float64(row.c.hosts)), thousands(f.perSecond),
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %.2f | %s |\n", row.name, thousands(float64(row.c.hosts)),
+			thousands(f.perSecond),
 			processorCell(f), ratio(row.c.first, t.plain.first), milliseconds(f.p99))
 	}
 	fmt.Fprintf(&text, "\n%s Secrets were changed under load, and the new certificates shown %v after that began.\n",

@@ -37,7 +37,8 @@ func trainControl(size int) []byte {
 	return control
 }
 
-// trainSize reads the size of each datagram in what the kernel tells beside a number of them. It is zero if there is one.
+// trainSize reads the size of each datagram in what the kernel tells beside a number of them. It is zero if there is
+// one.
 func trainSize(control []byte) int {
 	if len(control) < unix.CmsgLen(4) {
 		return 0

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// canaries is how many hosts have a canary each, weightPause the time between two changes of the weight of one of them, and
-	// leastWithCanary the share of the requests to a host without that one with a canary answers meanwhile.
+	// canaries is how many hosts have a canary each, weightPause the time between two changes of the weight of one of
+	// them, and leastWithCanary the share of the requests to a host without that one with a canary answers meanwhile.
 	canaries        = 1_000
 	weightPause     = 100 * time.Millisecond
 	leastWithCanary = 0.97
@@ -23,7 +23,8 @@ const (
 // canaryOf is the canary of a host, with a Service of its own.
 func canaryOf(host, weight int, backend string) string {
 	number := canaries + host
-	return fmt.Sprintf(ingress, number, hostName(host), number, annotated(`canary: "true"`, fmt.Sprintf(`canary-weight: "%d"`, weight))) +
+	return fmt.Sprintf(ingress, number, hostName(host), number,
+		annotated(`canary: "true"`, fmt.Sprintf(`canary-weight: "%d"`, weight))) +
 		fmt.Sprintf(service, number, endpointList(1), portOf(backend))
 }
 
@@ -31,7 +32,8 @@ func canaryOf(host, weight int, backend string) string {
 type weighed struct {
 	*contestant
 	backend string
-	// changes is how often a weight has changed, applied how often that came into effect, and failed how many requests failed meanwhile.
+	// changes is how often a weight has changed, applied how often that came into effect, and failed how many requests
+	// failed meanwhile.
 	changes, applied, failed int
 	first                    error
 	reloads                  float64
@@ -62,7 +64,8 @@ func compareWeights(ctx context.Context, o options, folder string, out io.Writer
 		return nil, err
 	}
 	w := &weighed{contestant: c, backend: s.backend}
-	p := price{work: fmt.Sprintf("canary of 50 %% beside %s others, its weight changed every %v, of no canaries", thousands(canaries-1), weightPause)}
+	p := price{work: fmt.Sprintf("canary of 50 %% beside %s others, its weight changed every %v, of no canaries",
+		thousands(canaries-1), weightPause)}
 	for round := range o.rounds {
 		err := inTurn(round, func(side int) error {
 			measure := [2]func() (figures, error){
@@ -97,7 +100,8 @@ func (w *weighed) measureWeights(ctx context.Context, o options) (figures, error
 		cancel()
 		failed := <-changed
 		after, err := w.counts(ctx)
-		w.failed, w.applied, w.reloads = w.failed+t.failed, w.applied+int(after[0]-before[0]), w.reloads+after[1]-before[1]
+		w.failed, w.applied, w.reloads = w.failed+t.failed, w.applied+int(after[0]-before[0]),
+			w.reloads+after[1]-before[1]
 		if w.first == nil {
 			w.first = t.first
 		}
@@ -135,9 +139,11 @@ func (w *weighed) bars(p *price) []bar {
 
 // write prints the figures as Markdown.
 func (w *weighed) write(o options, p *price, out io.Writer) error {
-	_, err := fmt.Fprintf(out, "\n## A canary whose weight changes\n\n%s hosts have a canary each. The weight of one changes every %v while "+
-		"requests go to its host: %d times, which came into effect in %d runs. Medians of %d rounds in turn, %v each.\n\n"+
-		"| | requests/s |\n| --- | ---: |\n%s%s",
+	_, err := fmt.Fprintf(out,
+		"\n## A canary whose weight changes\n\n%s hosts have a canary each. The weight of one changes every %v while "+
+			"requests go to its host: %d times, which came into effect in %d runs. Medians of %d rounds in turn, %v "+
+			"each.\n\n"+
+			"| | requests/s |\n| --- | ---: |\n%s%s",
 		thousands(canaries), weightPause, w.changes, w.applied, o.rounds, o.duration,
 		row("canaries", rateCell(p.rounds[0])), row("none, and no changes", rateCell(p.rounds[1])))
 	return err

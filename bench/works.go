@@ -42,7 +42,8 @@ type work struct {
 var works = []work{
 	{"short GET", 0.80, "", sends(func(*load) {})},
 	{"short GET, 10 fields of a browser", 0.80, "", sends(func(l *load) { l.header = browserHeader })},
-	{fmt.Sprintf("short GET, %d connections", manyConnections), 0.75, "", sends(func(l *load) { l.connections = manyConnections })},
+	{fmt.Sprintf("short GET, %d connections", manyConnections), 0.75, "",
+		sends(func(l *load) { l.connections = manyConnections })},
 	{"HTTPS, HTTP/1.1", 0.95, "", sends((*load).encrypt)},
 	{"POST of 4 KiB", 0.80, "", sends(func(l *load) { l.upload = longBody(shortUpload) })},
 	{"POST of 1 MiB", 0.90, "", sends(func(l *load) { l.upload = longBody(longUpload) })},

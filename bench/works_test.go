@@ -48,7 +48,8 @@ func measured(t *testing.T, w work, c *contestant, enough func(figures) bool) fi
 	return f
 }
 
-// TestWorksReachTheBackend: each kind of requests that this program sends in clear text gets the answer that it asks for.
+// TestWorksReachTheBackend: each kind of requests that this program sends in clear text gets the answer that it asks
+// for.
 func TestWorksReachTheBackend(t *testing.T) {
 	c := directTo(backendFor(t))
 	for _, w := range works {
@@ -80,9 +81,11 @@ func TestRequestsAreWhatTheirNamesSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(request.Body)
-		if err != nil || len(body) != c.size || request.Method != c.method || request.URL.Path != c.path || request.Host != "a.test" ||
+		if err != nil || len(body) != c.size || request.Method != c.method || request.URL.Path != c.path ||
+			request.Host != "a.test" ||
 			len(request.Header) != c.fields {
-			t.Errorf("%s %s with %d bytes and %v, error %v", request.Method, request.URL, len(body), request.Header, err)
+			t.Errorf("%s %s with %d bytes and %v, error %v", request.Method, request.URL, len(body),
+				request.Header, err)
 		}
 	}
 	if size := len(browser.request(hostName(1))); size < 750 || size > 850 {
@@ -104,7 +107,8 @@ func TestLongAnswersAreCompared(t *testing.T) {
 
 func TestBackendAnswers(t *testing.T) {
 	b := backendFor(t)
-	for path, want := range map[string]string{"/": answerBody, "/x": answerBody, sizePath(mediumAnswer): longBody(mediumAnswer)} {
+	for path, want := range map[string]string{"/": answerBody, "/x": answerBody,
+		sizePath(mediumAnswer): longBody(mediumAnswer)} {
 		response, err := get(t.Context(), "http://"+b.address+path, "")
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +208,8 @@ traffic: 2.93KB (3003) total
 	if rate, err := readH2load(output, 40000); err != nil || rate != 41234.5 {
 		t.Errorf("%v requests a second, error %v", rate, err)
 	}
-	for _, wrong := range []string{"", strings.Replace(output, "0 5xx", "3 5xx", 1), strings.Replace(output, "40000 2xx", "39999 2xx", 1)} {
+	for _, wrong := range []string{"", strings.Replace(output, "0 5xx", "3 5xx", 1),
+		strings.Replace(output, "40000 2xx", "39999 2xx", 1)} {
 		if _, err := readH2load(wrong, 40000); err == nil {
 			t.Errorf("no error for %q", wrong)
 		}
@@ -212,9 +217,11 @@ traffic: 2.93KB (3003) total
 }
 
 func TestRuntimeFiguresAreRead(t *testing.T) {
-	const text = "heap profile: 1: 2\n\n# runtime.MemStats\n# Alloc = 1\n# TotalAlloc = 20\n# Mallocs = 30\n# HeapAlloc = 40\n# HeapInuse = 50\n" +
+	const text = "heap profile: 1: 2\n\n# runtime.MemStats\n# Alloc = 1\n# TotalAlloc = 20\n# Mallocs = 30\n# " +
+		"HeapAlloc = 40\n# HeapInuse = 50\n" +
 		"# Stack = 60 / 70\n"
-	if got, err := readRuntimeFigures(text); err != nil || got != (runtimeFigures{mallocs: 30, total: 20, heap: 40, heapInUse: 50, stacks: 60}) {
+	if got, err := readRuntimeFigures(text); err != nil ||
+		got != (runtimeFigures{mallocs: 30, total: 20, heap: 40, heapInUse: 50, stacks: 60}) {
 		t.Errorf("%+v, error %v", got, err)
 	}
 	if _, err := readRuntimeFigures("nothing"); err == nil {
@@ -258,8 +265,10 @@ func TestWorksAreHeldToNginx(t *testing.T) {
 	for _, want := range []string{
 		"| short GET | 90 (20.0 µs) | 100 (10.0 µs) | - | 50 (-) | 0.90 | 2.00 |",
 		"| short GET, three filters | 99 (-) |", haproxyMissing,
-		"| short GET, of nginx | at least 0.80 | 0.90 (median of 1 rounds, 0.90 to 0.90), with 2.00 of the processor time | yes |",
-		"| answer of 1 MiB, of nginx | at least 2.00 | 0.90 (median of 1 rounds, 0.90 to 0.90), with 2.00 of the processor time | no |",
+		"| short GET, of nginx | at least 0.80 | 0.90 (median of 1 rounds, 0.90 to 0.90), with 2.00 of the " +
+			"processor time | yes |",
+		"| answer of 1 MiB, of nginx | at least 2.00 | 0.90 (median of 1 rounds, 0.90 to 0.90), with 2.00 of the " +
+			"processor time | no |",
 		"| three filters against none | at least 0.97 | 0.99 (median of 1 rounds, 0.99 to 0.99) | yes |",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -290,7 +299,8 @@ func TestWorksAreHeldToACommit(t *testing.T) {
 	for _, want := range []string{
 		"| short GET | 99 (20.0 µs) | 100 (10.0 µs) | 0.99 | 0.50 |",
 		"| short GET, against HEAD~5 | at least 0.98 | 0.99 (median of 1 rounds, 0.99 to 0.99) | yes |",
-		"| short GET, 10 fields of a browser, against HEAD~5 | at least 0.98 | 0.90 (median of 1 rounds, 0.90 to 0.90) | no |",
+		"| short GET, 10 fields of a browser, against HEAD~5 | at least 0.98 | 0.90 (median of 1 rounds, 0.90 to " +
+			"0.90) | no |",
 		"| short GET, three filters | - | - | - | - |",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -317,7 +327,8 @@ func TestFailuresAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all.failed() == 0 || fine.tally.failed != 0 || !strings.Contains(all.failures(), "failing: "+net.ErrClosed.Error()) {
+	if all.failed() == 0 || fine.tally.failed != 0 ||
+		!strings.Contains(all.failures(), "failing: "+net.ErrClosed.Error()) {
 		t.Errorf("failures are %s", all.failures())
 	}
 	var text strings.Builder
@@ -331,8 +342,8 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// TestLeavingClients: one that is asked to leave does, one whose request is not answered has lost it, and one that cannot connect
-// has not.
+// TestLeavingClients: one that is asked to leave does, one whose request is not answered has lost it, and one that
+// cannot connect has not.
 func TestLeavingClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  string
@@ -368,7 +379,8 @@ func TestLeavingClients(t *testing.T) {
 func TestCaddyfileHasTheOptions(t *testing.T) {
 	c := &contestant{admin: "127.0.0.1:1", http: "127.0.0.1:2", https: "127.0.0.1:3", folder: filepath.Join("a", "b")}
 	text := string(c.caddyfile("shutdown_delay 1s", "disable_catch_all"))
-	for _, want := range []string{"admin 127.0.0.1:1", "http 127.0.0.1:2", "https 127.0.0.1:3", "manifests a/b/manifests",
+	for _, want := range []string{"admin 127.0.0.1:1", "http 127.0.0.1:2", "https 127.0.0.1:3",
+		"manifests a/b/manifests",
 		"shutdown_delay 1s\n", "disable_catch_all\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in:\n%s", want, text)

@@ -32,13 +32,17 @@ func (p *proxies) bar(i int, w work) bar {
 // write prints the figures as Markdown.
 func (p *proxies) write(o options, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "## Kinds of requests\n\nRequests per second, and in brackets the processor time of the proxy for one. "+
-		"%d keep-alive connections where nothing else is said, answers of %d bytes. Metrics on in Caddy, access logs off in all; "+
-		"nginx and haproxy tell the backend about the client as ingress-nginx does. Medians of %d rounds in another order each, %v each; "+
-		"ratios are medians of each round's. Clients, backend and proxy share %d processors (%s/%s, %s).\n\n",
-		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	text.WriteString("| | k8singress | nginx | haproxy | plain Caddy | requests/s of nginx | processor time of nginx |\n| --- |" +
-		strings.Repeat(" ---: |", 6) + "\n")
+	fmt.Fprintf(&text,
+		"## Kinds of requests\n\nRequests per second, and in brackets the processor time of the proxy for one. "+
+			"%d keep-alive connections where nothing else is said, answers of %d bytes. Metrics on in Caddy, access "+
+			"logs off in all; nginx and haproxy tell the backend about the client as ingress-nginx does. Medians of "+
+			"%d rounds in another order each, %v each; ratios are medians of each round's. Clients, backend and "+
+			"proxy share %d processors (%s/%s, %s).\n\n",
+		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		runtime.Version())
+	text.WriteString(
+		"| | k8singress | nginx | haproxy | plain Caddy | requests/s of nginx | processor time of nginx |\n| --- |" +
+			strings.Repeat(" ---: |", 6) + "\n")
 	for i, w := range works {
 		text.WriteString(p.row(i, w))
 	}
@@ -48,7 +52,8 @@ func (p *proxies) write(o options, out io.Writer) error {
 	for _, missing := range []struct {
 		is  bool
 		why string
-	}{{p.nginx == nil, nginxMissing}, {p.haproxy == nil, haproxyMissing}, {serverProgram("h2load") == "", h2loadMissing}} {
+	}{{p.nginx == nil, nginxMissing}, {p.haproxy == nil, haproxyMissing},
+		{serverProgram("h2load") == "", h2loadMissing}} {
 		if missing.is {
 			fmt.Fprintf(&text, "\n%s\n", missing.why)
 		}

@@ -96,7 +96,8 @@ endpoints: [{addresses: ["127.0.0.1"], conditions: {ready: true}}]
 ports: [{port: %s}]
 `
 
-// frontOptions have an admin address, a folder of manifests, and an address. Passthrough is on for all, with hosts or without.
+// frontOptions have an admin address, a folder of manifests, and an address. Passthrough is on for all, with hosts or
+// without.
 const frontOptions = `{
 	admin %s
 	k8singress {
@@ -153,8 +154,8 @@ func adapted(ctx context.Context, s site, c *contestant, text string, change fun
 
 func keep(object) {}
 
-// withoutWrapper takes the listener wrappers out: ours, and that of TLS, which is there without being named. The controller
-// is not told the address of the admin API, by which it would put them back.
+// withoutWrapper takes the listener wrappers out: ours, and that of TLS, which is there without being named. The
+// controller is not told the address of the admin API, by which it would put them back.
 func withoutWrapper(config object) {
 	branch(config, "apps", "k8singress")["admin"] = "off"
 	for _, server := range branch(config, "apps", "http", "servers") {
@@ -185,19 +186,23 @@ func (f *front) measureFront(ctx context.Context, o options) error {
 
 // bars are those that they are held to.
 func (f *fronts) bars() []bar {
-	return []bar{atLeast("HTTPS requests through the listener wrapper against none", 0.98, f.with.first, f.without.first)}
+	return []bar{atLeast("HTTPS requests through the listener wrapper against none", 0.98, f.with.first,
+		f.without.first)}
 }
 
 // write prints the figures as Markdown.
 func (f *fronts) write(o options, out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n## HTTPS through the listener wrapper\n\nThe same binary with the listener wrapper, which is always there, and "+
-		"without it. %d keep-alive connections and as many clients that make full handshakes. Medians of %d rounds in turn, %v each; "+
-		"ratios are medians of each round's.\n\n"+
-		"| | requests/s | ratio | p99 | handshakes/s | ratio |\n| --- | ---: | ---: | ---: | ---: | ---: |\n", o.connections, o.rounds, o.duration)
+	fmt.Fprintf(&text,
+		"\n## HTTPS through the listener wrapper\n\nThe same binary with the listener wrapper, which is always "+
+			"there, and without it. %d keep-alive connections and as many clients that make full handshakes. "+
+			"Medians of %d rounds in turn, %v each; ratios are medians of each round's.\n\n"+
+			"| | requests/s | ratio | p99 | handshakes/s | ratio |\n| --- | ---: | ---: | ---: | ---: | ---: |\n",
+		o.connections, o.rounds, o.duration)
 	for _, each := range f.all() {
 		requests, shaken := medianOf(each.first), medianOf(each.handshakes)
-		fmt.Fprintf(&text, "| %s | %s | %.2f | %s | %s | %.2f |\n", each.name, thousands(requests.perSecond), ratio(each.first, f.without.first),
+		fmt.Fprintf(&text, "| %s | %s | %.2f | %s | %s | %.2f |\n", each.name, thousands(requests.perSecond),
+			ratio(each.first, f.without.first),
 			milliseconds(requests.p99), thousands(shaken.perSecond), ratio(each.handshakes, f.without.handshakes))
 	}
 	_, err := io.WriteString(out, text.String())

@@ -23,7 +23,8 @@ var errAdapter error
 // See design/002-structure-from-a-global-option.md. The import of httpcaddyfile registers Caddy's adapter before this
 // runs.
 func init() {
-	errAdapter = caddyinternals.WrapAdapter(adapterName, func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
+	errAdapter = caddyinternals.WrapAdapter(adapterName,
+		func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
 }
 
 // adapter adds the structure to the output of another adapter, if that contains our app.

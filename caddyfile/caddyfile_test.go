@@ -56,7 +56,8 @@ func TestAdapt(t *testing.T) {
 // adapt returns the result of adapting a Caddyfile, including warnings and errors.
 func adapt(t *testing.T, input string) string {
 	t.Helper()
-	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt([]byte(input), map[string]any{"filename": "Caddyfile"})
+	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt([]byte(input),
+		map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -162,7 +163,8 @@ func TestAdapterOfAnotherCaddy(t *testing.T) {
 func TestAddressesOfEmail(t *testing.T) {
 	for text, good := range map[string]bool{
 		"ops@example.com": true, "ops+k8s@example.com": true, "ops@localhost": true,
-		"ops": false, "@example.com": false, "ops@": false, "a b@example.com": false, "Ops <ops@example.com>": false, "<ops@example.com>": false,
+		"ops": false, "@example.com": false, "ops@": false, "a b@example.com": false, "Ops <ops@example.com>": false,
+		"<ops@example.com>": false,
 	} {
 		if err := emailAddress(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)

@@ -27,7 +27,8 @@ func setChain(d *draft, l *line) error {
 		return err
 	}
 	if _, ok := d.config.Chains[chain]; ok {
-		return fmt.Errorf("%s is given twice: put all of its directives into one block, or give one of the two another name", chain)
+		return fmt.Errorf(
+			"%s is given twice: put all of its directives into one block, or give one of the two another name", chain)
 	}
 	routes, err := chainRoutes(l.tokens)
 	if err != nil {
@@ -48,7 +49,8 @@ func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 	block[0].Text = "route"
 	address := block[0]
 	address.Text = "http://"
-	site := caddyfile.ServerBlock{HasBraces: true, Keys: []caddyfile.Token{address}, Segments: []caddyfile.Segment{block}}
+	site := caddyfile.ServerBlock{HasBraces: true, Keys: []caddyfile.Token{address},
+		Segments: []caddyfile.Segment{block}}
 	config, _, err := httpcaddyfile.ServerType{}.Setup([]caddyfile.ServerBlock{site}, map[string]any{insideChain: true})
 	if err != nil {
 		return nil, inChain(err)
@@ -68,7 +70,9 @@ var errNoDirective = errors.New("it has no directive in it, and would do nothing
 // blockRoutes returns the routes in the handler that Caddy creates for a route block.
 func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	if len(site) != 1 || len(site[0].HandlersRaw) != 1 || len(site[0].MatcherSetsRaw) > 0 {
-		return nil, fmt.Errorf("this version of Caddy makes %d routes of a route block, in place of one without a matcher", len(site))
+		return nil,
+			fmt.Errorf("this version of Caddy makes %d routes of a route block, in place of one without a matcher",
+				len(site))
 	}
 	var block struct {
 		Handler string              `json:"handler"`
@@ -78,7 +82,8 @@ func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 		return nil, fmt.Errorf("decoding its routes: %w", err)
 	}
 	if block.Handler != "subroute" {
-		return nil, fmt.Errorf("this version of Caddy makes a handler %s of a route block, in place of a subroute", block.Handler)
+		return nil, fmt.Errorf("this version of Caddy makes a handler %s of a route block, in place of a subroute",
+			block.Handler)
 	}
 	if len(block.Routes) == 0 {
 		return nil, errNoDirective
@@ -99,7 +104,8 @@ var wordings = []struct {
 	},
 	{
 		regexp.MustCompile(`cannot invoke named route '(.*)', which was not defined`),
-		"named routes such as &($1) are for sites: make a snippet ($1) of it, above the global options, and import that",
+		"named routes such as &($1) are for sites: make a snippet ($1) of it, above the global options, and " +
+			"import that",
 	},
 }
 

@@ -32,7 +32,10 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 		return nil, h.Errf("the directive %s cannot stand in a chain: the request comes from there", name)
 	}
 	if h.Option(name) == nil {
-		return nil, h.Errf("the directive %s needs the global option of that name: put %s into the block at the top of the file", name, name)
+		return nil,
+			h.Errf(
+				"the directive %s needs the global option of that name: put %s into the block at the top of the file",
+				name, name)
 	}
 	matcher, err := h.ExtractMatcherSet()
 	if err != nil {

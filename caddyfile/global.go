@@ -62,8 +62,9 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.WrapErr(err)
 	}
 	if errAdapter != nil {
-		logs.Logger(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are "+
-			"added through Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
+		logs.Logger(name).Warn(
+			"this version of Caddy is not fully supported: the servers of the Caddyfile's option are "+
+				"added through Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
 	}
 	value, err := json.Marshal(block.config.WithoutDefaults())
 	return httpcaddyfile.App{Name: name, Value: value}, err
@@ -116,10 +117,12 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"kubeconfig", "manifests", "objects come from a cluster or from a folder; remove one of them"},
 	{"kubeconfig", "source", "with source none nothing is followed; remove one of them"},
 	{"manifests", "source", "with source none nothing is followed; remove one of them"},
-	{"namespaces", "manifests", "namespaces limits what is followed in a cluster; take the other files out of the folder"},
+	{"namespaces", "manifests",
+		"namespaces limits what is followed in a cluster; take the other files out of the folder"},
 	{"namespaces", "source", "with source none nothing is followed; remove one of them"},
 	{"namespace_selector", "namespaces", "namespaces are named or selected by their labels; remove one of them"},
-	{"namespace_selector", "manifests", "namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
+	{"namespace_selector", "manifests",
+		"namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
 	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
 	{"issuer", "email", "write the address into the block of the issuer: issuer acme { email <address> }"},
 	{"issuer", "acme_ca", "write the URL into the block of the issuer: issuer acme { dir <url> }"},
@@ -128,7 +131,8 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"election", "election_id", "without an election there is no Lease; remove one of them"},
 	{"election", "election_fallback", "without an election there is no Lease; remove one of them"},
 	{"publish_nodes", "publish_address", "the status has the addresses of nodes or the given ones; remove one of them"},
-	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
+	{"publish_service", "publish_address",
+		"the status has the address of a Service or the given ones; remove one of them"},
 }
 
 // finish checks combinations of options and sets the source.
@@ -139,12 +143,14 @@ func (b *draft) finish() error {
 		}
 	}
 	if b.config.ACMEOnMissingSecret && b.config.AutoHTTPS == settings.AutoHTTPSOff {
-		return errors.New("acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is asked for " +
-			"any host, and a missing Secret changes nothing; remove one of them")
+		return errors.New(
+			"acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is " +
+				"asked for any host, and a missing Secret changes nothing; remove one of them")
 	}
 	if b.given["service_port_namespaces"] && !b.given["service_tcp_ports"] && !b.given["service_udp_ports"] {
-		return errors.New("service_port_namespaces says whose Services may open ports, and none may open any without service_tcp_ports or " +
-			"service_udp_ports; add one of them")
+		return errors.New(
+			"service_port_namespaces says whose Services may open ports, and none may open any without " +
+				"service_tcp_ports or service_udp_ports; add one of them")
 	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err

@@ -169,7 +169,9 @@ func setHostOwner(d *draft, l *line) error {
 	name := strings.TrimPrefix(host, "*.")
 	switch {
 	case host != "*" && len(validation.IsDNS1123Subdomain(name)) > 0:
-		return fmt.Errorf("%q is neither a host name in lower case nor a wildcard such as *.shop.example, nor * for every other host", host)
+		return fmt.Errorf(
+			"%q is neither a host name in lower case nor a wildcard such as *.shop.example, nor * for every other host",
+			host)
 	case len(namespaces) == 0:
 		return fmt.Errorf("which namespaces may have %s? Write their names behind it", host)
 	case d.config.HostOwners[host] != nil:
@@ -202,8 +204,9 @@ var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 // when the zone is used.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
-		return fmt.Errorf("%q is not the name of a zone: write up to 63 letters, digits, hyphens, underscores and dots, or {env.ZONE} for "+
-			"an environment variable", s)
+		return fmt.Errorf(
+			"%q is not the name of a zone: write up to 63 letters, digits, hyphens, underscores and dots, or "+
+				"{env.ZONE} for an environment variable", s)
 	}
 	return nil
 }
@@ -241,7 +244,8 @@ func servicePort(s string) (ir.ServicePort, error) {
 
 func controllerName(s string) error {
 	if len(validation.IsDomainPrefixedPath(nil, s)) > 0 {
-		return fmt.Errorf("%q is not the name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)
+		return fmt.Errorf(
+			"%q is not the name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)
 	}
 	return nil
 }
@@ -254,7 +258,8 @@ func listenAddress(s string) error {
 	case hint != "":
 		return fmt.Errorf("%q is not an address to listen on%s", s, hint)
 	case !numericPorts(s):
-		return fmt.Errorf("%q is not an address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)
+		return fmt.Errorf(
+			"%q is not an address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)
 	case err != nil:
 		return fmt.Errorf("%q is not an address to listen on, such as :8080 or 127.0.0.1:8080: %w", s, err)
 	case address.IsUnixNetwork():
@@ -322,7 +327,9 @@ func dnsServer(s string) error {
 	_, bare := netip.ParseAddr(s)
 	with, err := netip.ParseAddrPort(s)
 	if bare != nil && (err != nil || with.Port() == 0) {
-		return fmt.Errorf("%q is not the address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53", s)
+		return fmt.Errorf(
+			"%q is not the address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53",
+			s)
 	}
 	return nil
 }

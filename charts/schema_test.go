@@ -25,15 +25,18 @@ var types = map[string]node{
 	"scalar":  {"type": []string{"string", "number", "null"}},
 	"array":   {"type": []string{"array", "null"}},
 	"object":  {"type": []string{"object", "null"}},
-	"strings": {"type": []string{"object", "null"}, "additionalProperties": node{"type": []string{"string", "number", "boolean", "null"}}},
-	"any":     {},
+	"strings": {"type": []string{"object", "null"},
+		"additionalProperties": node{"type": []string{"string", "number", "boolean", "null"}}},
+	"any": {},
 }
 
 // elsewhere are the options that values of ingress-nginx's chart replace. These values become flags, which take
 // precedence over the options.
 var elsewhere = []string{
-	"kubeconfig", "manifests", "source", "ingress_class", "controller_name", "watch_ingress_without_class", "namespaces", "namespace_selector",
-	"http", "https", "health", "health_path", "health_ready", "health_metrics", "configmap", "tcp_services", "udp_services", "publish_service",
+	"kubeconfig", "manifests", "source", "ingress_class", "controller_name", "watch_ingress_without_class",
+	"namespaces", "namespace_selector",
+	"http", "https", "health", "health_path", "health_ready", "health_metrics", "configmap", "tcp_services",
+	"udp_services", "publish_service",
 	"election_id", "election_namespace", "election_ttl", "election", "ingress_class_by_name", "publish_nodes", "http3",
 	"issuer", "chain", "host_owner",
 }
@@ -154,7 +157,8 @@ func optionType(grammar string) node {
 	case grammar == "":
 		return types["boolean"]
 	case strings.Contains(grammar, "..."):
-		return node{"type": []string{"string", "number", "array", "null"}, "items": node{"type": []string{"string", "number"}}}
+		return node{"type": []string{"string", "number", "array", "null"},
+			"items": node{"type": []string{"string", "number"}}}
 	}
 	return types["scalar"]
 }

@@ -41,7 +41,8 @@ func TestDeploy(t *testing.T) {
 			d.checkEnd(t)
 			d.checkSelectors(t)
 			d.checkPorts(t)
-			if _, problems := configmap.Parse(annotations.Settings{}, d.options); len(problems) > 0 || len(d.options) == 0 {
+			if _, problems := configmap.Parse(annotations.Settings{}, d.options); len(problems) > 0 ||
+				len(d.options) == 0 {
 				t.Errorf("the options %v: %v", d.options, problems)
 			}
 		})
@@ -79,7 +80,8 @@ func readDeployment(t *testing.T, file string) *deployment {
 // adapted adapts the Caddyfile, and returns the admin address and the options in the result.
 func (d *deployment) adapted(t *testing.T) (admin string, options settings.Config) {
 	t.Helper()
-	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(d.caddyfile), map[string]any{"filename": "Caddyfile"})
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(d.caddyfile),
+		map[string]any{"filename": "Caddyfile"})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("adapting: error %v, warnings %v", err, warnings)
 	}
@@ -155,8 +157,8 @@ func (d *deployment) checkSelectors(t *testing.T) {
 	}
 }
 
-// checkPorts checks that the Service points to ports of the pods, and that the probes use ports on which Caddy responds.
-// The NetworkPolicy opens the ports of the Service to everyone, and the ports of probes to some peers.
+// checkPorts checks that the Service points to ports of the pods, and that the probes use ports on which Caddy
+// responds. The NetworkPolicy opens the ports of the Service to everyone, and the ports of probes to some peers.
 func (d *deployment) checkPorts(t *testing.T) {
 	t.Helper()
 	_, o := d.adapted(t)
@@ -176,7 +178,8 @@ func (d *deployment) checkPorts(t *testing.T) {
 		}
 	}
 	probed := map[int32]bool{}
-	for path, probe := range map[string]*corev1.Probe{"/readyz": d.container().ReadinessProbe, "/healthz": d.container().LivenessProbe} {
+	for path, probe := range map[string]*corev1.Probe{"/readyz": d.container().ReadinessProbe,
+		"/healthz": d.container().LivenessProbe} {
 		if probed[probe.HTTPGet.Port.IntVal] = true; probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntVal != 10254 {
 			t.Errorf("the probe of %s asks %s at %s", path, probe.HTTPGet.Path, probe.HTTPGet.Port.String())
 		}

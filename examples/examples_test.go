@@ -62,7 +62,8 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	t.Helper()
 	ports := map[string]string{}
 	var replacements []string
-	for _, port := range []string{"2019", "5300", "5301", "5432", "5433", "8080", "8443", "9001", "9002", "9100", "9443"} {
+	for _, port := range []string{"2019", "5300", "5301", "5432", "5433", "8080", "8443", "9001", "9002",
+		"9100", "9443"} {
 		ports[port] = fixture.Port(t)
 		replacements = append(replacements, port, ports[port])
 	}
@@ -93,7 +94,8 @@ func start(t *testing.T, example string) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	path := "examples/" + example + "/Caddyfile"
-	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)), map[string]any{"filename": path})
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)),
+		map[string]any{"filename": path})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("adapting: error %v, warnings %v", err, warnings)
 	}

@@ -45,7 +45,8 @@ func TestHTTPS(t *testing.T) {
 
 func optionsOf(t *testing.T, file string) settings.Config {
 	t.Helper()
-	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, file)), map[string]any{"filename": file})
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, file)),
+		map[string]any{"filename": file})
 	if err != nil {
 		t.Fatal(err)
 	}

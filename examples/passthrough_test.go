@@ -14,7 +14,8 @@ func TestPassthrough(t *testing.T) {
 	await(t, client, "https://vault.localhost:8443/", "vault: vault.localhost\n")
 	await(t, client, "https://web.localhost:8443/", "web: /\n")
 	for host, rsa := range map[string]bool{"vault.localhost": true, "web.localhost": false} {
-		conn, err := tls.Dial("tcp", "127.0.0.1:"+ports["8443"], &tls.Config{ServerName: host, InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", "127.0.0.1:"+ports["8443"],
+			&tls.Config{ServerName: host, InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,12 +67,14 @@ func TestStreamWorkloads(t *testing.T) {
 			}
 		}
 		labels := workload.Spec.Template.Labels
-		if selector := workload.Spec.Selector.MatchLabels; !maps.Equal(service.Spec.Selector, labels) || !maps.Equal(selector, labels) {
+		if selector := workload.Spec.Selector.MatchLabels; !maps.Equal(service.Spec.Selector, labels) ||
+			!maps.Equal(selector, labels) {
 			t.Errorf("%s: the pods have %v", file, labels)
 		}
 		for _, p := range service.Spec.Ports {
 			named := func(c corev1.ContainerPort) bool {
-				return c.Name == p.TargetPort.StrVal && cmp.Or(c.Protocol, corev1.ProtocolTCP) == cmp.Or(p.Protocol, corev1.ProtocolTCP)
+				return c.Name == p.TargetPort.StrVal &&
+					cmp.Or(c.Protocol, corev1.ProtocolTCP) == cmp.Or(p.Protocol, corev1.ProtocolTCP)
 			}
 			if !slices.ContainsFunc(workload.Spec.Template.Spec.Containers[0].Ports, named) {
 				t.Errorf("%s: the port %s of the Service leads nowhere", file, p.Name)
@@ -93,7 +95,8 @@ func TestDNS(t *testing.T) {
 		client := dns.Client{Net: network, Timeout: time.Second}
 		var got *dns.Msg
 		fixture.Eventually(t, "an answer by "+network, func() (err error) {
-			got, _, err = client.Exchange(new(dns.Msg).SetQuestion("www.example.test.", dns.TypeA), "127.0.0.1:"+ports["5300"])
+			got, _, err = client.Exchange(new(dns.Msg).SetQuestion("www.example.test.", dns.TypeA),
+				"127.0.0.1:"+ports["5300"])
 			return err
 		})
 		if len(got.Answer) != 1 || got.Answer[0].(*dns.A).A.String() != "192.0.2.7" {
@@ -153,7 +156,8 @@ func behindBalancer(client *http.Client) *http.Client {
 			return nil, err
 		}
 		of := &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 4711}
-		_, err = proxyproto.HeaderProxyFromAddrs(1, of, &net.TCPAddr{IP: net.IPv4(198, 51, 100, 1), Port: 80}).WriteTo(conn)
+		_, err = proxyproto.HeaderProxyFromAddrs(1, of,
+			&net.TCPAddr{IP: net.IPv4(198, 51, 100, 1), Port: 80}).WriteTo(conn)
 		return conn, err
 	}
 	return client

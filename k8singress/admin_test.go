@@ -37,7 +37,8 @@ func TestAdminWithoutAnApp(t *testing.T) {
 func TestAdminMethods(t *testing.T) {
 	p := start(t, socket(t), app(""))
 	for _, route := range routes {
-		for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodPut, http.MethodHead} {
+		for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodPut,
+			http.MethodHead} {
 			got, want := p.ask(method, route, nothing), http.StatusMethodNotAllowed
 			if method == http.MethodHead || method == http.MethodPut && route == "config" {
 				want = http.StatusOK
@@ -69,8 +70,9 @@ func TestAdminAnswers(t *testing.T) {
 	want := map[string]any{
 		"ready": true, "leader": false, "problems": map[string]any{"error": 3.0},
 		"objects": map[string]any{
-			"Ingress": 3.0, "IngressClass": 0.0, "Service": 1.0, "EndpointSlice": 0.0, "Secret": 1.0, "ConfigMap": 0.0, "Namespace": 0.0,
-			"Pod": 0.0, "Node": 0.0,
+			"Ingress": 3.0, "IngressClass": 0.0, "Service": 1.0, "EndpointSlice": 0.0, "Secret": 1.0, "ConfigMap": 0.0,
+			"Namespace": 0.0,
+			"Pod":       0.0, "Node": 0.0,
 		},
 	}
 	if diff := cmp.Diff(want, status); diff != "" {
@@ -84,7 +86,8 @@ func TestAdminAnswers(t *testing.T) {
 	// The running controller reports a Service without endpoints; lint does not.
 	problems := objects[0]["problems"]
 	if want := []any{map[string]any{
-		"severity": "info", "reason": "NoEndpoints", "message": "the Service default/web has no ready endpoints: requests get 503",
+		"severity": "info", "reason": "NoEndpoints",
+		"message": "the Service default/web has no ready endpoints: requests get 503",
 	}}; !reflect.DeepEqual(problems, want) {
 		t.Errorf("problems of an Ingress without endpoints: %v", problems)
 	}
@@ -122,11 +125,13 @@ func TestAdminWithoutObjects(t *testing.T) {
 
 func TestPutIntoAnEmptyProcess(t *testing.T) {
 	port := fixture.Port(t)
-	for name, address := range map[string]string{"socket": socket(t), "port": fixture.Address(t), "all interfaces": ":" + port} {
+	for name, address := range map[string]string{"socket": socket(t), "port": fixture.Address(t),
+		"all interfaces": ":" + port} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, address, `{}`)
 			document := `{"apps":{"k8singress":{"http":[],"https":[],"ingress_class":"public","live":{}}}}`
-			if got := p.ask(http.MethodPut, "config", document); got.status != http.StatusOK || !strings.Contains(got.body, `"ready":true`) {
+			if got := p.ask(http.MethodPut, "config", document); got.status != http.StatusOK ||
+				!strings.Contains(got.body, `"ready":true`) {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
 			var whole struct {
@@ -142,7 +147,8 @@ func TestPutIntoAnEmptyProcess(t *testing.T) {
 
 func TestPutIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ document, want string }{
-		"source":       {`{"apps":{"k8singress":{"source":{"manifests":{"dir":"/"}},"live":{}}}}`, "names a source of its own"},
+		"source": {`{"apps":{"k8singress":{"source":{"manifests":{"dir":"/"}},"live":{}}}}`,
+			"names a source of its own"},
 		"not JSON":     {`{"apps":`, "decoding the document"},
 		"no document":  {``, "decoding the document"},
 		"wrong type":   {`{"apps":{"k8singress":{"http":":80","live":{}}}}`, "decoding the document"},

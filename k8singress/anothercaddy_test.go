@@ -52,7 +52,8 @@ func TestReadyNeedsServers(t *testing.T) {
 			}
 			p.awaitReady()
 			p.eventually("the probe", func() error { return probed.probe("/readyz", http.StatusOK) })
-			if status, _, err := probed.get(http.DefaultClient, "http://"+address+"/"); err != nil || status != http.StatusNotFound {
+			if status, _, err := probed.get(http.DefaultClient, "http://"+address+"/"); err != nil ||
+				status != http.StatusNotFound {
 				t.Errorf("its server answers %d, %v", status, err)
 			}
 		})
@@ -137,8 +138,10 @@ func TestBesideAnotherCaddy(t *testing.T) {
 	t.Run("JSON without the address of the admin API", func(t *testing.T) {
 		p := newPair(t, usual, own)
 		file := filepath.Join(t.TempDir(), "caddy.json")
-		p.write(file, fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":{"k8singress":{"http":[%q],"https":[%q]%s}}}`,
-			own, p.http, p.https, followed(t.TempDir())))
+		p.write(file,
+			fmt.Sprintf(
+				`{"admin":{"listen":%q,"config":{"persist":false}},"apps":{"k8singress":{"http":[%q],"https":[%q]%s}}}`,
+				own, p.http, p.https, followed(t.TempDir())))
 		p.runs(p.controller, []string{"CADDY_ADMIN=" + usual}, file)
 		p.own.awaitReason("another process answers")
 		p.isAlone()
@@ -149,7 +152,8 @@ func TestBesideAnotherCaddy(t *testing.T) {
 	t.Run("JSON, and CADDY_ADMIN", func(t *testing.T) {
 		p := newPair(t, usual, own)
 		file := filepath.Join(t.TempDir(), "caddy.json")
-		p.write(file, fmt.Sprintf(`{"apps":{"k8singress":{"http":[%q],"https":[%q]%s}}}`, p.http, p.https, followed(t.TempDir())))
+		p.write(file, fmt.Sprintf(`{"apps":{"k8singress":{"http":[%q],"https":[%q]%s}}}`, p.http, p.https,
+			followed(t.TempDir())))
 		p.runs(p.controller, []string{"CADDY_ADMIN=" + own}, file)
 		p.own.awaitReady()
 		p.isAlone()

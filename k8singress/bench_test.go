@@ -25,7 +25,9 @@ func BenchmarkRequest(b *testing.B) { benchmarkRequest(b, "") }
 // response.
 func BenchmarkExternalAuth(b *testing.B) {
 	service := raw(b, "HTTP/1.1 200 OK\r\nX-User: alice\r\nContent-Length: 0\r\n\r\n")
-	asks := fmt.Sprintf("nginx.ingress.kubernetes.io/auth-url: http://%s/check, nginx.ingress.kubernetes.io/auth-response-headers: X-User", service)
+	asks := fmt.Sprintf(
+		"nginx.ingress.kubernetes.io/auth-url: http://%s/check, "+
+			"nginx.ingress.kubernetes.io/auth-response-headers: X-User", service)
 	b.Run("plain", func(b *testing.B) { benchmarkRequest(b, "") })
 	b.Run("asked", func(b *testing.B) { benchmarkRequest(b, asks) })
 	b.Run("kept", func(b *testing.B) {
@@ -36,7 +38,8 @@ func BenchmarkExternalAuth(b *testing.B) {
 func benchmarkRequest(b *testing.B, annotations string) {
 	b.Helper()
 	address := fixture.Address(b)
-	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"), annotations)
+	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"),
+		annotations)
 	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		b.Fatal(err)
@@ -65,12 +68,14 @@ func load(b *testing.B, address, backend, annotations string) {
 	_, port, _ := net.SplitHostPort(backend)
 	content := strings.ReplaceAll(string(manifests), "PORT", port)
 	if annotations != "" {
-		content = strings.Replace(content, "kind: Ingress\nmetadata: {", "kind: Ingress\nmetadata: {annotations: {"+annotations+"}, ", 1)
+		content = strings.Replace(content, "kind: Ingress\nmetadata: {",
+			"kind: Ingress\nmetadata: {annotations: {"+annotations+"}, ", 1)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(content), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nreach_allow 127.0.0.0/8\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
+	text := fmt.Sprintf(
+		"{\nadmin off\nk8singress {\nmanifests %s\nreach_allow 127.0.0.0/8\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
 		folder, address, fixture.Address(b), fixture.Address(b))
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
 	if err != nil {

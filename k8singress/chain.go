@@ -47,7 +47,8 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	}
 	raw, ok := app.Chains[c.Name]
 	if !ok {
-		return fmt.Errorf("there is no chain %q: name one that the k8singress option of the Caddyfile has, or add it there", c.Name)
+		return fmt.Errorf(
+			"there is no chain %q: name one that the k8singress option of the Caddyfile has, or add it there", c.Name)
 	}
 	if err := caddy.StrictUnmarshalJSON(raw, &c.routes); err != nil {
 		return fmt.Errorf("decoding the routes of chain %s: %w", c.Name, err)

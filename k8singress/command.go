@@ -27,7 +27,8 @@ func init() {
 		Name:  "k8singress",
 		Usage: "render|lint|show|get|run",
 		Short: "Shows what the ingress controller makes of manifests, or what a running one says, or runs one",
-		Long: "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, without a cluster; or what\n" +
+		Long: "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, " +
+			"without a cluster; or what\n" +
 			"a running one says.",
 		CobraFunc: commands,
 	})
@@ -49,28 +50,35 @@ func commands(parent *cobra.Command) {
 	}{
 		{
 			"render", "Prints the whole Caddy JSON for a folder of manifests",
-			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is needed. What is\n" +
+			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is " +
+				"needed. What is\n" +
 				"left out because it cannot be served is listed on standard error.",
 			(*offline).render,
 		},
 		{
 			"explain", "Prints what requests for each path meet, and where they go",
-			"Prints, for each host and path of the manifests, the filters that a request meets, in this order and with their\n" +
-				"settings, and the backend behind them. What holds for all requests stands in docs/annotations.md (Order).",
+			"Prints, for each host and path of the manifests, the filters that a request meets, in this order and " +
+				"with their\n" +
+				"settings, and the backend behind them. What holds for all requests stands in docs/annotations.md " +
+				"(Order).",
 			(*offline).explain,
 		},
 		{
 			"lint", "Prints what the controller says of each object in a folder of manifests",
-			"Prints what the controller says of each Ingress and of each object with a fault, and ends with status 1 if one of\n" +
-				"them asks for something that cannot be served, or if there is nothing to read. A Service without endpoints is no\n" +
+			"Prints what the controller says of each Ingress and of each object with a fault, and ends with status " +
+				"1 if one of\n" +
+				"them asks for something that cannot be served, or if there is nothing to read. A Service without " +
+				"endpoints is no\n" +
 				"error: offline, nothing runs.",
 			(*offline).lint,
 		},
 	} {
 		var flags offline
-		cmd := &cobra.Command{Use: c.use + " -f DIR|FILE [--config CADDYFILE]", Short: c.short, Long: c.long, Args: noArguments}
+		cmd := &cobra.Command{Use: c.use + " -f DIR|FILE [--config CADDYFILE]", Short: c.short, Long: c.long,
+			Args: noArguments}
 		cmd.Flags().StringVarP(&flags.folder, "filename", "f", "", "folder of manifests, or a single file")
-		cmd.Flags().StringVarP(&flags.config, "config", "c", "", "Caddyfile or Caddy JSON with the options of the controller")
+		cmd.Flags().StringVarP(&flags.config, "config", "c", "",
+			"Caddyfile or Caddy JSON with the options of the controller")
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, c.run) }
 		parent.AddCommand(cmd)
 	}
@@ -84,7 +92,8 @@ func noArguments(cmd *cobra.Command, arguments []string) error {
 	case len(arguments) == 0:
 		return nil
 	case cmd.Flags().Changed("filename"):
-		return fmt.Errorf("-f takes one folder or one file, and %q is one more: give the folder that they are in", arguments[0])
+		return fmt.Errorf("-f takes one folder or one file, and %q is one more: give the folder that they are in",
+			arguments[0])
 	}
 	return fmt.Errorf("the folder is given with -f: %s -f %s", cmd.CommandPath(), arguments[0])
 }
@@ -94,7 +103,8 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	case "":
 		return errors.New("which manifests? -f DIR, or -f FILE, is needed")
 	case "-":
-		return errors.New("-f takes a folder or a file, and does not read standard input: write the manifests into a file")
+		return errors.New(
+			"-f takes a folder or a file, and does not read standard input: write the manifests into a file")
 	}
 	// From here on, errors are about the manifests, so the usage text is not printed.
 	cmd.SilenceUsage = true
@@ -122,7 +132,8 @@ func (o *offline) nothing(s *snapshot.Snapshot) error {
 			names = append(names, k.Name)
 		}
 	}
-	return fmt.Errorf("%s holds no manifest of a kind that is read: those are %s, in files that end in .yaml, .yml or .json",
+	return fmt.Errorf(
+		"%s holds no manifest of a kind that is read: those are %s, in files that end in .yaml, .yml or .json",
 		o.folder, strings.Join(names, ", "))
 }
 
@@ -137,7 +148,8 @@ func optionsFrom(file string) (settings.Config, error) {
 		return app.Config, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if !json.Valid(data) {
-		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data, map[string]any{"filename": file}); err != nil {
+		if data, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(data,
+			map[string]any{"filename": file}); err != nil {
 			return app.Config, fmt.Errorf("reading the Caddyfile: %w", err)
 		}
 	}
@@ -204,7 +216,8 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	if o.config != "" {
 		options = &result.Settings
 	}
-	said := result.Report.With(lint.UnopenedPorts(result.Objects, options)).With(lint.PathTypes(result.Objects, options, result.Report))
+	said := result.Report.With(lint.UnopenedPorts(result.Objects, options)).With(lint.PathTypes(result.Objects, options,
+		result.Report))
 	verdicts := o.known(said.Verdicts)
 	for _, v := range verdicts {
 		bad = bad || !v.Accepted()

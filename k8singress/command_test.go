@@ -59,9 +59,10 @@ func manifests(name string) string { return filepath.Join("testdata", "manifests
 
 // endOfLint is the last line that lint prints on standard error, by folder.
 var endOfLint = map[string]string{
-	"errors":      "some objects cannot be served",
-	"not-yaml":    "some objects cannot be served",
-	"empty":       "empty holds no manifest of a kind that is read: those are Ingress, IngressClass, Service, EndpointSlice, ",
+	"errors":   "some objects cannot be served",
+	"not-yaml": "some objects cannot be served",
+	"empty": "empty holds no manifest of a kind that is read: those are Ingress, IngressClass, Service, " +
+		"EndpointSlice, ",
 	"other-kinds": "other-kinds holds no manifest of a kind that is read: those are Ingress, ",
 	"no-ingress":  "no-ingress has no Ingress: nothing is served",
 }
@@ -84,7 +85,8 @@ func TestLint(t *testing.T) {
 			if diff := cmp.Diff(string(want), withoutMessages(got.stdout)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if said := strings.Contains(got.stderr, endOfLint[folder]); !said || status == 0 && strings.Contains(got.stderr, "Error") {
+			if said := strings.Contains(got.stderr, endOfLint[folder]); !said || status == 0 &&
+				strings.Contains(got.stderr, "Error") {
 				t.Errorf("standard error: %s", got.stderr)
 			}
 		})
@@ -178,7 +180,8 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(string(want), got.stdout); got.status != 0 || diff != "" {
 		t.Errorf("status %d, %s, -want +got:\n%s", got.status, got.stderr, diff)
 	}
-	if got := run(t, "explain", "-f", manifests("empty")); got.status != 1 || !strings.Contains(got.stderr, endOfLint["empty"]) {
+	if got := run(t, "explain", "-f", manifests("empty")); got.status != 1 ||
+		!strings.Contains(got.stderr, endOfLint["empty"]) {
 		t.Errorf("of nothing: status %d, %s", got.status, got.stderr)
 	}
 }
@@ -210,15 +213,19 @@ func TestLintOfPorts(t *testing.T) {
 func TestLintOfUnnamedPorts(t *testing.T) {
 	for config, want := range map[string][]string{
 		"Caddyfile": {
-			"warning  ConfigMap/ingress-nginx/tcp-services: nothing opens these ports: no option names this ConfigMap. Write tcp_services " +
-				"ingress-nginx/tcp-services into the block of k8singress (ConfigMapNotReferenced)\n",
-			"ConfigMap/ingress-nginx/exposed: its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. " +
-				"Write tcp_services ingress-nginx/exposed or udp_services ingress-nginx/exposed into",
-			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports (PortNotAllowed)\n",
+			"warning  ConfigMap/ingress-nginx/tcp-services: nothing opens these ports: no option names this " +
+				"ConfigMap. Write tcp_services ingress-nginx/tcp-services into the block of k8singress " +
+				"(ConfigMapNotReferenced)\n",
+			"ConfigMap/ingress-nginx/exposed: its entries look like TCP or UDP ports, and nothing opens them: no " +
+				"option names this ConfigMap. Write tcp_services ingress-nginx/exposed or udp_services " +
+				"ingress-nginx/exposed into",
+			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports " +
+				"(PortNotAllowed)\n",
 		},
 		"ports.Caddyfile": {
-			"ConfigMap/ingress-nginx/ingress-nginx-tcp: nothing opens these ports: tcp_services names ingress-nginx/tcp-services. Put the " +
-				"entries there, or write tcp_services ingress-nginx/ingress-nginx-tcp in its place (ConfigMapNotReferenced)\n",
+			"ConfigMap/ingress-nginx/ingress-nginx-tcp: nothing opens these ports: tcp_services names " +
+				"ingress-nginx/tcp-services. Put the entries there, or write tcp_services " +
+				"ingress-nginx/ingress-nginx-tcp in its place (ConfigMapNotReferenced)\n",
 		},
 	} {
 		got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", config))
@@ -235,8 +242,10 @@ func TestLintOfUnnamedPorts(t *testing.T) {
 func TestLintOfPassthrough(t *testing.T) {
 	const field = "Ingress/default/vault metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: "
 	for config, want := range map[string]string{
-		"": "info     " + field + "not checked: give the Caddyfile, with ssl_passthrough in it, with --config (NotChecked)\n",
-		"ports.Caddyfile": "warning  " + field + "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. " +
+		"": "info     " + field +
+			"not checked: give the Caddyfile, with ssl_passthrough in it, with --config (NotChecked)\n",
+		"ports.Caddyfile": "warning  " + field +
+			"ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. " +
 			"Set the option ssl_passthrough in the Caddyfile (InvalidAnnotation)\n",
 		"passthrough.Caddyfile": "ok       Ingress/default/vault\n",
 	} {
@@ -263,11 +272,13 @@ func TestOptionsOfACommand(t *testing.T) {
 	for _, name := range []string{"Caddyfile", "caddy.json"} {
 		t.Run(name, func(t *testing.T) {
 			config := filepath.Join("testdata", "config", name)
-			if got := run(t, "render", "-f", manifests("clean"), "--config", config); got.status != 0 || !strings.Contains(got.stdout, listen) {
+			if got := run(t, "render", "-f", manifests("clean"), "--config", config); got.status != 0 ||
+				!strings.Contains(got.stdout, listen) {
 				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
 			}
 			// This configuration has another class, so no Ingress is left.
-			if got := run(t, "lint", "-f", manifests("clean"), "-c", config); got.status != 0 || strings.Contains(got.stdout, "ok ") {
+			if got := run(t, "lint", "-f", manifests("clean"), "-c", config); got.status != 0 ||
+				strings.Contains(got.stdout, "ok ") {
 				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
 			}
 		})
@@ -281,18 +292,25 @@ func TestMisuse(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"no folder":            {[]string{"lint"}, "-f DIR"},
-		"empty folder name":    {[]string{"render", "-f", ""}, "-f DIR"},
-		"folder not there":     {[]string{"lint", "-f", "testdata/nowhere"}, "testdata/nowhere: no such file or directory"},
-		"one more argument":    {[]string{"lint", "-f", clean, "more"}, `-f takes one folder or one file, and "more" is one more`},
-		"folder without flag":  {[]string{"lint", clean}, "the folder is given with -f: caddy k8singress lint -f " + clean},
-		"standard input":       {[]string{"render", "-f", "-"}, "does not read standard input"},
-		"misspelt":             {[]string{"lnt"}, `unknown command "lnt"`},
-		"unknown flag":         {[]string{"lint", "-f", clean, "--strict"}, "unknown flag: --strict"},
-		"config not there":     {[]string{"render", "-f", clean, "-c", bad("nowhere")}, "nowhere: no such file or directory"},
-		"no option in config":  {[]string{"render", "-f", clean, "-c", bad("other.json")}, "other.json has no k8singress option"},
-		"unknown option":       {[]string{"render", "-f", clean, "-c", bad("unknown.json")}, `unknown field "ingress_klass"`},
-		"unknown subdirective": {[]string{"render", "-f", clean, "-c", bad("unknown.Caddyfile")}, "unknown.Caddyfile:3"},
+		"no folder":         {[]string{"lint"}, "-f DIR"},
+		"empty folder name": {[]string{"render", "-f", ""}, "-f DIR"},
+		"folder not there": {[]string{"lint", "-f", "testdata/nowhere"},
+			"testdata/nowhere: no such file or directory"},
+		"one more argument": {[]string{"lint", "-f", clean, "more"},
+			`-f takes one folder or one file, and "more" is one more`},
+		"folder without flag": {[]string{"lint", clean},
+			"the folder is given with -f: caddy k8singress lint -f " + clean},
+		"standard input": {[]string{"render", "-f", "-"}, "does not read standard input"},
+		"misspelt":       {[]string{"lnt"}, `unknown command "lnt"`},
+		"unknown flag":   {[]string{"lint", "-f", clean, "--strict"}, "unknown flag: --strict"},
+		"config not there": {[]string{"render", "-f", clean, "-c", bad("nowhere")},
+			"nowhere: no such file or directory"},
+		"no option in config": {[]string{"render", "-f", clean, "-c", bad("other.json")},
+			"other.json has no k8singress option"},
+		"unknown option": {[]string{"render", "-f", clean, "-c", bad("unknown.json")},
+			`unknown field "ingress_klass"`},
+		"unknown subdirective": {[]string{"render", "-f", clean, "-c", bad("unknown.Caddyfile")},
+			"unknown.Caddyfile:3"},
 		"JSON of another kind": {[]string{"render", "-f", clean, "-c", bad("list.json")}, "decoding the configuration"},
 	} {
 		t.Run(name, func(t *testing.T) {

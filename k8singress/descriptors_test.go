@@ -37,7 +37,8 @@ func limitFiles(most string) {
 // while it gets 5,000 connections to a TCP port that clients keep open, and 5,000 clients of a UDP port.
 func TestTenant06(t *testing.T) {
 	t.Setenv(filesOfCaddy, "1500")
-	c := launch(t, newOrigin(t), "tcp_services default/tcp-services\nudp_services default/udp-services\nstream_bind 127.0.0.1")
+	c := launch(t, newOrigin(t),
+		"tcp_services default/tcp-services\nudp_services default/udp-services\nstream_bind 127.0.0.1")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func() {
 		t.Helper()
@@ -143,16 +144,19 @@ func TestTenant15Descriptors(t *testing.T) {
 	t.Cleanup(silent.Close)
 	t.Cleanup(func() { close(end) })
 	c, folder := newController(t), t.TempDir()
-	c.write(filepath.Join(folder, "all.yaml"), "kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\n"+
-		"spec: {controller: k8s.io/ingress-nginx}\n"+fmt.Sprintf(tenantOfOne, "a", "h", portOf(o.Listener.Addr().String()))+
-		fmt.Sprintf(tenantOfOne, "b", "silent", portOf(silent.Listener.Addr().String())))
+	c.write(filepath.Join(folder, "all.yaml"),
+		"kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\n"+
+			"spec: {controller: k8s.io/ingress-nginx}\n"+fmt.Sprintf(tenantOfOne, "a", "h",
+			portOf(o.Listener.Addr().String()))+
+			fmt.Sprintf(tenantOfOne, "b", "silent", portOf(silent.Listener.Addr().String())))
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	c.write(file, c.caddyfile("manifests "+folder))
 	c.run(file)
 	var refused, others atomic.Int64
 	const clients, each, allowed = 20, 120, 1500 * 7 / 32
 	for range clients {
-		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "h"}}
+		transport := &http.Transport{ForceAttemptHTTP2: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "h"}}
 		t.Cleanup(transport.CloseIdleConnections)
 		// Later requests reuse this connection.
 		if _, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https); err != nil {
@@ -160,7 +164,8 @@ func TestTenant15Descriptors(t *testing.T) {
 		}
 		for range each {
 			go func() {
-				request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.https+"/", http.NoBody)
+				request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet,
+					"https://"+c.https+"/", http.NoBody)
 				request.Host = "silent"
 				response, err := transport.RoundTrip(request)
 				switch {
@@ -385,7 +390,8 @@ func TestClientConnectionsOfHTTP3(t *testing.T) {
 	const hostile, room, each = 300, 100, 20
 	open := make(chan struct{}, hostile)
 	for i := range hostile {
-		conn, err := quic.DialAddr(t.Context(), c.https, &tls.Config{InsecureSkipVerify: true, ServerName: "h", NextProtos: []string{"h3"}},
+		conn, err := quic.DialAddr(t.Context(), c.https,
+			&tls.Config{InsecureSkipVerify: true, ServerName: "h", NextProtos: []string{"h3"}},
 			&quic.Config{KeepAlivePeriod: time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -395,7 +401,8 @@ func TestClientConnectionsOfHTTP3(t *testing.T) {
 		context.AfterFunc(conn.Context(), func() { <-open })
 		if i%each == 0 {
 			c.becomes("answered", func() error {
-				status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+c.http)
+				status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+					"http://"+c.http)
 				if status != http.StatusOK {
 					return fmt.Errorf("a request gets %d, %w", status, err)
 				}

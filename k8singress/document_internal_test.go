@@ -19,9 +19,10 @@ func TestReadDocument(t *testing.T) {
 		length int64
 		status int
 	}{
-		"as large as allowed":    {strings.NewReader("0123456789"), 10, 0},
-		"length not told":        {strings.NewReader("0123456789"), -1, 0},
-		"too large":              {iotest.ErrReader(errors.New("the body was read")), 11, http.StatusRequestEntityTooLarge},
+		"as large as allowed": {strings.NewReader("0123456789"), 10, 0},
+		"length not told":     {strings.NewReader("0123456789"), -1, 0},
+		"too large": {iotest.ErrReader(errors.New("the body was read")), 11,
+			http.StatusRequestEntityTooLarge},
 		"too large and not told": {strings.NewReader("0123456789x"), -1, http.StatusRequestEntityTooLarge},
 		"broken off":             {iotest.ErrReader(io.ErrUnexpectedEOF), 5, http.StatusBadRequest},
 	} {

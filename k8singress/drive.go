@@ -56,7 +56,9 @@ func drive(conn net.Conn, info *front.Info) {
 			info.HandOver(conn)
 		}
 	}
-	info.OnLeave(func() { _ = server.Shutdown(context.Background()) }) //nolint:forbidigo // The front enforces the time limit.
+	info.OnLeave(func() {
+		_ = server.Shutdown(context.Background()) //nolint:forbidigo // The front enforces the time limit.
+	})
 	info.Occupy(driven{server})
 	client := message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn))
 	client.Listener = info.Port()

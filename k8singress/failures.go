@@ -55,7 +55,8 @@ func (f *failureLog) note(log *zap.Logger, level zapcore.Level, x *exchange.Exch
 	if !f.first(log, key) {
 		return
 	}
-	entry.Write(zap.String("ingress", key.origin), zap.String("host", noted(x.Host)), zap.String("method", noted(x.Method)),
+	entry.Write(zap.String("ingress", key.origin), zap.String("host", noted(x.Host)),
+		zap.String("method", noted(x.Method)),
 		zap.String("uri", noted(x.Target)), zap.Int("status", key.status), zap.String("error", noted(err.Error())))
 }
 

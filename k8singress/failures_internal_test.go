@@ -24,7 +24,8 @@ func TestTenant23Log(t *testing.T) {
 		log, f := zap.New(core), failureLog{leftOut: map[failureKey]int{}}
 		fail := func(origin string, status int) {
 			x := &exchange.Exchange{
-				Request: &message.Request{Host: "a.example", Target: "/" + strings.Repeat("x", 1<<15)}, Route: &exchange.Route{Origin: origin},
+				Request: &message.Request{Host: "a.example", Target: "/" + strings.Repeat("x", 1<<15)},
+				Route:   &exchange.Route{Origin: origin},
 			}
 			f.note(log, zap.ErrorLevel, x, "a request failed", exchange.Fail(status, errors.New("no")))
 		}
@@ -46,7 +47,8 @@ func TestTenant23Log(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"a request failed Ingress/b/noisy 502 <nil>", "a request failed Ingress/b/noisy 504 <nil>", "a request failed Ingress/a/quiet 502 <nil>",
+			"a request failed Ingress/b/noisy 502 <nil>", "a request failed Ingress/b/noisy 504 <nil>",
+			"a request failed Ingress/a/quiet 502 <nil>",
 			"failures left out of the log: a request failed Ingress/b/noisy 502 999",
 		} {
 			if seen[want] != 3 {

@@ -35,7 +35,8 @@ type Filter struct {
 // CaddyModule returns the Caddy module information.
 func (f *Filter) CaddyModule() caddy.ModuleInfo {
 	name := f.name
-	return caddy.ModuleInfo{ID: caddy.ModuleID("http.handlers." + name), New: func() caddy.Module { return &Filter{name: name} }}
+	return caddy.ModuleInfo{ID: caddy.ModuleID("http.handlers." + name),
+		New: func() caddy.Module { return &Filter{name: name} }}
 }
 
 // UnmarshalJSON keeps the settings for Provision.

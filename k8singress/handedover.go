@@ -22,7 +22,8 @@ type handOvers struct{ counter *prometheus.CounterVec }
 
 var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "k8singress_handed_over_total",
-	Help: "How many connections (h2c, protocols) and requests (the other reasons) were left to Go's or to Caddy's HTTP server.",
+	Help: "How many connections (h2c, protocols) and requests (the other reasons) were left to Go's or to Caddy's " +
+		"HTTP server.",
 }, []string{"reason"})}
 
 // collectors creates the counters for all reasons, so that they exist before the first request.

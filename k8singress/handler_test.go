@@ -83,7 +83,8 @@ func TestRequestLines(t *testing.T) {
 }
 
 func TestHostsOfNobody(t *testing.T) {
-	for options, want := range map[string]string{``: "404 ", `,"pass_thru":false`: "404 ", `,"pass_thru":true`: "200 next"} {
+	for options, want := range map[string]string{``: "404 ", `,"pass_thru":false`: "404 ",
+		`,"pass_thru":true`: "200 next"} {
 		t.Run(options, func(t *testing.T) {
 			address := serve(t, options)
 			if status, body := converse(t, address, "GET /", "other"); fmt.Sprint(status, " ", body) != want {

@@ -10,8 +10,8 @@ import (
 var failedHandshakes = func() *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_tls_handshake_failures_total",
-		Help: "How many TLS handshakes over TCP failed, by reason: the client took too long, closed the connection, sent no TLS, or sent an " +
-			"alert; or the server refused it.",
+		Help: "How many TLS handshakes over TCP failed, by reason: the client took too long, closed the connection, " +
+			"sent no TLS, or sent an alert; or the server refused it.",
 	}, []string{"reason"})
 	for _, reason := range front.HandshakeReasons {
 		// This creates the counters before the first failure.

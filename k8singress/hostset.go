@@ -87,7 +87,10 @@ func (s hostSet) has(host string) bool {
 		return false
 	}
 	name := strings.Trim(message.Hostname(host), "[]")
-	return slices.ContainsFunc(s, func(of string) bool { return of == name || strings.Contains(of, "*") && fits(of, name) })
+	return slices.ContainsFunc(s, func(of string) bool {
+		return of == name || strings.Contains(of, "*") &&
+			fits(of, name)
+	})
 }
 
 func fits(pattern, name string) bool {

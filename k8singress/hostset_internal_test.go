@@ -33,20 +33,28 @@ func TestIngressesBehindOtherRoutes(t *testing.T) {
 		direct bool
 		before hostSet
 	}{
-		"alone":                      {caddyhttp.RouteList{raw(ours)}, true, nil},
-		"a redirect in front":        {caddyhttp.RouteList{named, raw(ours)}, true, hostSet{"a.example", "*.b.example"}},
-		"a redirect behind":          {caddyhttp.RouteList{raw(ours), redirect(caddyhttp.MatchProtocol("http"))}, true, nil},
-		"a redirect of all in front": {caddyhttp.RouteList{redirect(caddyhttp.MatchProtocol("http")), raw(ours)}, false, nil},
+		"alone": {caddyhttp.RouteList{raw(ours)}, true, nil},
+		"a redirect in front": {caddyhttp.RouteList{named, raw(ours)}, true,
+			hostSet{"a.example", "*.b.example"}},
+		"a redirect behind": {caddyhttp.RouteList{raw(ours), redirect(caddyhttp.MatchProtocol("http"))}, true,
+			nil},
+		"a redirect of all in front": {caddyhttp.RouteList{redirect(caddyhttp.MatchProtocol("http")), raw(ours)}, false,
+			nil},
 		"a route for a host": {
-			caddyhttp.RouteList{raw(other, `{"host":["c.example"],"path":["/x"]}`), raw(ours)}, true, hostSet{"c.example"},
+			caddyhttp.RouteList{raw(other, `{"host":["c.example"],"path":["/x"]}`), raw(ours)}, true,
+			hostSet{"c.example"},
 		},
-		"a route for a host, or a path":  {caddyhttp.RouteList{raw(other, `{"host":["c.example"]}`, `{"path":["/x"]}`), raw(ours)}, false, nil},
-		"a route for all":                {caddyhttp.RouteList{raw(other), raw(ours)}, false, nil},
-		"a host that is not known yet":   {caddyhttp.RouteList{raw(other, `{"host":["{env.X}"]}`), raw(ours)}, false, nil},
-		"a host with two spellings":      {caddyhttp.RouteList{raw(other, `{"host":["bücher.example"]}`), raw(ours)}, false, nil},
-		"ours for one path":              {caddyhttp.RouteList{raw(ours, `{"path":["/x"]}`)}, false, nil},
-		"ours with another handler next": {caddyhttp.RouteList{raw(`{"handler":"k8singress","pass_thru":true}`)}, false, nil},
-		"none":                           {nil, false, nil},
+		"a route for a host, or a path": {caddyhttp.RouteList{raw(other, `{"host":["c.example"]}`, `{"path":["/x"]}`),
+			raw(ours)}, false, nil},
+		"a route for all": {caddyhttp.RouteList{raw(other), raw(ours)}, false, nil},
+		"a host that is not known yet": {caddyhttp.RouteList{raw(other, `{"host":["{env.X}"]}`), raw(ours)}, false,
+			nil},
+		"a host with two spellings": {caddyhttp.RouteList{raw(other, `{"host":["bücher.example"]}`), raw(ours)},
+			false, nil},
+		"ours for one path": {caddyhttp.RouteList{raw(ours, `{"path":["/x"]}`)}, false, nil},
+		"ours with another handler next": {caddyhttp.RouteList{raw(`{"handler":"k8singress","pass_thru":true}`)}, false,
+			nil},
+		"none": {nil, false, nil},
 	} {
 		before, reason := ingressesBehind(&caddyhttp.Server{Routes: c.routes})
 		if want := map[bool]string{false: reasonRoutes}[c.direct]; reason != want || !slices.Equal(before, c.before) {
@@ -58,7 +66,8 @@ func TestIngressesBehindOtherRoutes(t *testing.T) {
 func TestHostSet(t *testing.T) {
 	of := hostSet{"a.example", "*.b.example", "::1"}
 	for host, want := range map[string]bool{
-		"a.example": true, "A.Example:80": true, "x.b.example": true, "X.B.example.": true, "[::1]": true, "[::1]:80": true,
+		"a.example": true, "A.Example:80": true, "x.b.example": true, "X.B.example.": true, "[::1]": true,
+		"[::1]:80":  true,
 		"b.example": false, "x.y.b.example": false, "xa.example": false, "": false,
 	} {
 		if of.has(host) != want {

@@ -105,7 +105,8 @@ func (c *controller) manifests(o *origin) string {
 func newController(t *testing.T) *controller {
 	t.Helper()
 	return &controller{
-		T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t), stream: fixture.Address(t),
+		T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t),
+		stream: fixture.Address(t),
 	}
 }
 
@@ -410,7 +411,8 @@ func TestHealthBeforeTheObjects(t *testing.T) {
 	}`, address))
 	c := &controller{T: t, health: address}
 	for path, want := range map[string]int{
-		"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/": http.StatusNotFound, "/readyz/x": http.StatusNotFound,
+		"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/": http.StatusNotFound,
+		"/readyz/x": http.StatusNotFound,
 	} {
 		if err := c.probe(path, want); err != nil {
 			t.Error(err)

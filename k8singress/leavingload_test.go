@@ -29,7 +29,8 @@ import (
 func launchDocument(t *testing.T, o *origin, options string) (c *controller, plain, secure string) {
 	t.Helper()
 	c = newController(t)
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(c.caddyfile("source none\n"+options)), map[string]any{})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(c.caddyfile("source none\n"+options)),
+		map[string]any{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func launchDocument(t *testing.T, o *origin, options string) (c *controller, pla
 	hosts := `{"h": {"routes": [{"type": "prefix", "path": "/", "backend": "o", "chain": [{"handle": [{
 		"handler": "k8singress_proxy", "connect_timeout": 5000000000, "read_timeout": 600000000000, "write_timeout": 600000000000,
 		"max_body": 1048576, "retry_on": ["error"], "tries": 3}]}]}]}}`
-	live := fmt.Sprintf(`{"hosts": %s, "backends": {"o": {"endpoints": [%q]}}, "listener_groups": {"g": {"origin": "Gateway/default/g",
+	live := fmt.Sprintf(
+		`{"hosts": %s, "backends": {"o": {"endpoints": [%q]}}, "listener_groups": {"g": {"origin": "Gateway/default/g",
 		"hosts": %s, "listeners": [{"name": "plain", "port": %s, "protocol": "HTTP"}, {"name": "secure", "port": %s, "protocol": "HTTPS"}]}}}`,
 		hosts, o.Listener.Addr(), hosts, plain, secure)
 	whole["apps"].(map[string]any)["k8singress"].(map[string]any)["live"] = json.RawMessage(live)
@@ -166,7 +168,8 @@ func TestEndUnderLoad(t *testing.T) {
 			crowd := &crowd{controller: c}
 			for i := range 2 * underway {
 				tcp := func() http.RoundTripper { return firstOrSecond() }
-				for _, url := range []string{"http://" + c.http, "https://" + c.https, "http://" + plain, "https://" + secure} {
+				for _, url := range []string{"http://" + c.http, "https://" + c.https, "http://" + plain,
+					"https://" + secure} {
 					crowd.asks(url+"/"+strconv.Itoa(i), i%2 == 0, tcp)
 				}
 				crowd.asks("https://"+c.https+"/3", i%2 == 0, func() http.RoundTripper { return third() })

@@ -41,7 +41,8 @@ func (c *controller) exchanges(conn *tls.Conn) {
 		sent <- errors.Join(err, conn.CloseWrite())
 	}()
 	heard, err := io.ReadAll(conn)
-	if err = errors.Join(err, fixture.Receive(c, "the end of sending", sent), conn.Close()); err != nil || !bytes.Equal(heard, said) {
+	if err = errors.Join(err, fixture.Receive(c, "the end of sending", sent), conn.Close()); err != nil ||
+		!bytes.Equal(heard, said) {
 		c.Errorf("%d of %d bytes came back, %v", len(heard), len(said), err)
 	}
 }

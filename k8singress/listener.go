@@ -110,7 +110,8 @@ func standsAlone(server *caddyhttp.Server) bool {
 		}
 		names = append(names, module.Wrapper)
 	}
-	return len(names) == 1 && len(server.TLSConnPolicies) == 0 || len(names) == 2 && names[0] == "k8singress" && names[1] == "tls"
+	return len(names) == 1 && len(server.TLSConnPolicies) == 0 || len(names) == 2 && names[0] == "k8singress" &&
+		names[1] == "tls"
 }
 
 // Cleanup is called when the configuration has ended or was rejected.
@@ -133,7 +134,8 @@ func (l *Listener) WrapListener(next net.Listener) net.Listener {
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
 		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
-			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)), proxyproto.ValidateHeader(keepTCP))}
+			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)),
+			proxyproto.ValidateHeader(keepTCP))}
 	}
 	return conn
 }

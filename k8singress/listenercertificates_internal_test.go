@@ -21,7 +21,8 @@ import (
 // test set Secrets, which belong to the engine.
 func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 	t.Helper()
-	whole := engine.Compose(settings.Config{HTTP: []string{fixture.Address(t)}, HTTPS: []string{fixture.Address(t)}, Admin: settings.AdminOff}, d)
+	whole := engine.Compose(settings.Config{HTTP: []string{fixture.Address(t)}, HTTPS: []string{fixture.Address(t)},
+		Admin: settings.AdminOff}, d)
 	whole["admin"] = map[string]any{"disabled": true}
 	text, err := json.Marshal(whole)
 	if err != nil {
@@ -44,7 +45,8 @@ func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 
 // shown returns the first name in the certificate that a client of a port gets.
 func shown(port uint16, server string) (string, error) {
-	conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), &tls.Config{ServerName: server, InsecureSkipVerify: true})
+	conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))),
+		&tls.Config{ServerName: server, InsecureSkipVerify: true})
 	if err != nil {
 		return "", err
 	}
@@ -62,23 +64,27 @@ func TestCertificatesOfListeners(t *testing.T) {
 	}
 	port, in := uint16(number), func(name string) ir.Name { return ir.Name{Namespace: "shop", Name: name} }
 	e := serveDocument(t, &document.Live{
-		ListenerGroups: map[string]*document.ListenerGroup{"gw": {Origin: ir.ParseRef("Gateway/shop/gw"), Listeners: []ir.Listener{
-			{Name: "all", Port: port, Protocol: ir.ListenerHTTPS, Certificates: []ir.Name{in("a"), in("b")}},
-			{Name: "c", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "*.c.example", Certificates: []ir.Name{in("c")}},
-			{Name: "d", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "d.example"},
-		}}},
+		ListenerGroups: map[string]*document.ListenerGroup{"gw": {Origin: ir.ParseRef("Gateway/shop/gw"),
+			Listeners: []ir.Listener{
+				{Name: "all", Port: port, Protocol: ir.ListenerHTTPS, Certificates: []ir.Name{in("a"), in("b")}},
+				{Name: "c", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "*.c.example",
+					Certificates: []ir.Name{in("c")}},
+				{Name: "d", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "d.example"},
+			}}},
 		Certificates: map[string]*ir.Certificate{"d.example": {Secret: in("d")}, "a.example": {Secret: in("other")}},
 	})
 	fixture.Eventually(t, "the port", func() error {
 		_, err := shown(port, "a.example")
 		return err
 	})
-	for name, host := range map[string]string{"a": "a.example", "b": "*.b.example", "c": "x.c.example", "d": "d.example"} {
+	for name, host := range map[string]string{"a": "a.example", "b": "*.b.example", "c": "x.c.example",
+		"d": "d.example"} {
 		e.Certificates().SetSecret(in(name), fixture.Certificate(t, host).Secret(), true)
 	}
 	e.Certificates().SetSecret(in("other"), fixture.Certificate(t, "other.example", "a.example").Secret(), true)
 	for server, want := range map[string]string{
-		"a.example": "a.example", "x.b.example": "*.b.example", "nobody.example": "a.example", "": "a.example", "x.c.example": "x.c.example",
+		"a.example": "a.example", "x.b.example": "*.b.example", "nobody.example": "a.example", "": "a.example",
+		"x.c.example": "x.c.example",
 		"y.c.example": "x.c.example", "d.example": "d.example",
 	} {
 		if got, err := shown(port, server); err != nil || got != want {
@@ -96,7 +102,8 @@ func TestCertificatesOfListeners(t *testing.T) {
 			said += fmt.Sprint(v.Problems)
 		}
 	}
-	want := "[{error SecretNotFound  Secret shop/b, which does not exist or may not be read; the last good certificate is shown until it does}]"
+	want := "[{error SecretNotFound  Secret shop/b, which does not exist or may not be read; the last good " +
+		"certificate is shown until it does}]"
 	if said != want {
 		t.Errorf("the object is told %s, want %s", said, want)
 	}

@@ -25,8 +25,9 @@ var requests = &requestMetrics{
 		Help: "How many HTTP requests were answered, by status; 0 is for those that were cut off without an answer.",
 	}, []string{"code"}),
 	duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "k8singress_http_request_duration_seconds",
-		Help: "How long HTTP requests took, from the end of their head to the end of their answer.", Buckets: prometheus.DefBuckets,
+		Name:    "k8singress_http_request_duration_seconds",
+		Help:    "How long HTTP requests took, from the end of their head to the end of their answer.",
+		Buckets: prometheus.DefBuckets,
 	}),
 }
 

@@ -11,14 +11,16 @@ import (
 func init() {
 	panics.SetReporter(func(place string, caught *panics.Panic, leftOut int) {
 		logs.Logger("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
-			zap.String("panic", noted(caught.Error())), zap.Int("left_out", leftOut), zap.ByteString("stack", caught.Stack))
+			zap.String("panic", noted(caught.Error())), zap.Int("left_out", leftOut),
+			zap.ByteString("stack", caught.Stack))
 	})
 }
 
 // panicCounter counts the panics that were caught on goroutines of the process.
 var panicCounter = prometheus.NewCounterFunc(prometheus.CounterOpts{
 	Name: "k8singress_panics_total",
-	Help: "How many panics were caught, each of which ended one connection or one job. The log has their stacks. Zero in a sound process.",
+	Help: "How many panics were caught, each of which ended one connection or one job. The log has their stacks. " +
+		"Zero in a sound process.",
 }, func() (total float64) {
 	for _, n := range panics.Counts() {
 		total += float64(n)

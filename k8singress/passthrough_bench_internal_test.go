@@ -21,7 +21,8 @@ import (
 // and with ten thousand hosts with TLS passthrough.
 func BenchmarkAccept(b *testing.B) {
 	said := firstWords(b)
-	none, many := live.NewTable(endpoints.NewTable(), trust.NewStore()), live.NewTable(endpoints.NewTable(), trust.NewStore())
+	none, many := live.NewTable(endpoints.NewTable(), trust.NewStore()),
+		live.NewTable(endpoints.NewTable(), trust.NewStore())
 	hosts := map[string]*document.Host{}
 	for i := range 10_000 {
 		hosts[fmt.Sprintf("host-%d.example", i)] = &document.Host{Passthrough: "ns/web/443"}
@@ -32,7 +33,8 @@ func BenchmarkAccept(b *testing.B) {
 			l, divert := talking{said}, func(conn net.Conn, _ time.Time) (net.Conn, error) { return conn, nil }
 			if table != nil {
 				divert = newPassing(table, live.ServerPorts, func() *l4app.Passage {
-					return l4app.New(zap.NewNop(), l4app.Tables{Endpoints: endpoints.NewTable()}).Passage(l.Addr(), table.StreamPolicy, zap.NewNop())
+					return l4app.New(zap.NewNop(), l4app.Tables{Endpoints: endpoints.NewTable()}).Passage(l.Addr(),
+						table.StreamPolicy, zap.NewNop())
 				}, zap.NewNop()).divert
 			}
 			buffer := make([]byte, len(said))
@@ -62,7 +64,8 @@ func firstWords(b *testing.B) []byte {
 	b.Helper()
 	here, there := net.Pipe()
 	defer here.Close()
-	go func() { _ = tls.Client(there, &tls.Config{ServerName: "shop.example"}).Handshake() }() // The handshake ends when the pipe is closed.
+	// The handshake ends when the pipe is closed.
+	go func() { _ = tls.Client(there, &tls.Config{ServerName: "shop.example"}).Handshake() }()
 	buffer := make([]byte, helloSize)
 	n, err := here.Read(buffer)
 	if err != nil {

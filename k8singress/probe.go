@@ -12,7 +12,9 @@ import (
 )
 
 var (
-	errStatus       = errors.New("the status is not for clients of this address: nginx-status-ipv4-whitelist of the ConfigMap says for whom it is")
+	errStatus = errors.New(
+		"the status is not for clients of this address: nginx-status-ipv4-whitelist of the ConfigMap says for " +
+			"whom it is")
 	errStatusMethod = errors.New("the status is read by GET")
 )
 
@@ -36,6 +38,7 @@ func statusPage() string {
 	ended := requests.ended.Load()
 	begun := requests.begun.Load()
 	writing := begun - ended
-	return fmt.Sprintf("Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
+	return fmt.Sprintf(
+		"Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
 		clients.Used, clients.Accepted, clients.Accepted-clients.Refused, begun, writing, max(clients.Used-writing, 0))
 }

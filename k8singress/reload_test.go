@@ -57,7 +57,8 @@ func (p *process) class() any {
 func TestFailedReload(t *testing.T) {
 	folder := followed(t.TempDir())
 	for name, f := range failures {
-		for what, next := range map[string]string{"other options": folder, "another source": followed(t.TempDir()), "no source": ""} {
+		for what, next := range map[string]string{"other options": folder, "another source": followed(t.TempDir()),
+			"no source": ""} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				p := start(t, socket(t), app(folder+`,"ingress_class":"first"`))
 				p.awaitReady()

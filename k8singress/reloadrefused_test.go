@@ -17,13 +17,15 @@ func runWithFlags(t *testing.T) (c *controller, p *process, file string) {
 	c = newController(t)
 	p = processAt(t, socket(t))
 	file = filepath.Join(t.TempDir(), "Caddyfile")
-	c.write(file, "{\nadmin "+p.address+"\nk8singress {\nreach_allow 127.0.0.0/8\nmanifests "+c.manifests(newOrigin(t))+"\n}\n}\n")
+	c.write(file, "{\nadmin "+p.address+"\nk8singress {\nreach_allow 127.0.0.0/8\nmanifests "+
+		c.manifests(newOrigin(t))+"\n}\n}\n")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	host, healthPort, _ := net.SplitHostPort(c.health)
-	c.start(program, "k8singress", "run", "--config", file, "--http-port="+portOf(c.http), "--https-port="+portOf(c.https),
+	c.start(program, "k8singress", "run", "--config", file, "--http-port="+portOf(c.http),
+		"--https-port="+portOf(c.https),
 		"--healthz-port="+healthPort, "--healthz-host="+host)
 	return c, p, file
 }
@@ -88,7 +90,8 @@ func TestReloadOfCaddyRun(t *testing.T) {
 	p := processAt(t, socket(t))
 	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "Caddyfile")
 	write := func(class string) {
-		c.write(file, strings.Replace(c.caddyfile("ingress_class "+class+"\nmanifests "+folder), "admin off", "admin "+p.address, 1))
+		c.write(file, strings.Replace(c.caddyfile("ingress_class "+class+"\nmanifests "+folder), "admin off",
+			"admin "+p.address, 1))
 	}
 	write("first")
 	c.run(file)
@@ -96,7 +99,8 @@ func TestReloadOfCaddyRun(t *testing.T) {
 	if got := runCaddy(t, "reload", "--config", file); got.status != 0 {
 		t.Fatalf("status %d, and it says %s", got.status, got.stderr)
 	}
-	if got := p.ask(http.MethodGet, "/config/apps/k8singress/ingress_class", ""); strings.TrimSpace(got.body) != `"second"` {
+	if got := p.ask(http.MethodGet, "/config/apps/k8singress/ingress_class",
+		""); strings.TrimSpace(got.body) != `"second"` {
 		t.Errorf("the class is %s", got.body)
 	}
 }

@@ -61,10 +61,12 @@ var (
 			"keep the body until its end.", nil, nil)
 	encoderBytes = newUsage("k8singress_encoder_bytes",
 		"How many bytes the encoders of compressed responses take.",
-		"The maximum of k8singress_encoder_bytes; 0 is any number. One namespace alone may have about eight ninths of it.",
+		"The maximum of k8singress_encoder_bytes; 0 is any number. One namespace alone may have about eight "+
+			"ninths of it.",
 		"How many responses were not compressed, because there was no room for an encoder.")
 	bodyBytes = prometheus.NewDesc("k8singress_body_bytes",
-		"How many bytes are kept of the bodies of requests and answers, in memory and in files.", []string{"place"}, nil)
+		"How many bytes are kept of the bodies of requests and answers, in memory and in files.",
+		[]string{"place"}, nil)
 	bodyLimit = prometheus.NewDesc("k8singress_body_bytes_limit",
 		"How many bytes may be kept of the bodies of requests and answers, in memory and in files. One namespace "+
 			"alone may have about eight ninths of them.", []string{"place"}, nil)
@@ -73,7 +75,8 @@ var (
 // Describe implements prometheus.Collector.
 func (resources) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []usage{
-		clientConnections, probeConnections, openRequests, endpointConnections, callConnections, bodyFiles, encoderBytes,
+		clientConnections, probeConnections, openRequests, endpointConnections, callConnections,
+		bodyFiles, encoderBytes,
 	} {
 		to <- d.used
 		to <- d.limit

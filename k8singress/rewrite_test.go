@@ -47,7 +47,8 @@ func newRewriter(t testing.TB) *rewriter {
 // use rewrites requests whose paths match pattern to target.
 func (w *rewriter) use(pattern, target string) {
 	w.Helper()
-	chain, err := json.Marshal([]map[string]any{{"handle": []map[string]any{{"handler": "k8singress_rewrite", "target": target}}}})
+	chain, err := json.Marshal([]map[string]any{{"handle": []map[string]any{{"handler": "k8singress_rewrite",
+		"target": target}}}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -112,11 +113,12 @@ func TestRewrite(t *testing.T) {
 	const refused = "400"
 	t.Setenv("K8SINGRESS_SECRET", "expanded")
 	cases := map[string]struct{ pattern, target, request, want string }{
-		"whole path":                {"/old", "/new", "/old/and/more", "/new"},
-		"one group":                 {"/api(/|$)(.*)", "/$2", "/api/users/1", "/users/1"},
-		"empty group":               {"/api(/|$)(.*)", "/$2", "/api", "/"},
-		"group that took no part":   {"/(a)|/(b)", "/x$1$2y", "/b", "/xby"},
-		"all nine":                  {"/(.)(.)(.)(.)(.)(.)(.)(.)(.)", "/$9$8$7$6$5$4$3$2$1", "/abcdefghi", "/ihgfedcba"},
+		"whole path":              {"/old", "/new", "/old/and/more", "/new"},
+		"one group":               {"/api(/|$)(.*)", "/$2", "/api/users/1", "/users/1"},
+		"empty group":             {"/api(/|$)(.*)", "/$2", "/api", "/"},
+		"group that took no part": {"/(a)|/(b)", "/x$1$2y", "/b", "/xby"},
+		"all nine": {"/(.)(.)(.)(.)(.)(.)(.)(.)(.)", "/$9$8$7$6$5$4$3$2$1", "/abcdefghi",
+			"/ihgfedcba"},
 		"the tenth is the first":    {"/(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)", "/$10", "/abcdefghij", "/a0"},
 		"no such group":             {"/(a)", "/x$2y", "/a", "/xy"},
 		"dollar alone":              {"/(a)", "/$/$0/$$1/$x/$", "/a", "/$/$0/$a/$x/$"},
@@ -145,7 +147,8 @@ func TestRewrite(t *testing.T) {
 			"/%7Benv.K8SINGRESS_SECRET%7D/%7Bhttp.request.host%7D/a?{path}"},
 		"placeholders of the client": {"/(.*)", "/x/$1?y=$1", "/%7Benv.K8SINGRESS_SECRET%7D",
 			"/x/%7Benv.K8SINGRESS_SECRET%7D?y=%7Benv.K8SINGRESS_SECRET%7D"},
-		"placeholder out of two":     {"/(.*)/(.*)", "/$1.$2", "/%7Benv/K8SINGRESS_SECRET%7D", "/%7Benv.K8SINGRESS_SECRET%7D"},
+		"placeholder out of two": {"/(.*)/(.*)", "/$1.$2", "/%7Benv/K8SINGRESS_SECRET%7D",
+			"/%7Benv.K8SINGRESS_SECRET%7D"},
 		"templates":                  {"/(.*)", "/{{env `HOME`}}/$1", "/a", "/%7B%7Benv%20%60HOME%60%7D%7D/a"},
 		"dots that are resolved":     {"/a/(.*)", "/x/$1", "/a/b/../c/./d", "/x/c/d"},
 		"dots that leave the folder": {"/(.*)", "/x/$1", "/a/../../b", "/x/b"},
@@ -206,9 +209,11 @@ var groupNumber = regexp.MustCompile(`\$[1-9]`)
 func FuzzRewrite(f *testing.F) {
 	f.Setenv("K8SINGRESS_SECRET", "expanded")
 	for _, target := range []string{
-		"/$1", "/$2?$1", "$1$1?", "/{env.K8SINGRESS_SECRET}/$1", "/x/.$1?{http.request.uri}", "/$", "?$1?", "/%2e/$9", "//$1",
+		"/$1", "/$2?$1", "$1$1?", "/{env.K8SINGRESS_SECRET}/$1", "/x/.$1?{http.request.uri}", "/$", "?$1?",
+		"/%2e/$9", "//$1",
 	} {
-		for _, path := range []string{"/a/b", "/%7Benv.K8SINGRESS_SECRET%7D", "/./..//a", "/%2e%2e/$1", "/%FF%00%0a%3f%23", "*"} {
+		for _, path := range []string{"/a/b", "/%7Benv.K8SINGRESS_SECRET%7D", "/./..//a", "/%2e%2e/$1",
+			"/%FF%00%0a%3f%23", "*"} {
 			f.Add(target, path, "q={env.K8SINGRESS_SECRET}&%zz")
 		}
 	}
@@ -216,7 +221,8 @@ func FuzzRewrite(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target, path, query string) {
 		u, err := url.ParseRequestURI(path)
 		switch {
-		case err != nil, u.Opaque != "", !utf8.ValidString(target), strings.ContainsFunc(target, notPlain), strings.ContainsFunc(query, notPlain):
+		case err != nil, u.Opaque != "", !utf8.ValidString(target), strings.ContainsFunc(target, notPlain),
+			strings.ContainsFunc(query, notPlain):
 			// No server forwards such a request, and no Ingress has such a target.
 			return
 		}

@@ -54,12 +54,14 @@ func relay(t *testing.T, address string, passed *atomic.Int64) string {
 func runs(t *testing.T, c *controller, endpoints map[string]string) {
 	t.Helper()
 	folder := t.TempDir()
-	manifests := "kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\nspec: {controller: k8s.io/ingress-nginx}\n"
+	manifests := "kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\nspec: {controller: " +
+		"k8s.io/ingress-nginx}\n"
 	for name, address := range endpoints {
 		manifests += fmt.Sprintf(tenantOfOne, name, name, portOf(address))
 	}
-	manifests += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services, namespace: default}\n"+
-		"data: {%q: \"port/web:80\"}\n", portOf(c.stream))
+	manifests += fmt.Sprintf(
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services, namespace: default}\n"+
+			"data: {%q: \"port/web:80\"}\n", portOf(c.stream))
 	const secure = "metadata: {name: web, namespace: tls}\nspec:\n  ingressClassName"
 	manifests = strings.Replace(manifests, secure, strings.Replace(secure, "namespace: tls",
 		"namespace: tls, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}", 1), 1)
@@ -73,7 +75,8 @@ func runs(t *testing.T, c *controller, endpoints map[string]string) {
 // request and any protocol.
 func TestRing(t *testing.T) {
 	c, passed := ring(t)
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: patience,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(client.CloseIdleConnections)
 	for _, host := range []string{"plain", "tls"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, "WebSocket"} {

@@ -163,8 +163,10 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--config CADDYFILE] [FLAGS OF INGRESS-NGINX]",
 		Short: "Runs the controller with the command line of ingress-nginx",
-		Long: "Runs the controller with the command line of ingress-nginx, of which docs/flags.md says what each flag does. A Caddyfile is\n" +
-			"for what ingress-nginx has no flag for; where both say something, the flag counts. Called by the name " + nginxName + ",\n" +
+		Long: "Runs the controller with the command line of ingress-nginx, of which docs/flags.md says what each " +
+			"flag does. A Caddyfile is\n" +
+			"for what ingress-nginx has no flag for; where both say something, the flag counts. Called by the name " +
+			nginxName + ",\n" +
 			"the program takes the flags without the words before them.",
 		Args: cobra.NoArgs,
 	}
@@ -244,7 +246,8 @@ func runCaddy(root *cobra.Command, config string) error {
 			return err
 		}
 	}
-	logs.Logger("").Info("taking the command line of ingress-nginx", zap.Strings("flags", sortedNames(commandLine.given)))
+	logs.Logger("").Info("taking the command line of ingress-nginx",
+		zap.Strings("flags", sortedNames(commandLine.given)))
 	return run.RunE(run, nil)
 }
 

@@ -31,8 +31,10 @@ func TestCommandLineOfIngressNginx(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	c.write(file, "{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp off\nmanifests "+c.manifests(o)+"\n}\n}\n")
 	host, healthPort, _ := net.SplitHostPort(c.health)
-	c.start(asNginx(t, "nginx-ingress-controller"), "--config", file, "--http-port="+portOf(c.http), "--https-port", portOf(c.https),
-		"--healthz-port="+healthPort, "--healthz-host="+host, "--health-check-path=/alive", "--ingress-class=nginx", "--watch-ingress-without-class",
+	c.start(asNginx(t, "nginx-ingress-controller"), "--config", file, "--http-port="+portOf(c.http), "--https-port",
+		portOf(c.https),
+		"--healthz-port="+healthPort, "--healthz-host="+host, "--health-check-path=/alive", "--ingress-class=nginx",
+		"--watch-ingress-without-class",
 		"--time-buckets=1,2", "-v2")
 	for url, want := range map[string]int{
 		"http://" + c.http + "/":            http.StatusOK,
@@ -49,7 +51,8 @@ func TestCommandLineOfIngressNginx(t *testing.T) {
 
 // TestWaitShutdown checks that the preStop hook of ingress-nginx returns at once.
 func TestWaitShutdown(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), asNginx(t, "wait-shutdown")).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.CommandContext(t.Context(), asNginx(t, "wait-shutdown")).CombinedOutput(); err != nil ||
+		len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -67,7 +70,8 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--confgmap=a/b"}, "there is no flag --confgmap; did you mean configmap?"},
 		{[]string{"--configmap=a"}, `--configmap: "a" is not namespace/name`},
 		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
-		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"}, "--publish-status-address: --publish-service is given, too"},
+		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"},
+			"--publish-status-address: --publish-service is given, too"},
 		{[]string{"--annotations-prefix=example.com"}, "annotations with another prefix are not read"},
 		{[]string{"--config=/does/not/exist"}, "/does/not/exist"},
 		{[]string{"--v=5", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},

@@ -32,7 +32,8 @@ func TestSecondProcess(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "Caddyfile")
 			second.write(file, second.caddyfile("manifests "+t.TempDir()))
 			got := runCaddy(t, "run", "--config", file)
-			if got.status == 0 || !strings.Contains(got.stderr, address) || !strings.Contains(got.stderr, "share_ports") {
+			if got.status == 0 || !strings.Contains(got.stderr, address) ||
+				!strings.Contains(got.stderr, "share_ports") {
 				t.Errorf("status %d, and it says %s", got.status, got.stderr)
 			}
 			// A configuration can still be validated meanwhile.
@@ -135,22 +136,26 @@ func TestAddressesMoveWithinAProcess(t *testing.T) {
 	one, all := "127.0.0.1:"+port, ":"+port
 	p := start(t, socket(t), `{}`)
 	c := &controller{T: t, health: health}
-	for _, step := range []struct{ http, site string }{{one, ""}, {all, ""}, {one, ""}, {"", all}, {one, ""}, {"", one}, {all, ""}} {
+	for _, step := range []struct{ http, site string }{{one, ""}, {all, ""}, {one, ""}, {"", all}, {one, ""},
+		{"", one}, {all, ""}} {
 		site := ""
 		if step.site != "" {
-			site = fmt.Sprintf(`"http":{"servers":{"site":{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","status_code":404}]}]}}},`,
+			site = fmt.Sprintf(
+				`"http":{"servers":{"site":{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","status_code":404}]}]}}},`,
 				step.site)
 		}
 		http1 := "[]"
 		if step.http != "" {
 			http1 = fmt.Sprintf("[%q]", step.http)
 		}
-		if err := p.reload(`{"k8singress":{"http":`+http1+`,"https":[]`+followed(t.TempDir())+ofAdmin(p.address)+`}}`, site, ""); err != nil {
+		if err := p.reload(`{"k8singress":{"http":`+http1+`,"https":[]`+followed(t.TempDir())+ofAdmin(p.address)+`}}`,
+			site, ""); err != nil {
 			t.Fatalf("%+v: %v", step, err)
 		}
 		p.awaitReady()
 		p.eventually("an answer", func() error {
-			status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+one+"/")
+			status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+				"http://"+one+"/")
 			if status != http.StatusNotFound {
 				return fmt.Errorf("%d, %w", status, err)
 			}

@@ -26,7 +26,8 @@ var (
 	errExpected = errors.New("the request expects something that is not known")
 	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
 	errSwitch   = errors.New("a WebSocket handshake cannot have a body")
-	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
+	errLoop     = errors.New(
+		"the request has come through here too often: does a Service of type ExternalName lead back?")
 )
 
 // serve validates a request and lets the table serve it, whichever server has read it. If it returns an error other

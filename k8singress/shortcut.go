@@ -41,8 +41,9 @@ func (s *shortcut) install() {
 	s.once.Do(func() {
 		wrapped := caddyinternals.WrapGetCertificate(s.server, s.before)
 		if s.server == nil || wrapped < len(s.server.TLSConnPolicies) {
-			s.log.Warn("this version of Caddy is not fully supported: a host with certificates for several types of keys may show some " +
-				"clients one that they cannot use")
+			s.log.Warn(
+				"this version of Caddy is not fully supported: a host with certificates for several types of keys " +
+					"may show some clients one that they cannot use")
 		}
 	})
 }

@@ -15,7 +15,8 @@ import (
 
 // adminParts maps the arguments of the command show to paths of the admin API.
 var adminParts = map[string]string{
-	"status": "/k8singress/status", "objects": "/k8singress/objects", "config": "/k8singress/config", "metrics": "/metrics",
+	"status": "/k8singress/status", "objects": "/k8singress/objects", "config": "/k8singress/config",
+	"metrics": "/metrics",
 }
 
 // showCommand returns the command that queries the admin API of a running controller. An image that contains only the
@@ -26,7 +27,8 @@ func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show " + strings.Join(words, "|") + " [--config CADDYFILE|--address ADDRESS]",
 		Short: "Prints what the admin API of a running controller says",
-		Long: "Prints what the admin API of a running controller says: its status, the verdict on each object, all that is served, or its\n" +
+		Long: "Prints what the admin API of a running controller says: its status, the verdict on each object, all " +
+			"that is served, or its\n" +
 			"metrics. " + whereAdminIs,
 		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: words,
 	}
@@ -41,7 +43,8 @@ func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get PATH [--config CADDYFILE|--address ADDRESS]",
 		Short: "Prints what the admin API answers for a path, such as /k8singress/status",
-		Long: "Prints what the admin API answers for a path, such as /k8singress/status or /config/apps/http. An answer that is an error\n" +
+		Long: "Prints what the admin API answers for a path, such as /k8singress/status or /config/apps/http. An " +
+			"answer that is an error\n" +
 			"ends with status 1. " + whereAdminIs,
 		Args: func(cmd *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 || !strings.HasPrefix(arguments[0], "/") {

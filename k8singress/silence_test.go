@@ -21,7 +21,8 @@ func init() { caddy.RegisterModule(new(listening)) }
 type listening struct{}
 
 func (*listening) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.k8singress_test_listening", New: func() caddy.Module { return new(listening) }}
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress_test_listening",
+		New: func() caddy.Module { return new(listening) }}
 }
 
 func (*listening) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
@@ -46,7 +47,8 @@ func TestSilenceInABody(t *testing.T) {
 		]}}}}
 	}`, address))
 	p.awaitReady()
-	for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/connect+json", "application/json"} {
+	for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/connect+json",
+		"application/json"} {
 		conn, err := net.DialTimeout("tcp", address, patience)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +57,8 @@ func TestSilenceInABody(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", kind)
+		fmt.Fprintf(conn,
+			"POST / HTTP/1.1\r\nHost: h\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", kind)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)

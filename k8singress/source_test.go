@@ -35,8 +35,9 @@ func newAPIServer(t *testing.T) *apiServer {
 func (s *apiServer) source(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"it","contexts":[{"name":"it","context":{"cluster":"it"}}],`+
-		`"clusters":[{"name":"it","cluster":{"server":%q}}]}`, s.URL)
+	config := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Config","current-context":"it","contexts":[{"name":"it","context":{"cluster":"it"}}],`+
+			`"clusters":[{"name":"it","cluster":{"server":%q}}]}`, s.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ type Storage struct {
 	// of the kubeconfig.
 	Namespace string `json:"namespace,omitempty"`
 	// CopyFrom is a namespace where certificates were stored before: its Secrets are copied to Namespace once, and no
-	// certificate is ordered before that. The controller needs the right to list Secrets there. Default: nothing is copied.
+	// certificate is ordered before that. The controller needs the right to list Secrets there. Default: nothing is
+	// copied.
 	CopyFrom string `json:"copy_from,omitempty"`
 	// Kubeconfig is the path of a kubeconfig file for access to the API server. Default: the service account of the pod
 	// that Caddy runs in.

@@ -31,7 +31,8 @@ func (e *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch query := r.URL.Query(); {
 	case query.Get("sendInitialEvents") == "true":
 		// Old API servers respond in this way.
-		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`, http.StatusUnprocessableEntity)
+		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`,
+			http.StatusUnprocessableEntity)
 	case query.Get("watch") != "true":
 		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, kind, version)
 	default:
@@ -65,7 +66,8 @@ func TestStorageOverReloads(t *testing.T) {
 	server := httptest.NewServer(cluster)
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c",
+	text := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c",
 		"user":"u","namespace":"n"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, server.URL)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

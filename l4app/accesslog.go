@@ -71,7 +71,8 @@ func (n *noted) goesTo(to *balancer.Backend) {
 // carried sets the status in the record to StreamServed, and copies the endpoint and the traffic from l.
 func (n *noted) carried(l *link) {
 	if n != nil {
-		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(), l.up.Load(), l.down.Load()
+		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(),
+			l.up.Load(), l.down.Load()
 	}
 }
 
@@ -89,7 +90,8 @@ func noteDatagrams(log *accesslog.Streams, of udp.Ended) {
 		status = accesslog.StreamServed
 	}
 	log.Note(accesslog.Session{
-		Protocol: ir.UDP, Client: of.Client, Server: of.Server, Backend: of.Backend, Endpoint: of.Endpoint, Status: status,
+		Protocol: ir.UDP, Client: of.Client, Server: of.Server, Backend: of.Backend, Endpoint: of.Endpoint,
+		Status:   status,
 		Received: of.Received, Sent: of.Sent, Began: of.Began,
 	})
 }

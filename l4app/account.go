@@ -47,7 +47,8 @@ const (
 
 // reasons are the values of the metric label "reason" for the failures.
 var reasons = [failures]string{
-	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone", "client_hello", "tls_handshake",
+	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone",
+	"client_hello", "tls_handshake",
 	"no_descriptors", "loop", "internal",
 }
 
@@ -135,25 +136,29 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	connectionsTotal = describe("connections_total",
-		"How many connections a TCP port has accepted, or clients a UDP port, without connections that were refused by a limit.")
+		"How many connections a TCP port has accepted, or clients a UDP port, without connections that were refused "+
+			"by a limit.")
 	connectionsActive = describe("connections_active", "How many connections, or clients, are open.")
 	bytesTotal        = describe("bytes_total",
 		"How many bytes have gone from clients to endpoints (direction in), and back (direction out).", "direction")
 	failuresTotal  = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
 	datagramsTotal = describe("datagrams_total",
 		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
-	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams were dropped, as far as that is known, by reason.", "reason")
-	descriptorsUsed  = prometheus.NewDesc("k8singress_stream_descriptors",
+	datagramsDropped = describe("datagrams_dropped_total",
+		"How many datagrams were dropped, as far as that is known, by reason.", "reason")
+	descriptorsUsed = prometheus.NewDesc("k8singress_stream_descriptors",
 		"How many file descriptors are taken by TCP and UDP ports and by passthrough, without pipes.", nil, nil)
 	descriptorsLimit = prometheus.NewDesc("k8singress_stream_descriptors_limit",
 		"The maximum of k8singress_stream_descriptors: 21/64 of the limit on open files.", nil, nil)
-	sessionsEvicted = describe("sessions_evicted_total", "How many clients of a UDP port lost their session to a new client.")
+	sessionsEvicted = describe("sessions_evicted_total",
+		"How many clients of a UDP port lost their session to a new client.")
 )
 
 // Describe implements prometheus.Collector.
 func (*accounts) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		connectionsTotal, connectionsActive, bytesTotal, failuresTotal, datagramsTotal, datagramsDropped, sessionsEvicted, descriptorsUsed,
+		connectionsTotal, connectionsActive, bytesTotal, failuresTotal, datagramsTotal, datagramsDropped,
+		sessionsEvicted, descriptorsUsed,
 		descriptorsLimit,
 	} {
 		to <- d

@@ -55,7 +55,8 @@ func TestMetrics(t *testing.T) {
 	expect(t, conn, "ahello")
 	on := strconv.Itoa(int(r.Port)) + " tcp"
 	want := map[string]float64{
-		"bytes_total in " + on: 5, "bytes_total out " + on: 6, "connections_active " + on: 1, "connections_total " + on: 1,
+		"bytes_total in " + on: 5, "bytes_total out " + on: 6, "connections_active " + on: 1,
+		"connections_total " + on: 1,
 	}
 	for _, reason := range reasons {
 		want["failures_total "+on+" "+reason] = 0
@@ -100,15 +101,18 @@ func TestWhatIsLogged(t *testing.T) {
 		return ended.Len() == 1
 	})
 	line := ended.All()[0]
-	if line.Level != zap.DebugLevel || line.ContextMap()["client"] != conn.LocalAddr().String() || line.ContextMap()["bytes_out"] != uint64(1) {
+	if line.Level != zap.DebugLevel || line.ContextMap()["client"] != conn.LocalAddr().String() ||
+		line.ContextMap()["bytes_out"] != uint64(1) {
 		t.Errorf("logged is %v", line.ContextMap())
 	}
 	await(t, "the end", func() bool { return w.active(r) == 0 })
 	w.endpoints(r)
 	unreachable := dial(t, r)
 	expectEnd(t, unreachable)
-	await(t, "the line of a failure", func() bool { return logs.FilterMessage("no endpoint for a connection").Len() == 1 })
-	if line := logs.FilterMessage("no endpoint for a connection").All()[0]; line.ContextMap()["client"] != unreachable.LocalAddr().String() {
+	await(t, "the line of a failure",
+		func() bool { return logs.FilterMessage("no endpoint for a connection").Len() == 1 })
+	if line := logs.FilterMessage(
+		"no endpoint for a connection").All()[0]; line.ContextMap()["client"] != unreachable.LocalAddr().String() {
 		t.Errorf("logged is %v", line.ContextMap())
 	}
 }

@@ -26,8 +26,10 @@ import (
 func newIdentity(t *testing.T) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, nil, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "db.test"}, DNSNames: []string{"db.test"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: "db.test"}, DNSNames: []string{"db.test"}, IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
@@ -54,7 +56,8 @@ func (w *world) trust(r *ir.StreamRoute) *trust.Store {
 
 func verified(t *testing.T) *ir.StreamRoute {
 	r := route(ir.TCP, freePort(t), "a")
-	r.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1, Name: "db.test", SendName: true}
+	r.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1,
+		Name: "db.test", SendName: true}
 	return r
 }
 
@@ -92,9 +95,10 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 		secret map[string][]byte
 	}{
 		"of another authority": {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": other.PEM()}},
-		"of another name":      {func(o *ir.BackendTLS) { o.Name = "other.test" }, map[string][]byte{"ca.crt": i.PEM()}},
-		"no Secret":            {func(*ir.BackendTLS) {}, nil},
-		"no authority":         {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": []byte("none")}},
+		"of another name": {func(o *ir.BackendTLS) { o.Name = "other.test" },
+			map[string][]byte{"ca.crt": i.PEM()}},
+		"no Secret":    {func(*ir.BackendTLS) {}, nil},
+		"no authority": {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": []byte("none")}},
 		"bad pair": {func(o *ir.BackendTLS) { o.Verify = false }, map[string][]byte{
 			"ca.crt": i.PEM(), "tls.crt": []byte("none"), "tls.key": []byte("none"),
 		}},
@@ -204,7 +208,8 @@ type terminator struct{}
 var terminates *tls.Config
 
 func (terminator) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_test_tls", New: func() caddy.Module { return new(terminator) }}
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_test_tls",
+		New: func() caddy.Module { return new(terminator) }}
 }
 
 func (terminator) Handle(cx *layer4.Connection, next layer4.Handler) error {

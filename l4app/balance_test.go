@@ -73,7 +73,8 @@ func TestEndpointThatIsDownIsEjected(t *testing.T) {
 		}
 	}
 	for range 4 {
-		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
+		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil,
+			nil); choice.Endpoint.Address() == down {
 			t.Fatal("the endpoint that is down is not ejected")
 		}
 	}

@@ -22,7 +22,8 @@ func takenBy(ctx caddy.Context) []netaddr.Taken {
 		servers := app.(*caddyhttp.App).Servers
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			s := servers[name]
-			all = appendTaken(all, "http server "+name, s.Listen, len(s.TLSConnPolicies) > 0 && slices.Contains(s.Protocols, "h3"))
+			all = appendTaken(all, "http server "+name, s.Listen, len(s.TLSConnPolicies) > 0 &&
+				slices.Contains(s.Protocols, "h3"))
 		}
 	}
 	if app, err := ctx.AppIfConfigured("layer4"); err == nil {
@@ -85,7 +86,8 @@ func (p *Ports) check(addresses []string) error {
 			return fmt.Errorf("address %q: %w", text, err)
 		}
 		if other := netaddr.FirstTaken(p.taken, address); other != nil {
-			return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", other.By)
+			return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port",
+				other.By)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 // adopted.
 func (w *world) load(apps string) caddy.Context {
 	w.t.Helper()
-	config := `{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"tls":{"disable_storage_clean":true}` + apps + `}}`
+	config := `{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"tls":{"disable_storage_clean":true}` +
+		apps + `}}`
 	if err := caddy.Load([]byte(config), true); err != nil {
 		w.t.Fatal(err)
 	}

@@ -61,7 +61,9 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	if scope == nil {
-		return errors.New("this handler works on ports that the ingress controller opens: list them in the ConfigMap of tcp_services or udp_services")
+		return errors.New(
+			"this handler works on ports that the ingress controller opens: list them in the ConfigMap of " +
+				"tcp_services or udp_services")
 	}
 	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, h.ProxyProtocol) {
 		return fmt.Errorf("proxy_protocol %q: there are v1 and v2", h.ProxyProtocol)
@@ -91,7 +93,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func check(p *ir.StreamPolicy) error {
 	for name, value := range map[string]int64{
 		"idle_timeout": int64(p.IdleTimeout), "connect_timeout": int64(p.ConnectTimeout), "tries": int64(p.Tries),
-		"tries_timeout": int64(p.TriesTimeout), "responses": int64(p.Responses), "max_connections": int64(p.MaxConnections),
+		"tries_timeout": int64(p.TriesTimeout), "responses": int64(p.Responses),
+		"max_connections": int64(p.MaxConnections),
 	} {
 		if value < 0 {
 			return fmt.Errorf("policy: %s is less than zero", name)
@@ -159,7 +162,8 @@ func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, to
 		h.account.fail(drained)
 	case err != nil && h.ends.Err() != nil:
 		err = errUnwanted
-		h.account.warn(h.log, unwanted, "closing a connection: its port has been gone for too long, or the process ends",
+		h.account.warn(h.log, unwanted,
+			"closing a connection: its port has been gone for too long, or the process ends",
 			zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()))
 	}
 	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {

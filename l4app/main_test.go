@@ -53,7 +53,8 @@ func newWorld(t testing.TB) *world {
 
 func newTables() Tables {
 	all := endpoints.NewTable()
-	all.Guard().Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	all.Guard().Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("::1/128")}})
 	return Tables{Endpoints: all, Certificates: certs.NewStore(), Trust: trust.NewStore()}
 }
 
@@ -70,7 +71,8 @@ func freePort(t testing.TB) uint16 {
 func route(protocol ir.Protocol, port uint16, service string) *ir.StreamRoute {
 	backend := &ir.Backend{ID: "test/" + service + "/1", Namespace: "test", Service: service, Protocol: protocol}
 	return &ir.StreamRoute{
-		Protocol: protocol, Port: port, Backends: ir.To(backend), Origin: ir.Ref{Kind: "ConfigMap", Namespace: "test", Name: "services"},
+		Protocol: protocol, Port: port, Backends: ir.To(backend),
+		Origin: ir.Ref{Kind: "ConfigMap", Namespace: "test", Name: "services"},
 	}
 }
 

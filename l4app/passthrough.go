@@ -43,8 +43,9 @@ type Passage struct {
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
 	name := at.Network() + "/" + portOf(at)
 	return &Passage{
-		account: p.accounts.use(name), policy: policy, drain: p.drainTime, log: log, name: name, budget: p.budget, outgoing: &p.tcp,
-		guard: p.tables.Endpoints.Guard(),
+		account: p.accounts.use(name), policy: policy, drain: p.drainTime, log: log, name: name, budget: p.budget,
+		outgoing: &p.tcp,
+		guard:    p.tables.Endpoints.Guard(),
 	}
 }
 
@@ -93,7 +94,8 @@ func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passe
 	ends, end := context.WithCancel(cx.Context)
 	under := p.now()
 	return &Passed{cx: cx, to: to, End: end, handler: &Handler{
-		Policy: under.policy, account: p.account, watch: &under.watch, ends: ends, log: p.log, outgoing: p.outgoing, guard: p.guard,
+		Policy: under.policy, account: p.account, watch: &under.watch, ends: ends, log: p.log, outgoing: p.outgoing,
+		guard: p.guard,
 		share: p.budget.Share(document.NamespaceOf(to.ID()), p.name),
 	}}
 }
@@ -113,7 +115,8 @@ func (c *Passed) Pass() (err error) {
 	// A panic ends only this connection.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(broken)
-		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
+		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value),
+			zap.ByteString("stack", p.Stack))
 		return fmt.Errorf("panic: %w", p)
 	}
 	return err

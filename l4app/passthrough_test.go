@@ -28,13 +28,15 @@ func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passe
 	w, p := newWorld(t), &passed{t: t}
 	p.world = w
 	p.policy.Store(&policy)
-	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443}, func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
+	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443},
+		func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
 	r := route(ir.TCP, freePort(t), "a")
 	// Disable ejection, so that an address where no process listens gets its turn again.
 	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 	w.endpoints(r, addresses...)
 	p.address = backend(t, func(conn *net.TCPConn) {
-		if err := p.passage.Take(conn, []byte("ahead"), w.Endpoints.Backend(r.Backends[0].Backend.ID)).Pass(); err != nil {
+		if err := p.passage.Take(conn, []byte("ahead"),
+			w.Endpoints.Backend(r.Backends[0].Backend.ID)).Pass(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -71,7 +73,8 @@ func TestPassedMetrics(t *testing.T) {
 	conn := p.connect()
 	expect(t, conn, "aahead")
 	want := map[string]float64{
-		"bytes_total in 443 tcp": 5, "bytes_total out 443 tcp": 6, "connections_active 443 tcp": 1, "connections_total 443 tcp": 1,
+		"bytes_total in 443 tcp": 5, "bytes_total out 443 tcp": 6, "connections_active 443 tcp": 1,
+		"connections_total 443 tcp": 1,
 	}
 	for _, reason := range reasons {
 		want["failures_total 443 tcp "+reason] = 0

@@ -63,7 +63,8 @@ func TestBytesAreMovedInTheKernel(t *testing.T) {
 // protocol header, and that bytes received with the header are not lost.
 func TestClientIsASocket(t *testing.T) {
 	for text, ahead := range map[string]string{
-		"": "", "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n": "", "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\nmore": "more",
+		"": "", "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n": "",
+		"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\nmore": "more",
 	} {
 		client, accepted := pair(t)
 		cx := layer4.WrapConnection(accepted, nil, zap.NewNop())
@@ -79,7 +80,8 @@ func TestClientIsASocket(t *testing.T) {
 			cx = cx.Wrap(conn)
 		}
 		side, rest, err := clientOf(cx)
-		if err != nil || side.Conn != net.Conn(accepted) || side.socket != io.Closer(accepted) || string(rest) != ahead {
+		if err != nil || side.Conn != net.Conn(accepted) || side.socket != io.Closer(accepted) ||
+			string(rest) != ahead {
 			t.Errorf("after %q: %T, %T, %q, %v", text, side.Conn, side.socket, rest, err)
 		}
 	}

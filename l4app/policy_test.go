@@ -45,7 +45,8 @@ func TestClientThatNeverReads(t *testing.T) {
 		ended <- err
 	}))
 	dial(t, r)
-	if err := fixture.Receive(t, "the end at the endpoint", ended); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+	if err := fixture.Receive(t, "the end at the endpoint", ended); !errors.Is(err, syscall.ECONNRESET) &&
+		!errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the endpoint got %v", err)
 	}
 	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })
@@ -125,7 +126,8 @@ func blackhole(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(socket) })
-	if err := errors.Join(syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(socket, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Listen(socket, 0)); err != nil {
 		t.Fatal(err)
 	}
 	own, err := syscall.Getsockname(socket)

@@ -326,7 +326,8 @@ func peerOf(conn net.Conn) netip.AddrPort {
 // connection.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
-		a.warn(log, looped, "closing a connection that comes from this process: the endpoint of a port is a port of ours",
+		a.warn(log, looped,
+			"closing a connection that comes from this process: the endpoint of a port is a port of ours",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}

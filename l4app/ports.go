@@ -73,8 +73,10 @@ func New(log *zap.Logger, tables Tables) *Ports {
 		tables.AccessLog = func() *accesslog.Streams { return nil }
 	}
 	p := &Ports{
-		log: log.Named("l4"), tables: tables, accounts: &accounts{budget: shared, all: map[string]*account{}}, budget: shared,
-		open: map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
+		log: log.Named("l4"), tables: tables, accounts: &accounts{budget: shared, all: map[string]*account{}},
+		budget: shared,
+		open:   map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{},
+		closing: make(chan struct{}),
 	}
 	p.SetDrain(0)
 	return p
@@ -182,7 +184,8 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
 	of := &scope{
-		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), workers: &p.workers, drain: p.drainTime,
+		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)),
+		workers: &p.workers, drain: p.drainTime,
 		share: p.budget.Share(wanted.Namespace(), name), outgoing: p.outgoing(name),
 	}
 	var c *chain

@@ -22,7 +22,8 @@ import (
 
 func TestPortsComeAndGoAlone(t *testing.T) {
 	w := newWorld(t)
-	stays, goes, comes := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b"), route(ir.TCP, freePort(t), "c")
+	stays, goes, comes := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b"),
+		route(ir.TCP, freePort(t), "c")
 	w.set(stays, named(t, "a"))
 	w.set(goes, named(t, "b"))
 	open := dial(t, stays)
@@ -217,7 +218,8 @@ func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 func TestRefusedPortThatIsRemovedIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`), Origin: r.Origin}}
+	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`),
+		Origin: r.Origin}}
 	if refused := w.ports.Update(w.ctx, bad); len(refused) != 1 {
 		t.Fatalf("refused: %v", refused)
 	}
@@ -262,7 +264,8 @@ func TestRefusedChangeClosesThePort(t *testing.T) {
 	r := route(ir.TCP, freePort(t), "a")
 	w.set(r, named(t, "a"))
 	changed := one(r)
-	changed[portName(r)].Server = json.RawMessage(`{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`)
+	changed[portName(r)].Server = json.RawMessage(
+		`{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`)
 	if refused := w.ports.Update(w.ctx, changed); len(refused) != 1 {
 		t.Fatalf("refused: %v", refused)
 	}
@@ -287,7 +290,8 @@ func init() { caddy.RegisterModule(panicking{}) }
 type panicking struct{}
 
 func (panicking) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_test_panic", New: func() caddy.Module { return new(panicking) }}
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_test_panic",
+		New: func() caddy.Module { return new(panicking) }}
 }
 
 func (panicking) Provision(caddy.Context) error { panic("as ever") }
@@ -300,7 +304,8 @@ func TestPortWithoutHandlers(t *testing.T) {
 	r := route(ir.TCP, freePort(t), "a")
 	for _, routes := range []string{`[]`, `[{}]`, `[{"handle":[]}]`} {
 		port := one(r)
-		port[portName(r)].Server = json.RawMessage(`{"listen":["tcp/127.0.0.1:` + strconv.Itoa(int(r.Port)) + `"],"routes":` + routes + `}`)
+		port[portName(r)].Server = json.RawMessage(`{"listen":["tcp/127.0.0.1:` + strconv.Itoa(int(r.Port)) +
+			`"],"routes":` + routes + `}`)
 		if refused := w.ports.Update(w.ctx, port); len(refused) > 0 {
 			t.Fatalf("refused: %v", refused)
 		}

@@ -40,7 +40,8 @@ type ProxyAccept struct {
 
 // CaddyModule returns the Caddy module information.
 func (*ProxyAccept) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_proxy_protocol", New: func() caddy.Module { return new(ProxyAccept) }}
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_proxy_protocol",
+		New: func() caddy.Module { return new(ProxyAccept) }}
 }
 
 // Provision parses the networks.
@@ -69,7 +70,8 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
 		notedOf(cx).is(accesslog.StreamForbidden)
-		p.account.warn(p.log, notTrusted, "closing a connection of a peer that may not send a PROXY protocol header", peer)
+		p.account.warn(p.log, notTrusted,
+			"closing a connection of a peer that may not send a PROXY protocol header", peer)
 		return nil
 	}
 	if err := cx.SetReadDeadline(time.Now().Add(time.Duration(p.Timeout))); err != nil {
@@ -84,7 +86,8 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			// Load balancers check the port by connecting without sending a byte.
 			return nil
 		}
-		p.account.warn(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer, zap.Error(err))
+		p.account.warn(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer,
+			zap.Error(err))
 		return nil
 	}
 	notedOf(cx).comesFrom(conn.RemoteAddr())

@@ -22,9 +22,10 @@ import (
 func told(t *testing.T) string {
 	t.Helper()
 	listener := fixture.Listen(t)
-	proxied := &proxyproto.Listener{Listener: listener, ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
-		return proxyproto.REQUIRE, nil
-	}}
+	proxied := &proxyproto.Listener{Listener: listener,
+		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+			return proxyproto.REQUIRE, nil
+		}}
 	fixture.Serve(proxied, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, conn.RemoteAddr().String()+">"+conn.LocalAddr().String()+"\n")
 		_, _ = io.Copy(conn, conn)
@@ -64,10 +65,11 @@ var without = map[string]string{
 func TestHeadersThatAreAccepted(t *testing.T) {
 	own := "the peer's own"
 	cases := map[string]struct{ header, client string }{
-		"v1":          {"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n", "192.0.2.1:1111>192.0.2.2:2222\n"},
-		"v1 IPv6":     {"PROXY TCP6 2001:db8::1 2001:db8::2 1111 2222\r\n", "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
-		"v2":          {binaryHeader(t, "192.0.2.1:1111", "192.0.2.2:2222"), "192.0.2.1:1111>192.0.2.2:2222\n"},
-		"v2 IPv6":     {binaryHeader(t, "[2001:db8::1]:1111", "[2001:db8::2]:2222"), "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
+		"v1":      {"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n", "192.0.2.1:1111>192.0.2.2:2222\n"},
+		"v1 IPv6": {"PROXY TCP6 2001:db8::1 2001:db8::2 1111 2222\r\n", "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
+		"v2":      {binaryHeader(t, "192.0.2.1:1111", "192.0.2.2:2222"), "192.0.2.1:1111>192.0.2.2:2222\n"},
+		"v2 IPv6": {binaryHeader(t, "[2001:db8::1]:1111", "[2001:db8::2]:2222"),
+			"[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
 		"v2 mixed":    {binaryHeader(t, "192.0.2.1:1111", "[2001:db8::2]:2222"), "192.0.2.1:1111>[2001:db8::2]:2222\n"},
 		"v2 with TLV": {long(t, 4000), "192.0.2.1:1111>192.0.2.2:2222\n"},
 	}
@@ -142,7 +144,8 @@ func TestHeadersThatAreRefused(t *testing.T) {
 
 // TestHeaderThatDoesNotCome checks that a peer must send its header within the timeout.
 func TestHeaderThatDoesNotCome(t *testing.T) {
-	for name, text := range map[string]string{"nothing": "", "half": "PROXY TCP4 192.0.2.1", "half of v2": string(proxyproto.SIGV2)} {
+	for name, text := range map[string]string{"nothing": "", "half": "PROXY TCP4 192.0.2.1",
+		"half of v2": string(proxyproto.SIGV2)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -151,7 +154,8 @@ func TestHeaderThatDoesNotCome(t *testing.T) {
 			conn := dial(t, r)
 			send(t, conn, text)
 			expectEnd(t, conn)
-			if took := time.Since(begin); took < ir.ProxyTimeout-100*time.Millisecond || took > ir.ProxyTimeout+patience/4 {
+			if took := time.Since(begin); took < ir.ProxyTimeout-100*time.Millisecond ||
+				took > ir.ProxyTimeout+patience/4 {
 				t.Errorf("it took %v", took)
 			}
 		})
@@ -243,7 +247,8 @@ func TestUniqueID(t *testing.T) {
 	}))
 	expectEnd(t, dial(t, r))
 	expectEnd(t, dial(t, r))
-	if a, b := fixture.Receive(t, "the first identifier", ids), fixture.Receive(t, "the second identifier", ids); a == b || a == "" {
+	if a, b := fixture.Receive(t, "the first identifier", ids),
+		fixture.Receive(t, "the second identifier", ids); a == b || a == "" {
 		t.Errorf("the identifiers are %q and %q", a, b)
 	}
 }

@@ -20,7 +20,8 @@ var (
 	errIdle = errors.New("nothing was said for too long")
 	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
 	// errUnwanted is used for passthrough connections, too.
-	errUnwanted = errors.New("the port, or what passed the connection through, has been gone for longer than connections are drained")
+	errUnwanted = errors.New(
+		"the port, or what passed the connection through, has been gone for longer than connections are drained")
 )
 
 // link connects a client's connection with a connection to an endpoint.

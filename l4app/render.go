@@ -33,14 +33,16 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	var handlers []json.RawMessage
 	if r.Protocol == ir.TCP {
 		if r.AcceptProxy {
-			handlers = append(handlers, document.EncodeModule("handler", "k8singress_proxy_protocol", ProxyAccept{Trusted: r.Trusted}))
+			handlers = append(handlers, document.EncodeModule("handler", "k8singress_proxy_protocol",
+				ProxyAccept{Trusted: r.Trusted}))
 		}
 		if port.TLS = r.TLS; r.TLS != nil {
 			handlers = append(handlers, document.EncodeModule("handler", "k8singress_tls", TLS{StreamTLS: *r.TLS}))
 		}
 		handler.ProxyProtocol, handler.TLS, port.BackendTLS = r.SendProxy, r.BackendTLS, r.BackendTLS
 	}
-	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, document.EncodeModule("handler", "k8singress", handler))}}
+	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers,
+		document.EncodeModule("handler", "k8singress", handler))}}
 	port.Server = document.Encode(server)
 	return port
 }

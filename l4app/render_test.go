@@ -23,12 +23,14 @@ func TestRender(t *testing.T) {
 	all.Policy = ir.StreamPolicy{
 		IdleTimeout: time.Hour, ConnectTimeout: time.Second, Tries: 2, TriesTimeout: time.Minute, MaxConnections: 100,
 	}
-	all.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1, Name: "db.test", SendName: true}
+	all.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1,
+		Name: "db.test", SendName: true}
 	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
 	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "db"}}, true
 	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
 	several := route(ir.TCP, 5432, "db")
-	several.Backends = append(several.Backends, ir.WeightedBackend{Backend: &ir.Backend{ID: "test/next/1"}, Weight: 3, Fallback: true})
+	several.Backends = append(several.Backends,
+		ir.WeightedBackend{Backend: &ir.Backend{ID: "test/next/1"}, Weight: 3, Fallback: true})
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute

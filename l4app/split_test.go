@@ -37,7 +37,8 @@ func expectShares(t *testing.T, r *ir.StreamRoute, connections, a, b int) {
 	t.Logf("%d connections: %v", connections, counts)
 	for name, want := range map[string]int{"a": a, "b": b} {
 		if off := counts[name] - want; max(off, -off) > connections/100 {
-			t.Errorf("%s has got %d of %d connections, want %d; all are %v", name, counts[name], connections, want, counts)
+			t.Errorf("%s has got %d of %d connections, want %d; all are %v", name, counts[name],
+				connections, want, counts)
 		}
 	}
 }
@@ -59,7 +60,8 @@ func TestConnectionsAreShared(t *testing.T) {
 func TestSessionsAreShared(t *testing.T) {
 	w := newWorld(t)
 	r := shared(t, ir.UDP, 3)
-	w.Endpoints.Set(r.Backends[1].Backend.ID, []ir.Endpoint{{Address: packetBackend(t, "b")}, {Address: packetBackend(t, "b")}})
+	w.Endpoints.Set(r.Backends[1].Backend.ID,
+		[]ir.Endpoint{{Address: packetBackend(t, "b")}, {Address: packetBackend(t, "b")}})
 	w.set(r, packetBackend(t, "a"), packetBackend(t, "a"))
 	expectShares(t, r, 400, 300, 100)
 }
@@ -99,8 +101,10 @@ func TestSplitWithoutWeights(t *testing.T) {
 		w := newWorld(t)
 		r := shared(t, protocol, 1)
 		w.set(r)
-		for _, split := range []string{`[{"backend":"test/a/1"},{"backend":"test/b/1","weight":-1}]`, `[{"backend":"test/a/1","fallback":true}]`} {
-			port := document.Port{Server: json.RawMessage(`{"listen":["` + string(protocol) + `/127.0.0.1:` + strconv.Itoa(int(r.Port)) +
+		for _, split := range []string{`[{"backend":"test/a/1"},{"backend":"test/b/1","weight":-1}]`,
+			`[{"backend":"test/a/1","fallback":true}]`} {
+			port := document.Port{Server: json.RawMessage(`{"listen":["` + string(protocol) + `/127.0.0.1:` +
+				strconv.Itoa(int(r.Port)) +
 				`"],"routes":[{"handle":[{"handler":"k8singress","split":` + split + `}]}]}`)}
 			refused := w.ports.Update(w.ctx, map[string]*document.Port{portName(r): &port})
 			if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "no share of the split has a weight") {

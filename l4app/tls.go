@@ -49,7 +49,8 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	switch {
 	case scope == nil:
-		return errors.New("this handler works on ports that the ingress controller opens: annotate the Service of the port")
+		return errors.New(
+			"this handler works on ports that the ingress controller opens: annotate the Service of the port")
 	case h.Secret.IsZero() == (h.Host == ""):
 		return errors.New("one of secret and host says where the certificate comes from")
 	case !h.Secret.IsZero():

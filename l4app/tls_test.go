@@ -117,7 +117,8 @@ func TestTLSFailsClosed(t *testing.T) {
 			t.Errorf("resumed is %t, want %t", got, resumed)
 		}
 	}
-	for name, data := range map[string]map[string][]byte{"garbage": {"tls.crt": []byte("x"), "tls.key": []byte("x")}, "nothing": nil} {
+	for name, data := range map[string]map[string][]byte{"garbage": {"tls.crt": []byte("x"), "tls.key": []byte("x")},
+		"nothing": nil} {
 		s.setSecret(data)
 		if _, err := s.client(r, sessions); err == nil {
 			t.Error("a client gets in with", name)
@@ -193,12 +194,14 @@ func TestTLSBehindABalancer(t *testing.T) {
 // TestTLSIsNotGuessed checks that invalid settings are rejected before the port is opened.
 func TestTLSIsNotGuessed(t *testing.T) {
 	s := newTLSWorld(t)
-	for name, settings := range map[string]ir.StreamTLS{"nothing": {}, "both": {Secret: ir.Name{Namespace: "a", Name: "b"}, Host: "c.example"}} {
+	for name, settings := range map[string]ir.StreamTLS{"nothing": {},
+		"both": {Secret: ir.Name{Namespace: "a", Name: "b"}, Host: "c.example"}} {
 		if err := (&TLS{StreamTLS: settings}).Provision(s.ctx); err == nil {
 			t.Error(name, "is taken")
 		}
 	}
-	if err := (&TLS{StreamTLS: ir.StreamTLS{Host: "a.example"}}).Provision(caddy.Context{Context: context.Background()}); err == nil {
+	if err := (&TLS{StreamTLS: ir.StreamTLS{Host: "a.example"}}).Provision(
+		caddy.Context{Context: context.Background()}); err == nil {
 		t.Error("a port that is none of ours is taken")
 	}
 }

@@ -41,7 +41,8 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 	return &udp.Settings{
 		Backends: h.backends, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
 		IdleTimeout: cmp.Or(h.Policy.IdleTimeout, time.Duration(s.IdleTimeout), datagramIdle),
-		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)), Share: h.share, Outgoing: h.outgoing, Guard: h.guard,
+		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)), Share: h.share, Outgoing: h.outgoing,
+		Guard:      h.guard,
 		NoEndpoint: func(message string, fields ...zap.Field) { h.account.warn(log, noEndpoint, message, fields...) },
 		Broken:     func(message string, fields ...zap.Field) { h.account.warn(log, broken, message, fields...) },
 		Ended:      func(of udp.Ended) { noteDatagrams(h.accessLog(), of) },

@@ -254,7 +254,8 @@ func TestRefusingEndpointIsEjected(t *testing.T) {
 		})
 	}
 	for range 4 {
-		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
+		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil,
+			nil); choice.Endpoint.Address() == down {
 			t.Fatal("the endpoint that is down is not ejected")
 		}
 	}
@@ -390,7 +391,8 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 		w.set(r, server)
 		w.remove(r)
 	}
-	await(t, "the end of what the ports had", func() bool { return descriptors(t) <= files && runtime.NumGoroutine() <= goroutines })
+	await(t, "the end of what the ports had",
+		func() bool { return descriptors(t) <= files && runtime.NumGoroutine() <= goroutines })
 	exchange(t, open, []byte("x"), "s:x")
 	if n := trafficOf(w, stays).Opened.Load(); n != 1 {
 		t.Errorf("the other port had %d sessions", n)
@@ -406,7 +408,8 @@ func TestPacketPortTakesOneHandlerOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			port := &document.Port{Server: json.RawMessage(fmt.Sprintf(`{"listen":["udp/127.0.0.1:%d"],%s}`, freePort(t), server))}
+			port := &document.Port{Server: json.RawMessage(fmt.Sprintf(`{"listen":["udp/127.0.0.1:%d"],%s}`,
+				freePort(t), server))}
 			refused := w.ports.Update(w.ctx, map[string]*document.Port{"a": port})
 			if len(refused) != 1 || !errors.Is(refused[0].Err, errOneHandler) {
 				t.Fatalf("refused: %v", refused)
@@ -440,7 +443,8 @@ func TestNameServer(t *testing.T) {
 		clients.Go(func() {
 			for n := range 50 {
 				name := fmt.Sprintf("name-%d-%d.example.", i, n)
-				got, err := dns.ExchangeContext(context.Background(), new(dns.Msg).SetQuestion(name, dns.TypeA), fmt.Sprintf("127.0.0.1:%d", r.Port))
+				got, err := dns.ExchangeContext(context.Background(), new(dns.Msg).SetQuestion(name, dns.TypeA),
+					fmt.Sprintf("127.0.0.1:%d", r.Port))
 				if err != nil || len(got.Answer) != 1 || got.Answer[0].Header().Name != name {
 					t.Errorf("%s: %v, %v", name, got, err)
 					return

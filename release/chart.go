@@ -34,8 +34,8 @@ func (o *options) edits(source build.Source) []edit {
 	}
 }
 
-// addChart packs the chart as `helm package` does, but with the time of the source in place of the clock. Helm puts the name of the chart
-// before each path.
+// addChart packs the chart as `helm package` does, but with the time of the source in place of the clock. Helm puts the
+// name of the chart before each path.
 func (o *options) addChart(f *files, source build.Source) error {
 	folder := filepath.Join(o.root, "charts", "k8singress")
 	var packed bytes.Buffer
@@ -95,7 +95,8 @@ func (o *options) chartFile(file, relative string, source build.Source) ([]byte,
 }
 
 func addToArchive(archive *tar.Writer, name string, data []byte, at time.Time) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: at, Format: tar.FormatPAX}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: at,
+		Format: tar.FormatPAX}
 	if err := archive.WriteHeader(h); err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ func packed(t *testing.T, data []byte) map[string]string {
 // TestChart: the packed chart is that of the source, with the version and the image of the release.
 func TestChart(t *testing.T) {
 	files := packed(t, published(t, "k8singress-"+testTag+".tgz"))
-	for _, want := range []string{"version: " + testTag + "\n", `appVersion: "` + testTag + `"` + "\n", "name: k8singress\n"} {
+	for _, want := range []string{"version: " + testTag + "\n", `appVersion: "` + testTag + `"` + "\n",
+		"name: k8singress\n"} {
 		if text := files["k8singress/Chart.yaml"]; !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}
@@ -64,7 +65,8 @@ func TestChartOfAnotherRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "dist")
-	arguments := []string{"everything", "-root", "..", "-out", out, "-version", "v1.2.3", "-image", "registry.example.com/team/k8singress",
+	arguments := []string{"everything", "-root", "..", "-out", out, "-version", "v1.2.3", "-image",
+		"registry.example.com/team/k8singress",
 		"-platforms", here.String(), "-binary", here.String() + "=" + path}
 	if err := run(t.Context(), arguments, io.Discard); err != nil {
 		t.Fatal(err)
@@ -74,7 +76,8 @@ func TestChartOfAnotherRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"Chart.yaml": "  k8singress.io/image: registry.example.com/team/k8singress\n", "values.yaml": "    registry: registry.example.com\n",
+		"Chart.yaml":  "  k8singress.io/image: registry.example.com/team/k8singress\n",
+		"values.yaml": "    registry: registry.example.com\n",
 	} {
 		if text := packed(t, data)["k8singress/"+file]; !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)

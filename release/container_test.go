@@ -79,7 +79,8 @@ func extractFile(path string, h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// asPod is the container that Kubernetes makes of allowPrivilegeEscalation: false and capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}.
+// asPod is the container that Kubernetes makes of allowPrivilegeEscalation: false and capabilities: {drop: [ALL], add:
+// [NET_BIND_SERVICE]}.
 func asPod(root string, command ...string) container {
 	only := []int{unix.CAP_NET_BIND_SERVICE}
 	return container{Root: root, Bounding: only, Permitted: only, NoNewPrivileges: true, Command: command}
@@ -94,7 +95,8 @@ func TestPrograms(t *testing.T) {
 	}{
 		{[]string{"/usr/bin/caddy", "version"}, "v2."},
 		{[]string{"/nginx-ingress-controller", "--version"}, "k8singress " + testVersion + ", with Caddy v2."},
-		{[]string{"/usr/bin/caddy", "/nginx-ingress-controller", "--version"}, "k8singress " + testVersion + ", with Caddy v2."},
+		{[]string{"/usr/bin/caddy", "/nginx-ingress-controller", "--version"},
+			"k8singress " + testVersion + ", with Caddy v2."},
 		{[]string{"/wait-shutdown"}, ""},
 	} {
 		printed, err := asPod(root, c.command...).command(t).CombinedOutput()
@@ -104,7 +106,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestPort80 shows which privileges let the program listen on port 80 as a user that is not root. docs/build.md tells it.
+// TestPort80 shows which privileges let the program listen on port 80 as a user that is not root. docs/build.md tells
+// it.
 func TestPort80(t *testing.T) {
 	root, bind := unpacked(t), []int{unix.CAP_NET_BIND_SERVICE}
 	const bound = ""
@@ -113,28 +116,32 @@ func TestPort80(t *testing.T) {
 		// fault is what keeps it from the port.
 		fault string
 	}{
-		"as the pods of deploy":                     {asPod(root), bound},
-		"privilege escalation allowed":              {container{Bounding: bind, Permitted: bind}, bound},
-		"as Docker does for users":                  {container{Bounding: bind}, bound},
-		"Docker, with no-new-privileges":            {container{Bounding: bind, NoNewPrivileges: true}, "listen tcp :80: bind: permission denied"},
-		"all dropped":                               {container{NoNewPrivileges: true}, "starting /usr/bin/caddy: operation not permitted"},
+		"as the pods of deploy":        {asPod(root), bound},
+		"privilege escalation allowed": {container{Bounding: bind, Permitted: bind}, bound},
+		"as Docker does for users":     {container{Bounding: bind}, bound},
+		"Docker, with no-new-privileges": {container{Bounding: bind, NoNewPrivileges: true},
+			"listen tcp :80: bind: permission denied"},
+		"all dropped": {container{NoNewPrivileges: true},
+			"starting /usr/bin/caddy: operation not permitted"},
 		"all dropped, privilege escalation allowed": {container{}, "starting /usr/bin/caddy: operation not permitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Root, c.Command = root, []string{"/usr/bin/caddy", "run", "--config", "/etc/caddy/Caddyfile"}
-			if got := serve(t, c.container, checkCapability); !strings.Contains(got, c.fault) || (c.fault == bound) != (got == bound) {
+			if got := serve(t, c.container, checkCapability); !strings.Contains(got, c.fault) ||
+				(c.fault == bound) != (got == bound) {
 				t.Errorf("it should end with %q, and ends with %q", c.fault, got)
 			}
 		})
 	}
 }
 
-// TestGet asks the admin API as `kubectl exec` does, by a socket that only a process in the container reaches. The command finds it by
-// itself.
+// TestGet asks the admin API as `kubectl exec` does, by a socket that only a process in the container reaches. The
+// command finds it by itself.
 func TestGet(t *testing.T) {
 	serving := asPod(unpacked(t), "/usr/bin/caddy", "run", "--config", "/etc/caddy/Caddyfile")
 	ended := serve(t, serving, func(t *testing.T, container *exec.Cmd) {
-		inside := []string{"--target", strconv.Itoa(container.Process.Pid), "--mount", "--net", "--root", "--wd", "--setuid=101", "--setgid=101"}
+		inside := []string{"--target", strconv.Itoa(container.Process.Pid), "--mount", "--net", "--root", "--wd",
+			"--setuid=101", "--setgid=101"}
 		said := output(t, "nsenter", append(inside, "/usr/bin/caddy", "k8singress", "get", "/config/apps/http")...)
 		if !strings.Contains(said, `":80"`) {
 			t.Errorf("it says %s", said)
@@ -145,8 +152,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// serve starts a container, and returns what it prints if it ends by itself. When it answers on port 80 in its network, check is called, it
-// is ended, and the result is empty.
+// serve starts a container, and returns what it prints if it ends by itself. When it answers on port 80 in its network,
+// check is called, it is ended, and the result is empty.
 func serve(t *testing.T, c container, check func(*testing.T, *exec.Cmd)) string {
 	t.Helper()
 	command, printed := c.command(t), &log{}
@@ -206,14 +213,16 @@ func checkCapability(t *testing.T, command *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Uid:\t101\t101\t101\t101\n", "CapEff:\t0000000000000400\n", "CapPrm:\t0000000000000400\n"} {
+	for _, want := range []string{"Uid:\t101\t101\t101\t101\n", "CapEff:\t0000000000000400\n",
+		"CapPrm:\t0000000000000400\n"} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("its status has no %q: %s", want, status)
 		}
 	}
 }
 
-// ask sends a request from inside the network of a process. The thread that goes there ends with its goroutine, because it stays locked.
+// ask sends a request from inside the network of a process. The thread that goes there ends with its goroutine, because
+// it stays locked.
 func ask(command *exec.Cmd) (answer string, err error) {
 	done := make(chan struct{})
 	go func() {

@@ -27,7 +27,8 @@ import (
 	"github.com/k8singress/k8singress/release/build"
 )
 
-// testVersion does not change with the commit, so that the program of the tests is linked anew only when its source changes.
+// testVersion does not change with the commit, so that the program of the tests is linked anew only when its source
+// changes.
 const (
 	testVersion = "v0.0.0-test"
 	testTag     = "0.0.0-test"
@@ -67,7 +68,8 @@ func makeImage(out string) error {
 		return err
 	}
 	platform := here.String()
-	arguments := []string{"everything", "-root", "..", "-out", out, "-version", testVersion, "-platforms", platform, "-binary", platform + "=" + path}
+	arguments := []string{"everything", "-root", "..", "-out", out, "-version", testVersion, "-platforms", platform,
+		"-binary", platform + "=" + path}
 	return run(context.Background(), arguments, os.Stderr)
 }
 
@@ -189,7 +191,8 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	const version = "org.opencontainers.image.version"
-	if c := config.Config; c.User != "101" || !slices.Equal(c.Entrypoint, []string{"/usr/bin/caddy"}) || c.Labels[version] != testVersion {
+	if c := config.Config; c.User != "101" || !slices.Equal(c.Entrypoint, []string{"/usr/bin/caddy"}) ||
+		c.Labels[version] != testVersion {
 		t.Errorf("the configuration is %+v", c)
 	}
 	if at := config.Created.Time; !at.Equal(time.Unix(1700000000, 0)) {
@@ -213,7 +216,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestProgramNeedsNoSystem: neither a C library nor the certificates of root authorities come from the image, for it has none.
+// TestProgramNeedsNoSystem: neither a C library nor the certificates of root authorities come from the image, for it
+// has none.
 func TestProgramNeedsNoSystem(t *testing.T) {
 	path, err := program()
 	if err != nil {
@@ -236,8 +240,8 @@ func TestProgramNeedsNoSystem(t *testing.T) {
 	}
 }
 
-// tool returns the path of a program that a Debian package has. Where it is missing the test is left out, or fails if the environment
-// variable K8SINGRESS_TESTS is "all", as in CI.
+// tool returns the path of a program that a Debian package has. Where it is missing the test is left out, or fails if
+// the environment variable K8SINGRESS_TESTS is "all", as in CI.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -58,25 +58,27 @@ func parse(arguments []string) (*options, error) {
 	set.StringVar(&o.out, "out", "dist", "folder for what is made")
 	set.StringVar(&o.version, "version", "", "version, such as v1.2.3; by default what git says of the commit")
 	set.StringVar(&o.name, "image", "ghcr.io/k8singress/k8singress", "name of the image in a registry, without a tag")
-	set.Func("platforms", "platforms, such as linux/amd64,linux/arm/v7; by default all of a release", func(value string) (err error) {
-		o.platforms = nil
-		for name := range strings.SplitSeq(value, ",") {
-			p, wrong := v1.ParsePlatform(name)
-			if wrong != nil {
-				return wrong
+	set.Func("platforms", "platforms, such as linux/amd64,linux/arm/v7; by default all of a release",
+		func(value string) (err error) {
+			o.platforms = nil
+			for name := range strings.SplitSeq(value, ",") {
+				p, wrong := v1.ParsePlatform(name)
+				if wrong != nil {
+					return wrong
+				}
+				o.platforms = append(o.platforms, *p)
 			}
-			o.platforms = append(o.platforms, *p)
-		}
-		return nil
-	})
-	set.Func("binary", "PLATFORM=PATH of a program to take in place of one that is built, such as linux/amd64=./caddy", func(value string) error {
-		platform, path, ok := strings.Cut(value, "=")
-		if !ok {
-			return errors.New("it is PLATFORM=PATH, such as linux/amd64=./caddy")
-		}
-		o.programs[platform] = path
-		return nil
-	})
+			return nil
+		})
+	set.Func("binary", "PLATFORM=PATH of a program to take in place of one that is built, such as linux/amd64=./caddy",
+		func(value string) error {
+			platform, path, ok := strings.Cut(value, "=")
+			if !ok {
+				return errors.New("it is PLATFORM=PATH, such as linux/amd64=./caddy")
+			}
+			o.programs[platform] = path
+			return nil
+		})
 	steps := map[string]func(context.Context, build.Source, io.Writer) error{
 		"image": o.onlyImage, "everything": o.everything,
 	}
@@ -120,7 +122,8 @@ func (o *options) image(ctx context.Context, source build.Source, log io.Writer)
 		if err != nil {
 			return all, err
 		}
-		all.platforms, platforms = append(all.platforms, m), append(platforms, image.Platform{Platform: p, Image: m.image})
+		all.platforms, platforms = append(all.platforms, m),
+			append(platforms, image.Platform{Platform: p, Image: m.image})
 	}
 	index, err := image.Index(about(source), platforms)
 	if err != nil {
@@ -143,7 +146,8 @@ func about(source build.Source) image.About {
 	return image.About{Version: source.Version, Revision: source.Revision, Created: source.Time}
 }
 
-func (o *options) onePlatform(ctx context.Context, source build.Source, p v1.Platform, log io.Writer) (m made, err error) {
+func (o *options) onePlatform(ctx context.Context, source build.Source, p v1.Platform,
+	log io.Writer) (m made, err error) {
 	m.platform = p
 	if m.program = o.programs[p.String()]; m.program == "" {
 		if m.program, err = source.Program(ctx, filepath.Join(o.root, ".cache", "release"), p, log); err != nil {

@@ -24,7 +24,8 @@ import (
 	"github.com/k8singress/k8singress/release/statement"
 )
 
-// imageLine and versionLine are where manifests name the image, for which a release has its own name and digest, and the version.
+// imageLine and versionLine are where manifests name the image, for which a release has its own name and digest, and
+// the version.
 var (
 	imageLine   = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
 	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
@@ -114,7 +115,8 @@ func (f *files) addProgram(m made, source build.Source) (string, error) {
 		return "", err
 	}
 	var list bytes.Buffer
-	program := sbom.Program{File: name, SHA256: f.sums[len(f.sums)-1].sha256, Version: source.Version, Created: source.Time, Info: info}
+	program := sbom.Program{File: name, SHA256: f.sums[len(f.sums)-1].sha256, Version: source.Version,
+		Created: source.Time, Info: info}
 	if err := sbom.Write(&list, program); err != nil {
 		return "", err
 	}
@@ -197,7 +199,8 @@ func (o *options) tell(log io.Writer, source build.Source, digest string) error 
 		return fmt.Errorf("reading next.txt: %w", err)
 	}
 	return text.Execute(log, map[string]any{
-		"Out": o.out, "Registry": path.Dir(o.name), "Name": o.name, "Version": source.Version, "Tag": source.Tag(), "Digest": digest,
-		"Dirty": strings.HasSuffix(source.Version, "+dirty"), "Untagged": strings.HasPrefix(source.Version, "v0.0.0-"),
+		"Out": o.out, "Registry": path.Dir(o.name), "Name": o.name, "Version": source.Version, "Tag": source.Tag(),
+		"Digest": digest,
+		"Dirty":  strings.HasSuffix(source.Version, "+dirty"), "Untagged": strings.HasPrefix(source.Version, "v0.0.0-"),
 	})
 }

@@ -48,7 +48,10 @@ func TestSums(t *testing.T) {
 		hash, name, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "  ")
 		named["/"+name] = hash
 	}
-	maps.DeleteFunc(found, func(name, _ string) bool { return name == "/SHA256SUMS" || strings.HasPrefix(name, "/root/") })
+	maps.DeleteFunc(found, func(name, _ string) bool {
+		return name == "/SHA256SUMS" ||
+			strings.HasPrefix(name, "/root/")
+	})
 	if !maps.Equal(found, named) {
 		t.Errorf("the sums are %v, and the files have %v", named, found)
 	}
@@ -58,7 +61,8 @@ func TestSums(t *testing.T) {
 func TestManifests(t *testing.T) {
 	text := string(published(t, "deploy", "cluster", "k8singress.yaml"))
 	for _, want := range []string{
-		"image: ghcr.io/k8singress/k8singress:" + testTag + "@" + indexDigest(t) + "\n", `app.kubernetes.io/version: "` + testTag + `"` + "\n",
+		"image: ghcr.io/k8singress/k8singress:" + testTag + "@" + indexDigest(t) + "\n",
+		`app.kubernetes.io/version: "` + testTag + `"` + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
@@ -88,12 +92,14 @@ func TestSBOM(t *testing.T) {
 		ids[p.PackageSPDXIdentifier] = true
 		purls = append(purls, p.PackageExternalReferences[0].Locator)
 	}
-	for _, want := range []string{"k8singress/k8singress@" + testVersion, "caddyserver/caddy/v2@v2.", "mholt/caddy-l4@v", "golang/stdlib@1."} {
+	for _, want := range []string{"k8singress/k8singress@" + testVersion, "caddyserver/caddy/v2@v2.",
+		"mholt/caddy-l4@v", "golang/stdlib@1."} {
 		if !slices.ContainsFunc(purls, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("%s is not in %v", want, purls)
 		}
 	}
-	if got, want := document.Packages[0].PackageChecksums[0].Value, sums(t, filepath.Join(imageFolder(t), "dist"))["/"+name]; got != want {
+	if got, want := document.Packages[0].PackageChecksums[0].Value,
+		sums(t, filepath.Join(imageFolder(t), "dist"))["/"+name]; got != want {
 		t.Errorf("it is of a program with the sum %s, and that here has %s", got, want)
 	}
 }
@@ -143,7 +149,8 @@ func TestWhatRemains(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "dist")
-	arguments := []string{"everything", "-root", "..", "-out", out, "-version", "v1.2.3", "-image", "registry.example.com/ingress",
+	arguments := []string{"everything", "-root", "..", "-out", out, "-version", "v1.2.3", "-image",
+		"registry.example.com/ingress",
 		"-platforms", here.String(), "-binary", here.String() + "=" + path}
 	if err := run(t.Context(), arguments, &said); err != nil {
 		t.Fatal(err)

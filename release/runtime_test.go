@@ -21,7 +21,8 @@ const asRuntime = "K8SINGRESS_TEST_CONTAINER"
 type container struct {
 	// Root is the folder of the image.
 	Root string
-	// Bounding are the capabilities that the process may ever get, Permitted those that it has before the program starts.
+	// Bounding are the capabilities that the process may ever get, Permitted those that it has before the program
+	// starts.
 	Bounding, Permitted []int
 	NoNewPrivileges     bool
 	Command             []string
@@ -58,15 +59,17 @@ func (c container) command(t *testing.T) *exec.Cmd {
 	}
 	command := exec.CommandContext(t.Context(), self)
 	command.Env = []string{asRuntime + "=" + string(text)}
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS,
+		Pdeathsig: syscall.SIGKILL}
 	return command
 }
 
-// become makes this process the one of the container, as runc does: the privileges are those of the thread that runs the program, in the
-// same order. It returns only an error.
+// become makes this process the one of the container, as runc does: the privileges are those of the thread that runs
+// the program, in the same order. It returns only an error.
 func (c container) become() error {
 	runtime.LockOSThread()
-	for _, step := range []func() error{loopbackUp, c.mount, c.dropBounding, switchUser, c.setPermitted, c.forbidNewPrivileges} {
+	for _, step := range []func() error{loopbackUp, c.mount, c.dropBounding, switchUser, c.setPermitted,
+		c.forbidNewPrivileges} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -125,7 +128,8 @@ func (c container) dropBounding() error {
 			continue
 		}
 		// A kernel may know fewer.
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); err != nil &&
+			!errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("dropping capability %d: %w", capability, err)
 		}
 	}

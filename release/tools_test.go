@@ -21,7 +21,8 @@ func TestSkopeo(t *testing.T) {
 	if err := json.Unmarshal([]byte(output(t, skopeo, "inspect", "oci:"+layout)), &said); err != nil {
 		t.Fatal(err)
 	}
-	if said.Architecture != here.Architecture || said.Os != "linux" || said.Labels["org.opencontainers.image.version"] != testVersion {
+	if said.Architecture != here.Architecture || said.Os != "linux" ||
+		said.Labels["org.opencontainers.image.version"] != testVersion {
 		t.Errorf("skopeo says %+v", said)
 	}
 	copied := filepath.Join(t.TempDir(), "copied")
@@ -64,15 +65,18 @@ func TestUmoci(t *testing.T) {
 	}
 }
 
-// TestDockerfile: the Dockerfile makes the same files and the same configuration as the command, with Buildah's own storage and no daemon.
+// TestDockerfile: the Dockerfile makes the same files and the same configuration as the command, with Buildah's own
+// storage and no daemon.
 func TestDockerfile(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: Buildah sets owners and capabilities, which only root may do")
 	}
 	buildah, folder := tool(t, "buildah"), t.TempDir()
-	store := []string{"--storage-driver", "vfs", "--root", filepath.Join(folder, "store"), "--runroot", filepath.Join(folder, "run")}
+	store := []string{"--storage-driver", "vfs", "--root", filepath.Join(folder, "store"), "--runroot",
+		filepath.Join(folder, "run")}
 	made := imageFolder(t)
-	output(t, buildah, append(store, "build", "--isolation", "chroot", "--platform", here.String(), "--ignorefile", "../.dockerignore",
+	output(t, buildah, append(store, "build", "--isolation", "chroot", "--platform", here.String(), "--ignorefile",
+		"../.dockerignore",
 		"--file", "../Dockerfile", "--tag", "k8singress", made)...)
 	out := filepath.Join(folder, "out")
 	output(t, buildah, append(store, "push", "k8singress", "oci:"+out)...)

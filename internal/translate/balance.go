@@ -59,7 +59,8 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	}
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
-		Message: fmt.Sprintf("%s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
+		Message: fmt.Sprintf(
+			"%s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
 			snapshot.Elder(winner.Object, loser.Object), b.backend.ID, without),
 	})
 }
@@ -191,7 +192,8 @@ func (b *balanced) quarantine(r *ingress.Result, fault *panics.Panic) {
 	ref := refOf(r.Object)
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Error, Reason: report.Quarantined, Field: "metadata.annotations",
-		Message: fmt.Sprintf("what this Ingress says of load balancing has no effect on the backend %s, because reading it fails: %v",
+		Message: fmt.Sprintf(
+			"what this Ingress says of load balancing has no effect on the backend %s, because reading it fails: %v",
 			b.backend.ID, fault),
 	})
 }

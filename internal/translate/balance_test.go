@@ -31,7 +31,8 @@ func TestBalance(t *testing.T) {
 	service := ir.LoadBalancing{UseVirtualAddress: true}
 	one := ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one"}}
 	two := ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "two"}}
-	found := ir.Backend{ID: "shop/web/80", VirtualAddress: "10.96.0.1:80", LoadBalancing: ir.LoadBalancing{ClientIP: time.Hour}}
+	found := ir.Backend{ID: "shop/web/80", VirtualAddress: "10.96.0.1:80",
+		LoadBalancing: ir.LoadBalancing{ClientIP: time.Hour}}
 	headless := ir.Backend{ID: "shop/web/80"}
 	for _, test := range []struct {
 		name  string
@@ -47,7 +48,8 @@ func TestBalance(t *testing.T) {
 		{"one asks", headless, []*ingress.Result{silent("a", round), asking("b", ewma), silent("c", round)}, ewma, ""},
 		{"two ask for the same", headless, []*ingress.Result{asking("a", ewma), asking("b", ewma)}, ewma, ""},
 		{
-			"two ask for other things", headless, []*ingress.Result{silent("a", round), asking("b", ewma), asking("c", two), asking("d", service)},
+			"two ask for other things", headless,
+			[]*ingress.Result{silent("a", round), asking("b", ewma), asking("c", two), asking("d", service)},
 			ewma, "c d",
 		},
 		{"classes differ", headless, []*ingress.Result{silent("a", ewma), silent("b", round)}, ewma, ""},
@@ -61,12 +63,15 @@ func TestBalance(t *testing.T) {
 		},
 		{"a Service without address", headless, []*ingress.Result{asking("a", service)}, round, ""},
 		{
-			"a cookie, and one that follows it", headless, []*ingress.Result{asking("b", one), silent("c", round), asking("a", one)},
-			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one", Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "",
+			"a cookie, and one that follows it", headless,
+			[]*ingress.Result{asking("b", one), silent("c", round), asking("a", one)},
+			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one",
+				Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "",
 		},
 		{
 			"two cookies", headless, []*ingress.Result{asking("b", one), asking("a", two)},
-			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one", Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "a",
+			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one",
+				Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "a",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 // takeSession gives a canary the session cookie of its main Ingresses. It removes the main Ingresses without a session
 // cookie from canary.Mains.
 func (t *Translator) takeSession(canary *ingress.Result) {
-	canary.Mains = slices.DeleteFunc(canary.Mains, func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })
+	canary.Mains = slices.DeleteFunc(canary.Mains,
+		func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })
 	canary.LoadBalancing.SessionCookie = nil
 	if len(canary.Mains) > 0 {
 		canary.LoadBalancing.SessionCookie = t.results[canary.Mains[0]].LoadBalancing.SessionCookie

@@ -22,17 +22,20 @@ func onHostsOf(name string, second int64, services map[string]string, annotation
 		Namespace: "shop", Name: name, CreationTimestamp: metav1.Unix(second, 0), Annotations: map[string]string{},
 	}}
 	for _, a := range annotations {
-		o.Annotations["nginx.ingress.kubernetes.io/"+a] = map[string]string{"canary": "true", "canary-weight": "50", "affinity": "cookie"}[a]
+		o.Annotations["nginx.ingress.kubernetes.io/"+a] = map[string]string{"canary": "true", "canary-weight": "50",
+			"affinity": "cookie"}[a]
 	}
 	for _, host := range []string{"a.example", "b.example"} {
 		if service, ok := services[host]; ok {
-			o.Spec.Rules = append(o.Spec.Rules, networkingv1.IngressRule{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
-				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
-					Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{
-						Service: &networkingv1.IngressServiceBackend{Name: service, Port: networkingv1.ServiceBackendPort{Number: 80}},
-					},
-				}}},
-			}})
+			o.Spec.Rules = append(o.Spec.Rules,
+				networkingv1.IngressRule{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
+					HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+						Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{
+							Service: &networkingv1.IngressServiceBackend{Name: service,
+								Port: networkingv1.ServiceBackendPort{Number: 80}},
+						},
+					}}},
+				}})
 		}
 	}
 	return o
@@ -56,13 +59,15 @@ func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 	store := snapshot.NewStore()
 	for _, name := range []string{"one", "two", "next-one", "next-two", "next"} {
 		store.Set(&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 		})
 	}
 	one, two := map[string]string{"a.example": "one"}, map[string]string{"b.example": "two"}
 	store.Set(onHostsOf("one", 1, one, "affinity"))
 	store.Set(onHostsOf("two", 2, two))
-	store.Set(onHostsOf("canary", 3, map[string]string{"a.example": "next-one", "b.example": "next-two"}, "canary", "canary-weight"))
+	store.Set(onHostsOf("canary", 3, map[string]string{"a.example": "next-one", "b.example": "next-two"}, "canary",
+		"canary-weight"))
 	o := translate.Options{Ingress: ingress.Options{WatchWithoutClass: true}}
 	translator := translate.New()
 	const both = "[Ingress/shop/one Ingress/shop/two]"
@@ -81,7 +86,8 @@ func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 			map[string]string{"two": "[Ingress/shop/two]", "next-two": "[Ingress/shop/two]"},
 		},
 		{
-			"one backend for both", onHostsOf("canary", 3, map[string]string{"a.example": "next", "b.example": "next"}, "canary", "canary-weight"),
+			"one backend for both", onHostsOf("canary", 3, map[string]string{"a.example": "next", "b.example": "next"},
+				"canary", "canary-weight"),
 			map[string]string{"two": "[Ingress/shop/two]", "next": "[Ingress/shop/two]"},
 		},
 		{

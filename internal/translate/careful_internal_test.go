@@ -20,7 +20,8 @@ import (
 // other Ingresses decide.
 func TestAFaultInLoadBalancingStaysThere(t *testing.T) {
 	user := func(name string, policy ir.Policy) *ingress.Result {
-		return &ingress.Result{Object: onHosts(name), LoadBalancing: ir.LoadBalancing{Policy: policy}, Balances: policy != ""}
+		return &ingress.Result{Object: onHosts(name), LoadBalancing: ir.LoadBalancing{Policy: policy},
+			Balances: policy != ""}
 	}
 	users := []*ingress.Result{user("one", ir.PolicyHash), user("two", ir.PolicyEWMA), user("three", "")}
 	found := &ir.Backend{ID: "shop/web/80"}
@@ -48,7 +49,8 @@ func TestAFaultInLoadBalancingStaysThere(t *testing.T) {
 			var told []string
 			for ref, problems := range b.problems {
 				told = append(told, ref.Name)
-				if quarantined := problems[0].Reason == report.Quarantined; quarantined != strings.Contains(c.bad, ref.Name) || len(problems) != 1 {
+				if quarantined := problems[0].Reason == report.Quarantined; quarantined != strings.Contains(c.bad,
+					ref.Name) || len(problems) != 1 {
 					t.Errorf("%s is told %+v", ref, problems)
 				}
 			}
@@ -84,7 +86,8 @@ func TestAnIngressThatCannotBeReadIsClosed(t *testing.T) {
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true, Folder: true, Namespaces: poison}}
 	store := snapshot.NewStore()
 	store.Set(&corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	})
 	open := onHosts("open", "a.example")
 	open.Spec.Rules[0].HTTP.Paths[0].Path = "/"
@@ -96,7 +99,8 @@ func TestAnIngressThatCannotBeReadIsClosed(t *testing.T) {
 	store.Set(onHosts("bad", "a.example"))
 	config, verdicts := translator.Translate(store.Take(), o)
 	routes := config.VirtualHosts[0].Routes
-	if len(routes) != 2 || !slices.Contains(routes[0].Filters, ir.Filter(ir.DirectResponse{Status: 503})) || routes[1].Filters != nil {
+	if len(routes) != 2 || !slices.Contains(routes[0].Filters, ir.Filter(ir.DirectResponse{Status: 503})) ||
+		routes[1].Filters != nil {
 		t.Errorf("the routes are %+v", routes)
 	}
 	bad := ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "bad"}
@@ -107,7 +111,8 @@ func TestAnIngressThatCannotBeReadIsClosed(t *testing.T) {
 	poison.armed = false
 	store.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	config, verdicts = translator.Translate(store.Take(), o)
-	if routes := config.VirtualHosts[0].Routes; len(routes) != 2 || routes[0].Filters != nil || len(verdicts.Get(bad).Problems) > 0 {
+	if routes := config.VirtualHosts[0].Routes; len(routes) != 2 || routes[0].Filters != nil ||
+		len(verdicts.Get(bad).Problems) > 0 {
 		t.Errorf("afterwards the routes are %+v, and of it is said %+v", routes, verdicts.Get(bad))
 	}
 }

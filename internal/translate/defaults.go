@@ -68,18 +68,22 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	if len(config.Defaults.ErrorPages.Statuses) > 0 && !d.hasBackend {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[custom-http-errors]",
-			Message: "this has an effect only on Ingresses with the annotation default-backend: for the others, set the option default_backend",
+			Message: "this has an effect only on Ingresses with the annotation default-backend: for the others, set " +
+				"the option default_backend",
 		})
 	}
 	if config.Defaults.Tracing.On && !config.Defaults.Tracing.Collected {
 		problems = append(problems, report.Problem{
-			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[enable-opentelemetry]", Message: annotations.NoCollector,
+			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[enable-opentelemetry]",
+			Message: annotations.NoCollector,
 		})
 	}
 	if !ok {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.ConfigMapNotFound,
-			Message: fmt.Sprintf("there is no ConfigMap %s, which configmap names: all options have their defaults until there is one", name),
+			Message: fmt.Sprintf(
+				"there is no ConfigMap %s, which configmap names: all options have their defaults until there is one",
+				name),
 		})
 	}
 	ref := name.Of(kinds.ConfigMap)
@@ -97,7 +101,8 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
 		d.say(ref, report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotFound, Message: fmt.Sprintf(
-			"there is no ConfigMap %s, which the controller's ConfigMap names: there are no headers from it until there is one", name)})
+			"there is no ConfigMap %s, which the controller's ConfigMap names: there are no headers from it until "+
+				"there is one", name)})
 		return nil
 	}
 	headers, bad := configmap.ReadHeaders(object.Data)
@@ -126,8 +131,9 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	}
 	d.global.DefaultBackend = d.backend.ID
 	if p != nil {
-		d.say(ref, report.Problem{Severity: p.Severity, Reason: p.Reason, Message: p.Message + ", which default_backend names: requests that no " +
-			"host or path is for get 404"})
+		d.say(ref, report.Problem{Severity: p.Severity, Reason: p.Reason,
+			Message: p.Message + ", which default_backend names: requests that no " +
+				"host or path is for get 404"})
 	}
 }
 
@@ -177,8 +183,9 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	d.say(ir.Ref{Kind: kinds.IngressClass, Name: class.Name}, report.Problem{
 		Severity: report.Warning, Reason: report.ClassConflict,
 		Field: report.AnnotationField(networkingv1.AnnotationIsDefaultIngressClass),
-		Message: fmt.Sprintf("there is more than one default class, %s too: a new Ingress without a class gets the newest of them, %s; "+
-			"let one be the default", strings.Join(others, ", "), all[0].Name),
+		Message: fmt.Sprintf(
+			"there is more than one default class, %s too: a new Ingress without a class gets the newest of them, %s; "+
+				"let one be the default", strings.Join(others, ", "), all[0].Name),
 	})
 }
 

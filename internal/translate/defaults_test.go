@@ -40,7 +40,8 @@ func TestGlobalConfigMap(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
 	ref := snapshot.RefOf(object)
 	before, verdicts := translator.Translate(store.Take(), options)
-	if got := said(verdicts, ref); len(got) != 1 || !strings.Contains(got[0], "ConfigMapNotFound  there is no ConfigMap a/global") {
+	if got := said(verdicts, ref); len(got) != 1 ||
+		!strings.Contains(got[0], "ConfigMapNotFound  there is no ConfigMap a/global") {
 		t.Errorf("without the ConfigMap: %q", got)
 	}
 	if before.Global == nil {
@@ -51,7 +52,8 @@ func TestGlobalConfigMap(t *testing.T) {
 	if got := said(verdicts, ref); got == nil || len(got) > 0 {
 		t.Errorf("with the ConfigMap: %q", got)
 	}
-	if after.Global != before.Global || after.VirtualHosts[0] != before.VirtualHosts[0] || after.Backends[1] != before.Backends[1] {
+	if after.Global != before.Global || after.VirtualHosts[0] != before.VirtualHosts[0] ||
+		after.Backends[1] != before.Backends[1] {
 		t.Error("an empty ConfigMap changes something")
 	}
 	store.Delete(object)
@@ -80,17 +82,22 @@ func TestParametersOfAClass(t *testing.T) {
 		open bool
 	}{
 		{"none", nil, ir.Name{Namespace: "a", Name: "global"}, "", true},
-		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{}, "accepted", true},
+		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{},
+			"accepted", true},
 		{
-			"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")},
+			"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace,
+				Namespace: new("b")},
 			ir.Name{},
 			"accepted", true,
 		},
-		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, global, "accepted", true},
+		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, global,
+			"accepted", true},
 		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, global, "accepted", true},
-		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, ir.Name{}, "spec.parameters.scope", false},
+		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, ir.Name{},
+			"spec.parameters.scope", false},
 		{
-			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, ir.Name{Namespace: "a", Name: "global"},
+			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"},
+			ir.Name{Namespace: "a", Name: "global"},
 			"spec.parameters.name there is no ConfigMap a/class", false,
 		},
 		{
@@ -98,14 +105,19 @@ func TestParametersOfAClass(t *testing.T) {
 			ir.Name{},
 			"spec.parameters.name there is no ConfigMap b/gone", false,
 		},
-		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, global, "spec.parameters.namespace", false},
-		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{}, "spec.parameters.kind", false},
-		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, global, "spec.parameters.kind", false},
+		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, global,
+			"spec.parameters.namespace", false},
+		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{},
+			"spec.parameters.kind", false},
+		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, global,
+			"spec.parameters.kind", false},
 		{
-			"of another controller", &reference{APIGroup: new("example.com"), Kind: "Parameters", Name: "class"}, global,
+			"of another controller", &reference{APIGroup: new("example.com"), Kind: "Parameters", Name: "class"},
+			global,
 			"spec.parameters.kind", true,
 		},
-		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, global, "spec.parameters.scope", false},
+		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, global,
+			"spec.parameters.scope", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := fill(1)
@@ -119,14 +131,16 @@ func TestParametersOfAClass(t *testing.T) {
 			got := said(verdicts, classRef("nginx"))
 			switch {
 			case test.want == "" && got != nil, test.want == "accepted" && (got == nil || len(got) > 0),
-				test.want != "" && test.want != "accepted" && (len(got) != 1 || !strings.Contains(got[0], "InvalidParameters "+test.want)):
+				test.want != "" && test.want != "accepted" &&
+					(len(got) != 1 || !strings.Contains(got[0], "InvalidParameters "+test.want)):
 				t.Errorf("said is %q, want %q", got, test.want)
 			}
 			filters := config.VirtualHosts[0].Routes[0].Filters
 			if open := !slices.Contains(filters, ir.Filter(ir.DirectResponse{Status: 503})); open != test.open {
 				t.Errorf("the Ingresses of the class are served: %t", open)
 			}
-			if told := said(verdicts, ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"}); test.open != (len(told) == 0) {
+			if told := said(verdicts, ir.Ref{Kind: kinds.Ingress, Namespace: "a",
+				Name: "i0"}); test.open != (len(told) == 0) {
 				t.Errorf("of the Ingress is said %q", told)
 			}
 		})
@@ -183,7 +197,8 @@ func TestParametersComeAndGo(t *testing.T) {
 func TestTwoDefaultClasses(t *testing.T) {
 	store := fill(1)
 	for second, name := range []string{"old", "new", "theirs"} {
-		class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(second), 0))}}
+		class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name,
+			CreationTimestamp: metav1.NewTime(time.Unix(int64(second), 0))}}
 		class.Spec.Controller = "k8s.io/ingress-nginx"
 		if name == "theirs" {
 			class.Spec.Controller, class.CreationTimestamp = "example.com/other", metav1.NewTime(time.Unix(0, 0))

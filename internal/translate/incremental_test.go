@@ -30,10 +30,11 @@ import (
 var (
 	namespaces = []string{"a", "a", "a", "b"}
 	names      = []string{"one", "two", "three"}
-	hosts      = []string{"", "a.example", "a.example", "a.example", "*.example", "c.example", "c.a.example", "*.a.example", "{env.HOME}"}
-	paths      = []string{"/", "/", "/foo", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
-	stamps     = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
-	bad        = []string{"", "nope", "bad\nvalue", "{env.HOME}"}
+	hosts      = []string{"", "a.example", "a.example", "a.example", "*.example", "c.example", "c.a.example",
+		"*.a.example", "{env.HOME}"}
+	paths  = []string{"/", "/", "/foo", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
+	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
+	bad    = []string{"", "nope", "bad\nvalue", "{env.HOME}"}
 )
 
 // values holds, by annotation or key, the values that may be drawn.
@@ -125,8 +126,8 @@ func (v values) add(key, example string) {
 	v[key] = append(slices.Clone(good), bad...)
 }
 
-// readCases adds the cases in files like those in internal/translate/annotations/testdata. Each line is an annotation, and an
-// empty line separates cases. Indented lines are expected results, which are ignored.
+// readCases adds the cases in files like those in internal/translate/annotations/testdata. Each line is an annotation,
+// and an empty line separates cases. Indented lines are expected results, which are ignored.
 func (b *tables) readCases(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -194,14 +195,16 @@ func (b *tables) annotations(t *rapid.T) map[string]string {
 }
 
 func meta(t *rapid.T) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: draw(t, namespaces), Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
+	return metav1.ObjectMeta{Namespace: draw(t, namespaces), Name: draw(t, names),
+		CreationTimestamp: metav1.NewTime(draw(t, stamps))}
 }
 
 func drawBackend(t *rapid.T) networkingv1.IngressBackend {
 	if once(t, 10, "resource") {
 		return networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket", Name: "x"}}
 	}
-	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: draw(t, names), Port: draw(t, ports)}}
+	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: draw(t, names),
+		Port: draw(t, ports)}}
 }
 
 func drawIngress(t *rapid.T, all *tables) *networkingv1.Ingress {
@@ -242,7 +245,8 @@ func drawRule(t *rapid.T) networkingv1.IngressRule {
 		if rule.HTTP == nil {
 			rule.HTTP = &networkingv1.HTTPIngressRuleValue{}
 		}
-		rule.HTTP.Paths = append(rule.HTTP.Paths, networkingv1.HTTPIngressPath{Path: draw(t, paths), PathType: &kind, Backend: drawBackend(t)})
+		rule.HTTP.Paths = append(rule.HTTP.Paths,
+			networkingv1.HTTPIngressPath{Path: draw(t, paths), PathType: &kind, Backend: drawBackend(t)})
 	}
 	return rule
 }
@@ -274,7 +278,8 @@ func drawClass(t *rapid.T) *networkingv1.IngressClass {
 	}
 	if rapid.Bool().Draw(t, "parameters") {
 		class.Spec.Parameters = &networkingv1.IngressClassParametersReference{
-			Kind: draw(t, []string{"ConfigMap", "ConfigMap", "Bucket"}), Name: draw(t, []string{"class", "one", "gone"}),
+			Kind: draw(t, []string{"ConfigMap", "ConfigMap", "Bucket"}),
+			Name: draw(t, []string{"class", "one", "gone"}),
 		}
 		if rapid.Bool().Draw(t, "scope") {
 			class.Spec.Parameters.Scope, class.Spec.Parameters.Namespace = new("Namespace"), new(draw(t, namespaces))
@@ -295,7 +300,8 @@ func drawConfigMap(t *rapid.T, all *tables) *corev1.ConfigMap {
 	case "global", "class":
 		object.Data = all.configMap.some(t, 5)
 	default:
-		object.Data = map[string]string{"SCRIPT_FILENAME": draw(t, []string{"/app$fastcgi_script_name", "/srv", "$unknown"})}
+		object.Data = map[string]string{"SCRIPT_FILENAME": draw(t,
+			[]string{"/app$fastcgi_script_name", "/srv", "$unknown"})}
 		if rapid.Bool().Draw(t, "headers") {
 			object.Data = map[string]string{draw(t, []string{"X-One", "X-Two"}): draw(t, []string{"1", "2", ""})}
 		}
@@ -336,7 +342,8 @@ type world struct {
 func newWorld(all *tables) *world {
 	w := &world{tables: all, store: snapshot.NewStore(), ingresses: map[ir.Ref]*networkingv1.Ingress{}}
 	w.store.Set(&networkingv1.IngressClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
+		ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Spec:       networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
 	})
 	return w
 }
@@ -359,7 +366,8 @@ func (w *world) step(t *rapid.T) {
 	}
 	w.store.Apply(set, gone)
 	if once(t, 8, "deny") {
-		w.store.Deny(ir.Ref{Kind: kinds.Secret, Namespace: draw(t, namespaces), Name: draw(t, names)}, rapid.Bool().Draw(t, "denied"))
+		w.store.Deny(ir.Ref{Kind: kinds.Secret, Namespace: draw(t, namespaces), Name: draw(t, names)},
+			rapid.Bool().Draw(t, "denied"))
 	}
 }
 
@@ -441,11 +449,13 @@ func TestSecretsFollowTheirReferences(t *testing.T) {
 	listed := numbered(0, "/")
 	listed.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"h0.example"}, SecretName: "secret"}}
 	for name, c := range map[string]struct{ with, without kinds.Object }{
-		"spec.tls":                  {listed, numbered(0, "/")},
-		"auth-tls-secret":           {ingress("auth-tls-secret", "a/secret"), ingress()},
-		"proxy-ssl-secret":          {ingress("proxy-ssl-secret", "a/secret", "backend-protocol", "HTTPS"), ingress("backend-protocol", "HTTPS")},
-		"stream-tls-secret":         {service("stream-tls-secret", "secret"), service("stream-tls-secret", "")},
-		"stream-backend-tls-secret": {service("stream-backend-tls-secret", "secret"), service("stream-backend-tls-secret", "")},
+		"spec.tls":        {listed, numbered(0, "/")},
+		"auth-tls-secret": {ingress("auth-tls-secret", "a/secret"), ingress()},
+		"proxy-ssl-secret": {ingress("proxy-ssl-secret", "a/secret", "backend-protocol", "HTTPS"),
+			ingress("backend-protocol", "HTTPS")},
+		"stream-tls-secret": {service("stream-tls-secret", "secret"), service("stream-tls-secret", "")},
+		"stream-backend-tls-secret": {service("stream-backend-tls-secret", "secret"),
+			service("stream-backend-tls-secret", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, translator := fill(1), translate.New()

@@ -77,8 +77,11 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	}
 	return append(all, report.Problem{
 		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
-		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
-			"most; name a Secret, or let the administrator raise hosts_per_namespace", report.List(over, len(over), 1), of.Namespace, quota),
+		Message: fmt.Sprintf(
+			"no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that "+
+				"is the most; name a Secret, or let the administrator raise hosts_per_namespace",
+			report.List(over, len(over), 1),
+			of.Namespace, quota),
 	})
 }
 
@@ -169,7 +172,8 @@ func (t *Translator) wanted(host string) *certificateRequest {
 		return nil
 	}
 	certificate := m.Implied.Certificate
-	return &certificateRequest{certificate: certificate, object: t.results[certificate.Origin].Object, refusal: m.Implied.Refusal}
+	return &certificateRequest{certificate: certificate, object: t.results[certificate.Origin].Object,
+		refusal: m.Implied.Refusal}
 }
 
 // enqueue adds a request to the queue of its namespace, dequeue removes it. Both ignore nil and refused requests.
@@ -200,5 +204,6 @@ func (n *issuance) dequeue(a *certificateRequest) {
 // Ingresses before hosts of younger ones.
 func compareRequests(a, b *certificateRequest) int {
 	wild := func(a *certificateRequest) int { return strings.Count(a.certificate.Host, "*") }
-	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object), cmp.Compare(a.certificate.Host, b.certificate.Host))
+	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object),
+		cmp.Compare(a.certificate.Host, b.certificate.Host))
 }

@@ -93,13 +93,15 @@ func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
 	filled := tlsSecret("wild")
 	filled.Data = fixture.Certificate(t, "*.w.example").Secret()
 	s.store.Set(filled)
-	s.expect("with the wildcard", map[string]string{"*.w.example": "wild", "b.w.example": "issuer", "w.example": "issuer"})
+	s.expect("with the wildcard", map[string]string{"*.w.example": "wild", "b.w.example": "issuer",
+		"w.example": "issuer"})
 	other := tlsSecret("wild")
 	other.Data = fixture.Certificate(t, "*.x.example", "b.w.example").Secret()
 	s.store.Set(other)
 	s.expect("with a certificate for others", garbage)
 	s.store.Set(filled)
-	s.expect("with the wildcard again", map[string]string{"*.w.example": "wild", "b.w.example": "issuer", "w.example": "issuer"})
+	s.expect("with the wildcard again", map[string]string{"*.w.example": "wild", "b.w.example": "issuer",
+		"w.example": "issuer"})
 	s.store.Delete(numbered(4, "/"))
 	s.expect("without it again", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
 }
@@ -120,7 +122,8 @@ func TestTheNextHostMovesUp(t *testing.T) {
 	}
 	s.store.Set(listing(2, "two.example", "own"))
 	s.store.Set(tlsSecret("own"))
-	s.expect("with a Secret", map[string]string{"one.example": "issuer", "two.example": "own", "three.example": "issuer"})
+	s.expect("with a Secret", map[string]string{"one.example": "issuer", "two.example": "own",
+		"three.example": "issuer"})
 }
 
 // BenchmarkOneOf10000Asked changes one of 10,000 Ingresses while as many hosts as the quota allows have certificates

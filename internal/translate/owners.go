@@ -105,5 +105,6 @@ func (t *Translator) sameAbove(a, b *hosts.Merged) bool {
 	if t.options.Ownership.Exclusive {
 		same = a.Owner.Same(b.Owner)
 	}
-	return same && a.Secure == b.Secure && maps.EqualFunc(a.Others, b.Others, func(x, y *ir.Certificate) bool { return *x == *y })
+	return same && a.Secure == b.Secure &&
+		maps.EqualFunc(a.Others, b.Others, func(x, y *ir.Certificate) bool { return *x == *y })
 }

@@ -23,9 +23,11 @@ func onHosts(name string, hosts ...string) *networkingv1.Ingress {
 		kind := networkingv1.PathTypePrefix
 		object.Spec.Rules = append(object.Spec.Rules, networkingv1.IngressRule{
 			Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
-				Paths: []networkingv1.HTTPIngressPath{{Path: "/" + name, PathType: &kind, Backend: networkingv1.IngressBackend{
-					Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}},
-				}}},
+				Paths: []networkingv1.HTTPIngressPath{{Path: "/" + name, PathType: &kind,
+					Backend: networkingv1.IngressBackend{
+						Service: &networkingv1.IngressServiceBackend{Name: "web",
+							Port: networkingv1.ServiceBackendPort{Number: 80}},
+					}}},
 			}},
 		})
 	}
@@ -38,7 +40,8 @@ func TestAFaultInAHostStaysThere(t *testing.T) {
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true}}
 	store := snapshot.NewStore()
 	store.Set(&corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	})
 	store.Set(onHosts("good", "a.example", "b.example"))
 	store.Set(onHosts("bad", "a.example", "b.example"))

@@ -142,9 +142,11 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 	case t.patterns.refuses(ref):
 	case t.aliases.refuses(ref):
 		return &report.Problem{
-			Severity: report.Error, Reason: report.QuotaExceeded, Field: report.AnnotationField(report.ServerAlias), Message: fmt.Sprintf(
-				"the regular expressions in server-alias of the namespace %s may stand for %d instructions together, and those of older Ingresses "+
-					"leave no room: write fewer or shorter ones, or names and wildcards; those of this Ingress are left out",
+			Severity: report.Error, Reason: report.QuotaExceeded, Field: report.AnnotationField(report.ServerAlias),
+			Message: fmt.Sprintf(
+				"the regular expressions in server-alias of the namespace %s may stand for %d instructions "+
+					"together, and those of older Ingresses leave no room: write fewer or shorter ones, or names "+
+					"and wildcards; those of this Ingress are left out",
 				ref.Namespace, pattern.MostOfNames),
 		}
 	default:
@@ -156,7 +158,8 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 	}
 	return &report.Problem{
 		Severity: report.Error, Reason: report.QuotaExceeded, Field: "spec", Message: fmt.Sprintf(
-			"the regular expressions of the namespace %s may stand for %d instructions together, and those of older Ingresses leave no room: "+
-				"write fewer or shorter ones; %s", ref.Namespace, pattern.MostOfNamespace, outcome),
+			"the regular expressions of the namespace %s may stand for %d instructions together, and those of older "+
+				"Ingresses leave no room: write fewer or shorter ones; %s", ref.Namespace,
+			pattern.MostOfNamespace, outcome),
 	}
 }

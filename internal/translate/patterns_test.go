@@ -54,7 +54,8 @@ func TestPatternsOfNamespace(t *testing.T) {
 		}
 		var told []int
 		for _, v := range verdicts.Verdicts {
-			if slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return p.Reason == report.QuotaExceeded }) {
+			if slices.ContainsFunc(v.Problems,
+				func(p report.Problem) bool { return p.Reason == report.QuotaExceeded }) {
 				var i int
 				_, _ = fmt.Sscanf(v.Object.Name, "i%d", &i)
 				told = append(told, i)
@@ -101,7 +102,8 @@ func TestPatternsFailClosed(t *testing.T) {
 	guarded.Annotations["k8singress.io/chains"] = "staff"
 	clients := matching(1001, "/")
 	clients.Annotations = map[string]string{
-		annotations.Prefix + "auth-tls-secret": "a/authority", annotations.Prefix + "auth-tls-match-cn": "CN=[a-z]{0,400}",
+		annotations.Prefix + "auth-tls-secret":   "a/authority",
+		annotations.Prefix + "auth-tls-match-cn": "CN=[a-z]{0,400}",
 	}
 	store.Set(guarded)
 	store.Set(clients)
@@ -111,7 +113,8 @@ func TestPatternsFailClosed(t *testing.T) {
 		switch h.Host {
 		case "h1000.example":
 			seen++
-			if r := h.Routes[0]; len(h.Routes) != 1 || r.Match.Path != "/admin/" || !slices.Contains(r.Filters, ir.Filter(ir.Unavailable)) {
+			if r := h.Routes[0]; len(h.Routes) != 1 || r.Match.Path != "/admin/" ||
+				!slices.Contains(r.Filters, ir.Filter(ir.Unavailable)) {
 				t.Errorf("the guarded path is %v", r)
 			}
 		case "h1001.example":
@@ -160,7 +163,8 @@ func TestPatternsOfHost(t *testing.T) {
 func TestAliasesOfNamespace(t *testing.T) {
 	aliased := func(i int) *networkingv1.Ingress {
 		object := matching(i, "/")
-		object.Annotations = map[string]string{annotations.Prefix + "server-alias": fmt.Sprintf("n%d.test, ~^x%d-.{60}$", i, i)}
+		object.Annotations = map[string]string{annotations.Prefix +
+			"server-alias": fmt.Sprintf("n%d.test, ~^x%d-.{60}$", i, i)}
 		return object
 	}
 	store, translator := fill(0), translate.New()
@@ -181,7 +185,8 @@ func TestAliasesOfNamespace(t *testing.T) {
 			}
 		}
 		for _, v := range verdicts.Verdicts {
-			if slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return p.Reason == report.QuotaExceeded }) {
+			if slices.ContainsFunc(v.Problems,
+				func(p report.Problem) bool { return p.Reason == report.QuotaExceeded }) {
 				told = append(told, v.Object.Name)
 			}
 		}
@@ -189,7 +194,8 @@ func TestAliasesOfNamespace(t *testing.T) {
 			t.Errorf("served and refused are others (-want +got):\n%s", diff)
 		}
 	}
-	check("n1.test", "n2.test", "n3.test", "n4.test", "n5.test", "~^x1-.{60}$", "~^x2-.{60}$", "~^x5-.{60}$", "i3", "i4")
+	check("n1.test", "n2.test", "n3.test", "n4.test", "n5.test", "~^x1-.{60}$", "~^x2-.{60}$",
+		"~^x5-.{60}$", "i3", "i4")
 	store.Delete(aliased(1))
 	check("n2.test", "n3.test", "n4.test", "n5.test", "~^x2-.{60}$", "~^x3-.{60}$", "~^x5-.{60}$", "i4")
 }

@@ -56,7 +56,8 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 	}
 	if owner != "" && owner != namespace || !t.options.Ownership.Admits(host, namespace) {
 		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
-			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use another host, or a Secret", host)}
+			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use "+
+				"another host, or a Secret", host)}
 	}
 	reason, why := t.options.Ingress.Issuance.Refuse(host)
 	if why == "" {

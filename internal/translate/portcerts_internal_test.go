@@ -19,7 +19,8 @@ var services = ir.Ref{Kind: "ConfigMap", Namespace: "default", Name: "tcp-servic
 func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
 	name, _ := ir.ParseName(secret)
 	return &ir.StreamRoute{
-		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: name}, Backends: ir.To(&ir.Backend{Namespace: "shop"}),
+		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: name},
+		Backends: ir.To(&ir.Backend{Namespace: "shop"}),
 	}
 }
 
@@ -46,8 +47,10 @@ func TestCertificatesOfPorts(t *testing.T) {
 		routes []*ir.StreamRoute
 		want   string
 	}{
-		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "db.example.com", ""), endsTLS(3, "", "default/own")}, "db.example.com" + of},
-		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "a.example.com", "")}, "a.example.com" + of + ", db.example.com" + of},
+		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "db.example.com", ""),
+			endsTLS(3, "", "default/own")}, "db.example.com" + of},
+		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "a.example.com", "")},
+			"a.example.com" + of + ", db.example.com" + of},
 		{[]*ir.StreamRoute{endsTLS(2, "a.example.com", "")}, "a.example.com" + of},
 		{[]*ir.StreamRoute{{Protocol: ir.TCP, Port: 2, Origin: services}}, ""},
 	} {
@@ -56,9 +59,11 @@ func TestCertificatesOfPorts(t *testing.T) {
 		}
 	}
 	// The certificate of an Ingress takes precedence, and stays when the port is removed.
-	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"}, Origin: ir.Ref{Namespace: "shop", Name: "a"}}
+	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"},
+		Origin: ir.Ref{Namespace: "shop", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
-	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
+	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" ||
+		!slices.Contains(translator.config.Certificates, own) {
 		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
 	}
 	if translator.published(); !slices.Contains(translator.config.Certificates, own) {
@@ -70,7 +75,8 @@ func TestCertificatesOfPorts(t *testing.T) {
 func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
-	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"}, Origin: ir.Ref{Namespace: "other", Name: "a"}}
+	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"},
+		Origin: ir.Ref{Namespace: "other", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
 	foreign := endsTLS(2, "b.example.com", "")
 	foreign.Backends = ir.To(&ir.Backend{Namespace: "other"})

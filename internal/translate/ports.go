@@ -35,7 +35,8 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	o := t.options.Streams
 	o.Policy = t.defaults.global.Streams
 	result, old := streams.Translate(s, o), t.streams
-	t.streams = &ports{Routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts), refs: make(set[ir.Ref], len(result.Refs))}
+	t.streams = &ports{Routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts),
+		refs: make(set[ir.Ref], len(result.Refs))}
 	for _, ref := range result.Refs {
 		t.streams.refs[ref] = struct{}{}
 	}

@@ -36,11 +36,14 @@ func (t *Translator) publish(c *change) {
 	t.issued, t.portProblems = ports, problems
 	config := &ir.Config{
 		ListenerGroup: ir.ListenerGroup{
-			Listeners:    t.options.Listeners,
-			VirtualHosts: patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
+			Listeners: t.options.Listeners,
+			VirtualHosts: patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host },
+				cmp.Compare[string]),
 		},
-		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
-		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
+		Certificates: patched(t.config.Certificates, certificates,
+			func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
+		Backends: patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID },
+			cmp.Compare[string]),
 		StreamRoutes:       without(t.streams.Routes, refused),
 		Global:             keep(t.config.Global, t.defaults.global),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
@@ -167,12 +170,14 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
 		p := &r.CertificateProblems[i]
-		shown := len(p.Hosts) == 0 || slices.ContainsFunc(p.Hosts, func(host string) bool { return t.passedIn(host) == "" })
+		shown := len(p.Hosts) == 0 || slices.ContainsFunc(p.Hosts,
+			func(host string) bool { return t.passedIn(host) == "" })
 		switch {
 		case shown:
 			all = append(all, p.Problem)
 		case p.Passed != "":
-			all = append(all, report.Problem{Severity: report.Info, Reason: p.Reason, Field: p.Field, Message: p.Passed})
+			all = append(all, report.Problem{Severity: report.Info, Reason: p.Reason, Field: p.Field,
+				Message: p.Passed})
 		}
 	}
 	return all

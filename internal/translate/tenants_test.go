@@ -57,10 +57,13 @@ func rivals(t *testing.T) []kinds.Object {
 	onlyBackend.Spec.Rules = nil
 	all := []kinds.Object{
 		onlyBackend,
-		rival("a/main", 10, "s.example/admin", map[string]string{"ssl-ciphers": "ECDHE-RSA-AES128-GCM-SHA256"}, "s.example"),
+		rival("a/main", 10, "s.example/admin",
+			map[string]string{"ssl-ciphers": "ECDHE-RSA-AES128-GCM-SHA256"}, "s.example"),
 		rival("a/regex", 11, "s.example/api/(.*)", map[string]string{"rewrite-target": "/$1"}),
-		rival("b/long", 20, "s.example/()()()()()()", map[string]string{"rewrite-target": "/x"}, "s.example", "*.example"),
-		rival("b/mtls", 21, "s.example/b", map[string]string{"auth-tls-secret": "b/tls", "ssl-ciphers": "ECDHE-RSA-AES256-GCM-SHA384"}),
+		rival("b/long", 20, "s.example/()()()()()()", map[string]string{"rewrite-target": "/x"},
+			"s.example", "*.example"),
+		rival("b/mtls", 21, "s.example/b",
+			map[string]string{"auth-tls-secret": "b/tls", "ssl-ciphers": "ECDHE-RSA-AES256-GCM-SHA384"}),
 		rival("c/pass", 5, "s.example/", map[string]string{"ssl-passthrough": "true"}),
 		rival("c/wild", 30, "*.example/", nil, "*.example"),
 		rival("a/younger", 31, "*.example/x", nil, "*.example"),
@@ -68,9 +71,12 @@ func rivals(t *testing.T) []kinds.Object {
 		rival("a/below", 33, "t.example/", nil, "t.example"),
 		rival("b/same", 10, "s.example/admin", nil),
 		rival("a/named", 12, "named.example/", map[string]string{
-			"server-alias": "t.example, u.example, x.shop.example, *.example, *.deep.example, ~^[0-9]+[.]example$", "from-to-www-redirect": "true",
+			"server-alias": "t.example, u.example, x.shop.example, *.example, *.deep.example, " +
+				"~^[0-9]+[.]example$",
+			"from-to-www-redirect": "true",
 		}, "u.example", "www.named.example", "*.deep.example"),
-		rival("b/named", 13, "www.other.example/", map[string]string{"server-alias": "u.example, other.example", "from-to-www-redirect": "true"},
+		rival("b/named", 13, "www.other.example/",
+			map[string]string{"server-alias": "u.example, other.example", "from-to-www-redirect": "true"},
 			"u.example"),
 		rival("c/shop", 14, "*.shop.example/", nil, "*.shop.example"),
 		rival("b/www", 15, "www.named.example/", nil),
@@ -90,7 +96,8 @@ func rivals(t *testing.T) []kinds.Object {
 func TestOwnershipInAnyOrder(t *testing.T) {
 	objects := rivals(t)
 	for name, o := range map[string]translate.Options{
-		"shared": options, "exclusive": owned(options), "issuance": scarce, "exclusive issuance": owned(scarce), "reserved": reserved(options),
+		"shared": options, "exclusive": owned(options), "issuance": scarce, "exclusive issuance": owned(scarce),
+		"reserved": reserved(options),
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := fill(0)

@@ -67,10 +67,12 @@ func New() *Translator { return &Translator{} }
 func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
-		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[string]map[string]int{},
-		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(pattern.MostOfNamespace), aliases: newPatterns(pattern.MostOfNames),
-		names:  newNames(),
-		routes: map[string]int{}, found: map[string]*ir.Backend{},
+		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{},
+		below:    map[string]map[string]int{},
+		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(pattern.MostOfNamespace),
+		aliases: newPatterns(pattern.MostOfNames),
+		names:   newNames(),
+		routes:  map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -238,7 +240,8 @@ func (t *Translator) note(
 // mergeHost merges the Ingresses of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
-	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.around(host))
+	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)),
+		t.around(host))
 	if next.Host != nil && next.Host.Passthrough != nil {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
@@ -257,7 +260,8 @@ func (t *Translator) mergeHost(c *change, host string) {
 	t.count(c, next.Host, 1)
 	t.patterns.countAll(next.PatternSizes, 1)
 	c.objects.add(maps.Keys(next.Problems))
-	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil && next.PatternSizes == nil {
+	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil &&
+		next.PatternSizes == nil {
 		delete(t.merged, host)
 	} else {
 		t.merged[host] = next

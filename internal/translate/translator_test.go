@@ -21,7 +21,8 @@ import (
 var options = translate.Options{
 	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", Passthrough: true},
 	Streams: streams.Options{
-		TCP: ir.Name{Namespace: "a", Name: "tcp"}, UDP: ir.Name{Namespace: "a", Name: "udp"}, Services: streams.ServicePorts{
+		TCP: ir.Name{Namespace: "a", Name: "tcp"}, UDP: ir.Name{Namespace: "a", Name: "udp"},
+		Services: streams.ServicePorts{
 			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
 		},
 	},
@@ -31,11 +32,13 @@ var options = translate.Options{
 // narrow are options that reject more objects.
 var narrow = translate.Options{
 	Ingress: ingress.Options{
-		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true, DisableCatchAll: true, ExternalNames: "off",
-		Namespaces: labels.SelectorFromSet(labels.Set{"team": "shop"}),
+		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true, DisableCatchAll: true,
+		ExternalNames: "off",
+		Namespaces:    labels.SelectorFromSet(labels.Set{"team": "shop"}),
 	},
 	Streams: streams.Options{ExternalNames: "off", Services: streams.ServicePorts{
-		TCP: []settings.PortRange{{First: 6000, Last: 6999}}, Selector: labels.SelectorFromSet(labels.Set{"team": "shop"}),
+		TCP:      []settings.PortRange{{First: 6000, Last: 6999}},
+		Selector: labels.SelectorFromSet(labels.Set{"team": "shop"}),
 	}},
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
@@ -45,9 +48,11 @@ var narrow = translate.Options{
 var scarce = translate.Options{
 	Ingress: ingress.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
-		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true}, Passthrough: true,
+		Issuance:    ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true},
+		Passthrough: true,
 	},
-	ConfigMap: ir.Name{Namespace: "a", Name: "global"}, DefaultCertificate: ir.Name{Namespace: "a", Name: "one"}, HostsPerNamespace: 2,
+	ConfigMap: ir.Name{Namespace: "a", Name: "global"}, DefaultCertificate: ir.Name{Namespace: "a", Name: "one"},
+	HostsPerNamespace: 2,
 }
 
 // ports are the ways in which an Ingress names a port of a Service. The last port does not exist.
@@ -60,7 +65,8 @@ func fill(n int) *snapshot.Store { return fillWith(n, numbered) }
 func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapshot.Store {
 	store := snapshot.NewStore()
 	store.Set(&networkingv1.IngressClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
+		ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
+		Spec:       networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
 	})
 	for i := range n {
 		object := one(i, "/")
@@ -75,7 +81,8 @@ func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapsh
 
 func numbered(i int, path string) *networkingv1.Ingress {
 	class, kind := "nginx", networkingv1.PathTypePrefix
-	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprint("s", i), Port: ports[0]}}
+	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprint("s", i),
+		Port: ports[0]}}
 	return &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("i", i)},
 		Spec: networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{

@@ -33,7 +33,8 @@ func newUsers() *users {
 }
 
 func (u user) before(other user) bool {
-	if c := cmp.Or(cmp.Compare(u.backend, other.backend), cmp.Compare(u.rank, other.rank)); c != 0 || u.rank == beforeAll {
+	if c := cmp.Or(cmp.Compare(u.backend, other.backend), cmp.Compare(u.rank, other.rank)); c != 0 ||
+		u.rank == beforeAll {
 		return c < 0
 	}
 	return snapshot.Older(u.ingress.Object, other.ingress.Object) < 0

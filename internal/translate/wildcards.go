@@ -48,7 +48,8 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 		if !ok {
 			continue
 		}
-		if pair, err := tlssecret.Parse(secret.Data[tlssecret.CertificateKey], secret.Data[tlssecret.PrivateKey]); err == nil {
+		if pair, err := tlssecret.Parse(secret.Data[tlssecret.CertificateKey],
+			secret.Data[tlssecret.PrivateKey]); err == nil {
 			a.names = append(a.names, tlssecret.NamesOf(pair.Leaf))
 		}
 	}

@@ -22,23 +22,27 @@ var Platforms = []v1.Platform{
 // versionVariable is the one that `caddy k8singress run --version` prints.
 const versionVariable = "github.com/k8singress/k8singress/k8singress.version"
 
-// Command is how Go compiles the program for every platform; the environment that goes with it is Environment. Neither cgo nor a path of
-// this machine is in the result, so that it needs no file of the system, and another machine makes the same bytes.
+// Command is how Go compiles the program for every platform; the environment that goes with it is Environment. Neither
+// cgo nor a path of this machine is in the result, so that it needs no file of the system, and another machine makes
+// the same bytes.
 func (s Source) Command(out string) []string {
 	return []string{
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + versionVariable + "=" + s.Version, "-o", out, "./cmd/caddy",
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + versionVariable + "=" + s.Version,
+		"-o", out, "./cmd/caddy",
 	}
 }
 
 // Environment says for which platform Go compiles, and leaves nothing of it to the machine's settings.
 func Environment(p v1.Platform) []string {
 	return []string{
-		"CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Architecture, "GOARM=" + strings.TrimPrefix(p.Variant, "v"), "GOAMD64=v1", "GOARM64=v8.0",
+		"CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Architecture, "GOARM=" + strings.TrimPrefix(p.Variant, "v"),
+		"GOAMD64=v1", "GOARM64=v8.0",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GOFLAGS=", "GOWORK=off",
 	}
 }
 
-// Program compiles the program for a platform into a folder of its own below cache, and returns its path. What is up to date stays.
+// Program compiles the program for a platform into a folder of its own below cache, and returns its path. What is up to
+// date stays.
 func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io.Writer) (string, error) {
 	// Go runs in another folder than this process.
 	out, err := filepath.Abs(filepath.Join(cache, Name(p), "caddy"))

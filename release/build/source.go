@@ -16,20 +16,21 @@ import (
 type Source struct {
 	// Root is the folder of the repository.
 	Root string
-	// Version is the tag of the commit, or else a pseudo-version of Go with its time and hash; "+dirty" ends it where files differ from
-	// the commit.
+	// Version is the tag of the commit, or else a pseudo-version of Go with its time and hash; "+dirty" ends it where
+	// files differ from the commit.
 	Version string
 	// Revision is the hash of the commit. It is empty where there is none.
 	Revision string
-	// Time is SOURCE_DATE_EPOCH, or else the time of the commit. It takes the place of the clock, so that a second build is the same.
+	// Time is SOURCE_DATE_EPOCH, or else the time of the commit. It takes the place of the clock, so that a second
+	// build is the same.
 	Time time.Time
 }
 
 // epochVariable is what reproducible builds agree on: the seconds since 1970 that count as the time of the build.
 const epochVariable = "SOURCE_DATE_EPOCH"
 
-// ReadSource asks git for the state of the repository at a folder. Without git, such as in an archive of the source, the version has to
-// be given and the time is that of SOURCE_DATE_EPOCH, or 1970.
+// ReadSource asks git for the state of the repository at a folder. Without git, such as in an archive of the source,
+// the version has to be given and the time is that of SOURCE_DATE_EPOCH, or 1970.
 func ReadSource(ctx context.Context, root, version string) (Source, error) {
 	s := Source{Root: root, Version: version, Time: time.Unix(0, 0).UTC()}
 	if err := s.readCommit(ctx); err != nil {
@@ -76,7 +77,8 @@ func (s *Source) readCommit(ctx context.Context) error {
 	return nil
 }
 
-// Tag is the version as the tag of an image, where no plus sign may be. The letter before it is left out, as in the version of a chart.
+// Tag is the version as the tag of an image, where no plus sign may be. The letter before it is left out, as in the
+// version of a chart.
 func (s Source) Tag() string { return strings.ReplaceAll(strings.TrimPrefix(s.Version, "v"), "+", "-") }
 
 func git(ctx context.Context, folder string, arguments ...string) (string, error) {

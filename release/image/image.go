@@ -1,5 +1,5 @@
-// Package image builds the container image: the program, and the few files that it needs beside it. It works on values, with neither a
-// daemon nor a base image, and the same input gives the same bytes.
+// Package image builds the container image: the program, and the few files that it needs beside it. It works on values,
+// with neither a daemon nor a base image, and the same input gives the same bytes.
 package image
 
 import (
@@ -90,7 +90,8 @@ func New(platform v1.Platform, archive []byte, about About) (v1.Image, error) {
 	created := v1.Time{Time: about.Created.UTC().Truncate(time.Second)}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
-		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant, Created: created, Config: config(about),
+		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant, Created: created,
+		Config: config(about),
 		RootFS: v1.RootFS{Type: "layers"},
 	})
 	if err != nil {

@@ -18,7 +18,8 @@ type Platform struct {
 	Image v1.Image
 }
 
-// plain is an image that is said to be no artifact in an index, where that word is for what is not run. Some clients pass over such an entry.
+// plain is an image that is said to be no artifact in an index, where that word is for what is not run. Some clients
+// pass over such an entry.
 type plain struct{ v1.Image }
 
 // ArtifactType overrides what the library takes from the configuration's media type.
@@ -49,7 +50,8 @@ func WriteLayout(folder, tag string, index v1.ImageIndex) error {
 	if err != nil {
 		return fmt.Errorf("writing the layout: %w", err)
 	}
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag})); err != nil {
+	if err := path.AppendIndex(index,
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag})); err != nil {
 		return fmt.Errorf("writing the images into the layout: %w", err)
 	}
 	return nil

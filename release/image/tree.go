@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// User is the number of the user and the group that the image runs as. It is the one of ingress-nginx, so that values and volumes that
-// were written for its pods fit.
+// User is the number of the user and the group that the image runs as. It is the one of ingress-nginx, so that values
+// and volumes that were written for its pods fit.
 const User = 101
 
 // Program is the path of the one program in the image.
@@ -20,10 +20,12 @@ const DataFolder = "/data"
 // capabilityRecord is the name that tar has for the extended attribute with the capabilities of a file.
 const capabilityRecord = "SCHILY.xattr.security.capability"
 
-// netBindService is the value of that attribute for cap_net_bind_service+ep: struct vfs_cap_data of linux/capability.h in the second
-// version, little-endian, with the flag for effective and the bit of CAP_NET_BIND_SERVICE (10) among the permitted ones. By it a process of
-// another user than root may listen on ports below 1024, also in the network of the node.
-const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+// netBindService is the value of that attribute for cap_net_bind_service+ep: struct vfs_cap_data of linux/capability.h
+// in the second version, little-endian, with the flag for effective and the bit of CAP_NET_BIND_SERVICE (10) among the
+// permitted ones. By it a process of another user than root may listen on ports below 1024, also in the network of the
+// node.
+const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" +
+	"\x00\x00\x00\x00"
 
 // accounts give names to the user of the image and to root, for programs that ask for them.
 const (
@@ -78,7 +80,8 @@ func writeTree(w io.Writer, program []byte, at time.Time) error {
 
 func (e entry) header(size int, at time.Time) *tar.Header {
 	h := &tar.Header{
-		Typeflag: e.kind, Name: e.path, Linkname: e.target, Mode: e.mode, Uid: e.owner, Gid: e.owner, Size: int64(size), ModTime: at,
+		Typeflag: e.kind, Name: e.path, Linkname: e.target, Mode: e.mode, Uid: e.owner, Gid: e.owner,
+		Size: int64(size), ModTime: at,
 		Format: tar.FormatPAX,
 	}
 	if "/"+e.path == Program {

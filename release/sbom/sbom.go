@@ -1,5 +1,5 @@
-// Package sbom says which modules a program is made of, as a document of SPDX. It reads that from the program itself, where Go writes it, so
-// that the list is of what was linked and not of what go.mod allows.
+// Package sbom says which modules a program is made of, as a document of SPDX. It reads that from the program itself,
+// where Go writes it, so that the list is of what was linked and not of what go.mod allows.
 package sbom
 
 import (
@@ -40,8 +40,9 @@ func Write(w io.Writer, p Program) error {
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
 		DocumentName: p.File, DocumentNamespace: project + "/spdx/" + p.File + "-" + p.SHA256,
 		CreationInfo: &v2_3.CreationInfo{
-			Creators: []common.Creator{{CreatorType: "Tool", Creator: "k8singress-release"}, {CreatorType: "Organization", Creator: "k8singress"}},
-			Created:  p.Created.UTC().Format(time.RFC3339),
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "k8singress-release"},
+				{CreatorType: "Organization", Creator: "k8singress"}},
+			Created: p.Created.UTC().Format(time.RFC3339),
 		},
 		Packages:      []*spdx.Package{p.described()},
 		Relationships: []*spdx.Relationship{relation("DOCUMENT", common.TypeRelationshipDescribe, programID)},
@@ -59,13 +60,15 @@ func Write(w io.Writer, p Program) error {
 }
 
 func relation(a common.ElementID, kind string, b common.ElementID) *spdx.Relationship {
-	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: a}, Relationship: kind, RefB: common.DocElementID{ElementRefID: b}}
+	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: a}, Relationship: kind,
+		RefB: common.DocElementID{ElementRefID: b}}
 }
 
 // described is the program as a package.
 func (p Program) described() *spdx.Package {
 	return &spdx.Package{
-		PackageName: p.Info.Main.Path, PackageSPDXIdentifier: programID, PackageVersion: p.Version, PackageFileName: p.File,
+		PackageName: p.Info.Main.Path, PackageSPDXIdentifier: programID, PackageVersion: p.Version,
+		PackageFileName:         p.File,
 		PackageDownloadLocation: "git+" + project, PackageHomePage: project, PrimaryPackagePurpose: "APPLICATION",
 		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}},
 		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
@@ -87,9 +90,11 @@ func (p Program) modules() []*debug.Module {
 
 func module(m *debug.Module) *spdx.Package {
 	described := &spdx.Package{
-		PackageName: m.Path, PackageSPDXIdentifier: identifier(m), PackageVersion: m.Version, PackageDownloadLocation: noAssertion,
+		PackageName: m.Path, PackageSPDXIdentifier: identifier(m), PackageVersion: m.Version,
+		PackageDownloadLocation: noAssertion,
 		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
-		PrimaryPackagePurpose: "LIBRARY", PackageExternalReferences: []*spdx.PackageExternalReference{purl(m.Path, m.Version)},
+		PrimaryPackagePurpose:     "LIBRARY",
+		PackageExternalReferences: []*spdx.PackageExternalReference{purl(m.Path, m.Version)},
 	}
 	if m.Sum != "" {
 		// This is Go's hash of all files of the module, and no hash of a file, which a checksum of SPDX would be.

@@ -1,5 +1,5 @@
-// Package statement says how the files of a release were made: a statement of in-toto with a provenance of SLSA. It is not signed. Who signs
-// it vouches for it.
+// Package statement says how the files of a release were made: a statement of in-toto with a provenance of SLSA. It is
+// not signed. Who signs it vouches for it.
 package statement
 
 import (
@@ -59,10 +59,12 @@ type dependency struct {
 
 // Write writes the statement. It says nothing of the time and the machine, so that a second build makes the same one.
 func Write(w io.Writer, subjects []Subject, b Build) error {
-	d := document{Type: "https://in-toto.io/Statement/v1", Subject: subjects, PredicateType: "https://slsa.dev/provenance/v1"}
+	d := document{Type: "https://in-toto.io/Statement/v1", Subject: subjects,
+		PredicateType: "https://slsa.dev/provenance/v1"}
 	definition := &d.Predicate.BuildDefinition
 	definition.BuildType = described
-	definition.ExternalParameters = map[string]string{"source": "git+" + repository, "version": b.Version, "target": "release"}
+	definition.ExternalParameters = map[string]string{"source": "git+" + repository, "version": b.Version,
+		"target": "release"}
 	definition.InternalParameters = b.Commands
 	source := dependency{URI: "git+" + repository}
 	if b.Revision != "" {

@@ -68,7 +68,8 @@ func plain(manifest string) string {
 // renderShape returns the manifests of a shape, as Helm has them.
 func renderShape(t *testing.T, shape string) rendered {
 	t.Helper()
-	shared, own := readValues(t, deployFolder+"/values.yaml"), readValues(t, filepath.Join(deployFolder, shape, "values.yaml"))
+	shared, own := readValues(t, deployFolder+"/values.yaml"),
+		readValues(t, filepath.Join(deployFolder, shape, "values.yaml"))
 	r, err := render(together(shared, own, placeholder), install{name: deployName, namespace: deployName})
 	if err != nil {
 		t.Fatal(err)

@@ -58,15 +58,16 @@ func splitPath(path string) []string {
 	return names
 }
 
-// trial is what testdata/known.yaml says of the paths that begin with its own: what else has to be set, and the value to try, where
-// any of its type does not do.
+// trial is what testdata/known.yaml says of the paths that begin with its own: what else has to be set, and the value
+// to try, where any of its type does not do.
 type trial struct {
 	Path  string `json:"path"`
 	With  values `json:"with"`
 	Value any    `json:"value"`
 }
 
-// TestKnownValues sets each value that ingress-nginx's chart knows to another one: the manifests change, or NOTES says why not.
+// TestKnownValues sets each value that ingress-nginx's chart knows to another one: the manifests change, or NOTES says
+// why not.
 func TestKnownValues(t *testing.T) {
 	theirs, more := readKnown(t)
 	if len(theirs) != 373 {
@@ -132,7 +133,8 @@ func (k *known) other(was any) any {
 		number += n
 	}
 	other := map[string]any{
-		"string": "another", "integer": number, "scalar": number, "boolean": !reflect.DeepEqual(was, true), "any": "another",
+		"string": "another", "integer": number, "scalar": number, "boolean": !reflect.DeepEqual(was, true),
+		"any":   "another",
 		"array": []any{"another"}, "object": values{"another": "one"}, "strings": values{"another": "one"},
 	}
 	return other[k.kind]

@@ -10,8 +10,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestPodSecurity: the pods are admitted where Pod Security enforces restricted: those of the defaults, with the default backend, and with
-// ports of the nodes, which is the one thing that another level has to allow.
+// TestPodSecurity: the pods are admitted where Pod Security enforces restricted: those of the defaults, with the
+// default backend, and with ports of the nodes, which is the one thing that another level has to allow.
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		with  values
@@ -26,7 +26,8 @@ func TestPodSecurity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if details := forbidden(t, api.LevelVersion{Level: c.level, Version: parsed}, pods(t, mustRender(t, c.with))); len(details) > 0 {
+			if details := forbidden(t, api.LevelVersion{Level: c.level, Version: parsed},
+				pods(t, mustRender(t, c.with))); len(details) > 0 {
 				t.Errorf("%s, %s: %s", name, version, details)
 			}
 		}
@@ -41,7 +42,8 @@ func forbidden(t *testing.T, level api.LevelVersion, all []corev1.PodTemplateSpe
 		t.Fatal(err)
 	}
 	for _, pod := range all {
-		if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+		if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta,
+			&pod.Spec)); !result.Allowed {
 			details = append(details, result.ForbiddenDetail())
 		}
 	}
@@ -57,7 +59,8 @@ func pods(t *testing.T, r rendered) (all []corev1.PodTemplateSpec) {
 			continue
 		}
 		delete(object["spec"].(values), "updateStrategy")
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &workload, true); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &workload,
+			true); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, workload.Spec.Template)

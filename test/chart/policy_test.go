@@ -98,7 +98,8 @@ func convert(t *testing.T, from values, into any) {
 func (p *policed) check(t *testing.T, objects []values) {
 	t.Helper()
 	if p.open["TCP/10254"] || p.open["TCP/10300"] || len(p.inner) == 0 {
-		t.Errorf("the port of probes must have peers: everyone reaches %v, and some %v", sorted(p.open), sorted(p.inner))
+		t.Errorf("the port of probes must have peers: everyone reaches %v, and some %v", sorted(p.open),
+			sorted(p.inner))
 	}
 	if len(p.policy.Spec.Egress) != 1 || len(p.policy.Spec.Egress[0].To)+len(p.policy.Spec.Egress[0].Ports) > 0 {
 		t.Errorf("the pods may not go everywhere: %v", p.policy.Spec.Egress)
@@ -110,7 +111,8 @@ func (p *policed) check(t *testing.T, objects []values) {
 		}
 	}
 	for _, container := range p.pod.Spec.Containers {
-		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe,
+			container.ReadinessProbe} {
 			if probe == nil || probe.HTTPGet == nil {
 				continue
 			}
@@ -189,7 +191,10 @@ func TestPolicyIsMade(t *testing.T) {
 
 // TestPeersOfMetrics checks the values that choose the peers for the port of probes and metrics.
 func TestPeersOfMetrics(t *testing.T) {
-	metricsFrom := func(peers ...any) values { return at([]string{"controller", "networkPolicy", "metricsFrom"}, peers) }
+	metricsFrom := func(peers ...any) values {
+		return at([]string{"controller", "networkPolicy", "metricsFrom"},
+			peers)
+	}
 	if p := mustPolicy(t, mustRender(t, metricsFrom()).objects(t)); len(p.inner) > 0 || p.open["TCP/10254"] {
 		t.Errorf("without peers, everyone reaches %v, and some %v", sorted(p.open), sorted(p.inner))
 	}

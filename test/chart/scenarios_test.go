@@ -46,14 +46,15 @@ func variants(t *testing.T) (all []variant) {
 			continue
 		}
 		for _, kind := range []string{"Deployment", "DaemonSet"} {
-			all = append(all, variant{s, s.Name + "/" + kind, together(s.Values, values{"controller": values{"kind": kind}})})
+			all = append(all, variant{s, s.Name + "/" + kind,
+				together(s.Values, values{"controller": values{"kind": kind}})})
 		}
 	}
 	return all
 }
 
-// TestScenarios renders each shape: its objects have no field that Kubernetes does not know, and the program takes its Caddyfile and its
-// command line.
+// TestScenarios renders each shape: its objects have no field that Kubernetes does not know, and the program takes its
+// Caddyfile and its command line.
 func TestScenarios(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "caddy")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/caddy")
@@ -111,7 +112,8 @@ func (s *scenario) check(t *testing.T, r rendered, objects []values) {
 	}
 }
 
-// has says whether all that is wanted is in a value: the same scalar, all keys of a map, and each element of a list in any place.
+// has says whether all that is wanted is in a value: the same scalar, all keys of a map, and each element of a list in
+// any place.
 func has(value, want any) bool {
 	switch want := want.(type) {
 	case values:
@@ -135,7 +137,8 @@ func has(value, want any) bool {
 // foreign are the groups of other projects. test/e2e has their definitions.
 var foreign = []string{"monitoring.coreos.com", "keda.sh"}
 
-// decode returns an object in its type of Kubernetes, which is to know each field, or nothing for one of other projects.
+// decode returns an object in its type of Kubernetes, which is to know each field, or nothing for one of other
+// projects.
 func decode(t *testing.T, object values) runtime.Object {
 	t.Helper()
 	strict := json.SerializerOptions{Strict: true, Yaml: true}
@@ -143,7 +146,8 @@ func decode(t *testing.T, object values) runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, kind, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, strict).Decode(text, nil, nil)
+	decoded, kind, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
+		strict).Decode(text, nil, nil)
 	if runtime.IsNotRegisteredError(err) && slices.Contains(foreign, kind.Group) {
 		return nil
 	}
@@ -195,7 +199,8 @@ func checkProgram(t *testing.T, program string, objects []values) {
 	run := exec.CommandContext(t.Context(), program, append(arguments, "--kubeconfig=/there/is/none")...)
 	run.Env = append(os.Environ(), "ZONE=a", "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	out, err := run.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "/there/is/none") || strings.Contains(string(out), "adapting config") {
+	if err == nil || !strings.Contains(string(out), "/there/is/none") ||
+		strings.Contains(string(out), "adapting config") {
 		t.Errorf("%v\n%s\n%s", err, out, caddyfile)
 	}
 }

@@ -20,7 +20,8 @@ func TestLint(t *testing.T) {
 
 // wrong are values that are of none of the types which a word of known-values.txt allows.
 var wrong = map[string]any{
-	"string": []any{"a"}, "integer": "seven", "scalar": []any{"a"}, "boolean": "true", "array": "a", "object": "a", "strings": "a",
+	"string": []any{"a"}, "integer": "seven", "scalar": []any{"a"}, "boolean": "true", "array": "a", "object": "a",
+	"strings": "a",
 }
 
 // TestSchemaRefuses holds that a value of a wrong type is refused, and by its name.
@@ -53,7 +54,8 @@ func isMap(value any) bool {
 // untyped says whether the schema says nothing of a path, or says it of those below.
 func (k *known) untyped(all []known) bool {
 	for _, other := range all {
-		if strings.HasPrefix(other.name, k.name+".") || other.kind == "any" && strings.HasPrefix(k.name, other.name+".") {
+		if strings.HasPrefix(other.name, k.name+".") || other.kind == "any" &&
+			strings.HasPrefix(k.name, other.name+".") {
 			return true
 		}
 	}
@@ -80,7 +82,8 @@ func TestOwnPartIsStrict(t *testing.T) {
 func TestUnknownValues(t *testing.T) {
 	r := mustRender(t, values{
 		"replicaCount": 3.0,
-		"controller":   values{"replicCount": 3.0, "keda": values{"scaling": values{"a": "b"}}, "Config": values{"a": "b"}},
+		"controller": values{"replicCount": 3.0, "keda": values{"scaling": values{"a": "b"}},
+			"Config": values{"a": "b"}},
 	})
 	for _, line := range []string{
 		"  replicaCount: did you mean controller.replicaCount?\n",

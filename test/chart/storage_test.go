@@ -20,7 +20,8 @@ func TestStorageNamespace(t *testing.T) {
 	var all []struct {
 		Name   string `json:"name"`
 		Values values `json:"values"`
-		// Namespace is the one of the storage, Made whether the release makes it, and Copies whether it copies its own one.
+		// Namespace is the one of the storage, Made whether the release makes it, and Copies whether it copies its own
+		// one.
 		Namespace string `json:"namespace"`
 		Made      bool   `json:"made"`
 		Copies    bool   `json:"copies"`
@@ -46,7 +47,8 @@ func TestStorageNamespace(t *testing.T) {
 			made := values{"kind": "Namespace", "metadata": values{
 				"name": c.Namespace, "annotations": values{"helm.sh/resource-policy": "keep"},
 			}}
-			if has := slices.ContainsFunc(objects, func(object values) bool { return has(object, made) }); has != c.Made {
+			if has := slices.ContainsFunc(objects,
+				func(object values) bool { return has(object, made) }); has != c.Made {
 				t.Errorf("the namespace is made: %v", has)
 			}
 		})

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestVersions renders each shape for each version of Kubernetes: its objects are the same for all of them, and of APIs that all of them have.
+// TestVersions renders each shape for each version of Kubernetes: its objects are the same for all of them, and of APIs
+// that all of them have.
 func TestVersions(t *testing.T) {
 	for _, s := range variants(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -31,14 +32,16 @@ func TestVersions(t *testing.T) {
 
 // TestOlderVersions: what is older than the oldest version gets nothing.
 func TestOlderVersions(t *testing.T) {
-	for name, render := range map[string]func(values, install) (rendered, error){"Helm 4": render, "Helm 3": renderHelm3} {
+	for name, render := range map[string]func(values, install) (rendered, error){"Helm 4": render,
+		"Helm 3": renderHelm3} {
 		if _, err := render(nil, install{version: fmt.Sprintf("v1.%d.17", oldestMinor-1)}); err == nil {
 			t.Errorf("%s takes it", name)
 		}
 	}
 }
 
-// checkAPI holds that all versions have the API of an object, by what Kubernetes says of it: since when, and until when.
+// checkAPI holds that all versions have the API of an object, by what Kubernetes says of it: since when, and until
+// when.
 func checkAPI(t *testing.T, object runtime.Object) {
 	t.Helper()
 	if object == nil {

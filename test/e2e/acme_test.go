@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// replicas are several Caddy processes that share a storage in the cluster, behind an address that leads to all of them, and
-// an authority that asks for challenges there.
+// replicas are several Caddy processes that share a storage in the cluster, behind an address that leads to all of
+// them, and an authority that asks for challenges there.
 type replicas struct {
 	*cluster
 	all       []*harness.Caddy
@@ -44,15 +44,16 @@ func newReplicas(t *testing.T, count int, lines ...string) *replicas {
 	r.roots.AppendCertsFromPEM(issuer)
 	for number := range count {
 		o := c.options(number, append(lines, "acme_ca "+authority.Directory)...)
-		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace, c.inside.Kubeconfig())
+		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace,
+			c.inside.Kubeconfig())
 		o.Environment = []string{"SSL_CERT_FILE=" + authority.Root}
 		r.all = append(r.all, c.caddy(o))
 	}
 	return r
 }
 
-// balance forwards connections to one replica after the other, passing over those that do not answer, as a Service does. It
-// returns the port.
+// balance forwards connections to one replica after the other, passing over those that do not answer, as a Service
+// does. It returns the port.
 func (r *replicas) balance(count, first int) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	r.must(err)
@@ -100,7 +101,8 @@ func (r *replicas) automatic(namespace string, from, to int) []string {
 				TLS:              []networkingv1.IngressTLS{{Hosts: []string{host}}},
 				Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
 					HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
-						Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+						Path: "/", PathType: &prefix,
+						Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
 							Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
 						}},
 					}}},
@@ -154,7 +156,8 @@ func (r *replicas) leader() *harness.Caddy {
 	return leader
 }
 
-// TestOneOrderForEachHost: three replicas, two hundred hosts in two namespaces (thirty with -short), and the authority hears of each host once.
+// TestOneOrderForEachHost: three replicas, two hundred hosts in two namespaces (thirty with -short), and the authority
+// hears of each host once.
 func TestOneOrderForEachHost(t *testing.T) {
 	r := newReplicas(t, 3)
 	// One namespace may have a hundred hosts.
@@ -167,7 +170,8 @@ func TestOneOrderForEachHost(t *testing.T) {
 		each = 15
 	}
 	hosts := append(r.automatic(r.namespace, 0, each), r.automatic(other.Name, 0, each)...)
-	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas", func() error { return r.trusted(hosts) })
+	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas",
+		func() error { return r.trusted(hosts) })
 	r.checkOrders(hosts, 0)
 	for _, caddy := range r.all {
 		r.checkNoReload(caddy)
@@ -185,7 +189,8 @@ func TestKilledLeaderLosesNoHost(t *testing.T) {
 		return nil
 	})
 	r.leader().Kill()
-	r.awaitFor(time.Duration(len(hosts))*orderTime+4*deadline, "certificates on both replicas", func() error { return r.trusted(hosts) })
+	r.awaitFor(time.Duration(len(hosts))*orderTime+4*deadline, "certificates on both replicas",
+		func() error { return r.trusted(hosts) })
 	// Ten orders begin at once.
 	r.checkOrders(hosts, 10)
 }

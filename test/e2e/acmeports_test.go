@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTCPPortsWithIssuedCertificates opens ports by an annotation of a Service that asks for a host, and expects them to end TLS
-// with a certificate of the authority, to hand the endpoint plain bytes, and to be there without a reload. An Ingress has the
-// same host, and shares the certificate.
+// TestTCPPortsWithIssuedCertificates opens ports by an annotation of a Service that asks for a host, and expects them
+// to end TLS with a certificate of the authority, to hand the endpoint plain bytes, and to be there without a reload.
+// An Ingress has the same host, and shares the certificate.
 func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 	r := newReplicas(t, 1, "service_tcp_ports 9211-9212", "stream_bind 127.0.0.1")
 	r.deploy("db", 1)
@@ -25,14 +25,18 @@ func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 		"k8singress.io/tcp-ports": "9211:stream, 9212:http", "k8singress.io/stream-tls-host": host,
 	})
 	r.await("TLS at a port that echoes", func() error {
-		return r.overTLS("9211", host, func(conn net.Conn) error { return exchange(conn, []byte("to the endpoint\n"), deadline) })
+		return r.overTLS("9211", host, func(conn net.Conn) error {
+			return exchange(conn,
+				[]byte("to the endpoint\n"), deadline)
+		})
 	})
 	r.answersSecurely("9212", host, "db-")
 	// Whoever speaks no TLS, or wants another name, gets nothing.
 	if err := echoOnce(t.Context(), "tcp", "9211"); err == nil {
 		t.Error("plain text is passed on")
 	}
-	if err := r.overTLS("9211", r.host("other"), func(net.Conn) error { return nil }); !errors.As(err, new(*tls.CertificateVerificationError)) {
+	if err := r.overTLS("9211", r.host("other"), func(net.Conn) error { return nil }); !errors.As(err,
+		new(*tls.CertificateVerificationError)) {
 		t.Errorf("another name: %v", err)
 	}
 	r.checkOrders([]string{host}, 0)
@@ -50,7 +54,8 @@ func (c *cluster) annotate(service string, annotations map[string]string) {
 	c.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	c.must(err)
-	_, err = c.CoreV1().Services(c.namespace).Patch(c.Context(), service, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.CoreV1().Services(c.namespace).Patch(c.Context(), service, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	c.must(err)
 }
 

@@ -41,7 +41,8 @@ func TestChart(t *testing.T) {
 	l := c.awaitServed(service)
 	t.Logf("the first answer after %v", time.Since(begin).Round(time.Millisecond))
 	l.check(c)
-	for _, says := range []string{"there is no admission webhook", "controller.enableMimalloc", "asks /readyz in place of /healthz"} {
+	for _, says := range []string{"there is no admission webhook", "controller.enableMimalloc",
+		"asks /readyz in place of /healthz"} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("NOTES lacks %q:\n%s", says, notes)
 		}
@@ -49,14 +50,16 @@ func TestChart(t *testing.T) {
 	if text := c.body(l.caddy.HTTP, "http://nobody.test/"); text != "default backend - 404" {
 		t.Errorf("an unknown host gets %q, and not what the default backend says", text)
 	}
-	if r, err := once(t.Context(), l.caddy.HTTP, "http://"+c.host("shop")+"/"); err != nil || r.header.Get("X-Served-By") != "edge" {
+	if r, err := once(t.Context(), l.caddy.HTTP, "http://"+c.host("shop")+"/"); err != nil ||
+		r.header.Get("X-Served-By") != "edge" {
 		t.Errorf("addHeaders: %v, %v", r.header, err)
 	}
 	c.awaitAddress("shop", service.Status.LoadBalancer.Ingress[0].IP)
 }
 
-// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, and has more pods and fewer, while
-// requests go on: the Service stays, none of them fails, and no webhook that is left blocks what is written.
+// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, and has more
+// pods and fewer, while requests go on: the Service stays, none of them fails, and no webhook that is left blocks what
+// is written.
 func TestUpgradeInPlace(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -82,18 +85,22 @@ func TestUpgradeInPlace(t *testing.T) {
 	l.check(c)
 	// And again, with another upgrade behind it, which finds its own objects.
 	for _, label := range []string{"one", "two"} {
-		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.values(oldValues), "--set", "controller.podLabels.upgrade="+label)
+		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.values(oldValues), "--set",
+			"controller.podLabels.upgrade="+label)
 		c.awaitUpdated("ingress-nginx-controller", 2)
 		l.check(c)
 	}
 	c.scaleUntil(l, "ingress-nginx-controller")
-	if after := c.serviceNamed("ingress-nginx-controller"); after.UID != before.UID || after.Spec.ClusterIP != before.Spec.ClusterIP {
-		t.Errorf("the Service is another one: %s at %s, and it was %s at %s", after.UID, after.Spec.ClusterIP, before.UID, before.Spec.ClusterIP)
+	if after := c.serviceNamed("ingress-nginx-controller"); after.UID != before.UID ||
+		after.Spec.ClusterIP != before.Spec.ClusterIP {
+		t.Errorf("the Service is another one: %s at %s, and it was %s at %s", after.UID, after.Spec.ClusterIP,
+			before.UID, before.Spec.ClusterIP)
 	}
 	t.Logf("%d requests over %d connections that are kept, and over new ones", l.requests.Load(), l.connections.Load())
 }
 
-// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all or minutes have passed, and none of them failed.
+// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all or minutes have passed, and
+// none of them failed.
 func (c *cluster) scaleUntil(l *load, deployment string) {
 	c.Helper()
 	enough := int64(50_000)

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChartFields has the API server check every object of every scenario of the chart, as a Deployment and as a DaemonSet, without keeping
-// it: there is no field that it does not know, in objects of Prometheus and KEDA neither.
+// TestChartFields has the API server check every object of every scenario of the chart, as a Deployment and as a
+// DaemonSet, without keeping it: there is no field that it does not know, in objects of Prometheus and KEDA neither.
 func TestChartFields(t *testing.T) {
 	c := newCluster(t)
 	client := c.dynamicClient()
@@ -115,9 +115,11 @@ func (c *cluster) dryRun(client dynamic.Interface, object *unstructured.Unstruct
 		return err
 	}
 	force := true
-	_, err = objectsOf(client, object).Patch(c.Context(), object.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
-		FieldManager: "helm", Force: &force, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
-	})
+	_, err = objectsOf(client, object).Patch(c.Context(), object.GetName(), types.ApplyPatchType, text,
+		metav1.PatchOptions{
+			FieldManager: "helm", Force: &force, DryRun: []string{metav1.DryRunAll},
+			FieldValidation: metav1.FieldValidationStrict,
+		})
 	return err
 }
 

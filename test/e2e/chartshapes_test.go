@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is one of the chart in a shape of testdata/shapes.yaml. Its name is also that of its class, and of the Ingress for it.
+// release is one of the chart in a shape of testdata/shapes.yaml. Its name is also that of its class, and of the
+// Ingress for it.
 type release struct {
 	*cluster
 	name, notes string
@@ -72,7 +73,8 @@ func (c *cluster) release(shape string) *release {
 	var all map[string]any
 	text, err := os.ReadFile("testdata/shapes.yaml")
 	c.must(err)
-	c.must(yaml.UnmarshalStrict([]byte(strings.NewReplacer("RELEASE", class, "NAMESPACE", c.namespace).Replace(string(text))), &all))
+	c.must(yaml.UnmarshalStrict([]byte(strings.NewReplacer("RELEASE", class, "NAMESPACE",
+		c.namespace).Replace(string(text))), &all))
 	if text, err = yaml.Marshal(all[shape]); all[shape] == nil {
 		c.Fatalf("shapes.yaml has no %s", shape)
 	}
@@ -86,8 +88,10 @@ func (c *cluster) release(shape string) *release {
 		}
 	})
 	r.notes = c.helm("install", shape, ownChart, "--wait", "--timeout=3m", "--values", file,
-		"--set", "controller.replicaCount=1", "--set", "controller.readinessProbe.periodSeconds=1", "--set", "k8singress.options.shutdown_delay=1s",
-		"--set", "controller.ingressClassResource.name="+class, "--set", "controller.ingressClassResource.controllerValue=k8s.io/"+class)
+		"--set", "controller.replicaCount=1", "--set", "controller.readinessProbe.periodSeconds=1", "--set",
+		"k8singress.options.shutdown_delay=1s",
+		"--set", "controller.ingressClassResource.name="+class, "--set",
+		"controller.ingressClassResource.controllerValue=k8s.io/"+class)
 	return r
 }
 
@@ -102,7 +106,8 @@ func (r *release) address(service, port string) string {
 	return net.JoinHostPort(object.Spec.ClusterIP, port)
 }
 
-// awaitSeen asks an Ingress at an address until a pod has answered, and returns what the pod has seen, and the headers of the answer.
+// awaitSeen asks an Ingress at an address until a pod has answered, and returns what the pod has seen, and the headers
+// of the answer.
 func (r *release) awaitSeen(transport *http.Transport, host string) (seen, answered http.Header) {
 	r.Helper()
 	client := &http.Client{Transport: transport, Timeout: deadline}
@@ -191,11 +196,13 @@ func (r *release) hostPorts() {
 	})
 }
 
-// streamsElsewhere: the ConfigMaps of TCP and UDP ports that count are those of another namespace, where the chart makes none.
+// streamsElsewhere: the ConfigMaps of TCP and UDP ports that count are those of another namespace, where the chart
+// makes none.
 func (r *release) streamsElsewhere() {
 	for name, entry := range map[string]string{"tcp": "9000=web", "udp": "9001=packets"} {
 		port, service, _ := strings.Cut(entry, "=")
-		r.entriesIn(r.namespace+"-streams", r.name+"-k8singress-"+name)(map[string]string{port: r.to(service) + ":9000"})
+		r.entriesIn(r.namespace+"-streams",
+			r.name+"-k8singress-"+name)(map[string]string{port: r.to(service) + ":9000"})
 	}
 	r.awaitAnswer(r.controller())
 	r.awaitStreams()
@@ -238,7 +245,8 @@ func (r *release) checkRefused(address string) {
 	// The connection may be closed before all is written.
 	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", r.host(r.name))
 	answer, err := io.ReadAll(conn)
-	if errors.Is(err, os.ErrDeadlineExceeded) || len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
+	if errors.Is(err, os.ErrDeadlineExceeded) || len(answer) > 0 &&
+		!strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
 		r.Errorf("a client without the header gets %.300q, %v", answer, err)
 	}
 }
@@ -259,26 +267,31 @@ func (r *release) withoutClass() {
 
 func (r *release) ignored() {
 	r.awaitAnswer(r.controller())
-	for _, says := range []string{"there is no admission webhook", "there are no modules of nginx to load", "Kubernetes has no PodSecurityPolicy"} {
+	for _, says := range []string{"there is no admission webhook", "there are no modules of nginx to load",
+		"Kubernetes has no PodSecurityPolicy"} {
 		if !strings.Contains(r.notes, says) {
 			r.Errorf("NOTES lacks %q:\n%s", says, r.notes)
 		}
 	}
 }
 
-// least: flags name objects that the chart does not make, and the rights are enough for them. Classes count by their names.
+// least: flags name objects that the chart does not make, and the rights are enough for them. Classes count by their
+// names.
 func (r *release) least() {
 	r.entriesIn(r.namespace+"-streams", "options")(map[string]string{"server-tokens": "true"})
 	r.awaitAnswer(r.controller())
-	if _, err := r.CoordinationV1().Leases(r.namespace).Get(r.Context(), "k8singress-elected", metav1.GetOptions{}); err != nil {
+	if _, err := r.CoordinationV1().Leases(r.namespace).Get(r.Context(), "k8singress-elected",
+		metav1.GetOptions{}); err != nil {
 		r.Error(err)
 	}
-	pods, err := r.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})
+	pods, err := r.CoreV1().Pods(r.namespace).List(r.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})
 	r.must(err)
 	for _, pod := range pods.Items {
 		log, err := r.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(r.Context())
 		r.must(err)
-		lacks := slices.DeleteFunc(refusedIn(string(log)), func(asked string) bool { return strings.HasSuffix(asked, " ingressclasses") })
+		lacks := slices.DeleteFunc(refusedIn(string(log)),
+			func(asked string) bool { return strings.HasSuffix(asked, " ingressclasses") })
 		if len(lacks) > 0 {
 			r.Errorf("the rights lack %q", lacks)
 		}

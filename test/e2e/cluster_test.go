@@ -44,7 +44,8 @@ func newCluster(t *testing.T) *cluster {
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
 	c.must(err)
 	t.Cleanup(func() {
-		if err := client.CoreV1().Namespaces().Delete(context.Background(), c.namespace, metav1.DeleteOptions{}); err != nil {
+		if err := client.CoreV1().Namespaces().Delete(context.Background(), c.namespace,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

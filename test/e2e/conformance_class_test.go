@@ -35,7 +35,8 @@ func classByName(f *conformance) {
 func foreignClass(f *conformance) {
 	f.ownClass("conformance-foreign", "example.com/another-controller")
 	host, ours := f.host("foreign"), f.host("foreign-not")
-	f.rules("foreign", []route{{host, prefix, "/", "one"}, {ours, prefix, "/", "one"}}, withClass("conformance-foreign"))
+	f.rules("foreign", []route{{host, prefix, "/", "one"}, {ours, prefix, "/", "one"}},
+		withClass("conformance-foreign"))
 	f.rules("foreign-not", []route{{ours, prefix, "/", "two"}})
 	f.answers(answer{ours, "/", "two"}, answer{host, "/", nobody})
 	// What is written to it would have been written before this.
@@ -69,7 +70,8 @@ func annotatedClass(f *conformance) {
 	f.rules("annotated-foreign", []route{{foreign, prefix, "/", "one"}}, withAnnotatedClass("another"))
 	f.rules("annotated", []route{{host, prefix, "/", "one"}}, withAnnotatedClass("nginx"))
 	f.answers(answer{host, "/", "one"}, answer{foreign, "/", nobody})
-	f.change("annotated", withClass("nginx"), func(i *networkingv1.Ingress) { i.Annotations[classAnnotation] = "another" })
+	f.change("annotated", withClass("nginx"),
+		func(i *networkingv1.Ingress) { i.Annotations[classAnnotation] = "another" })
 	f.awaitReason(f.caddy, "annotated", "ClassConflict")
 	f.awaitEvent("annotated")
 	f.answers(answer{host, "/", "one"})

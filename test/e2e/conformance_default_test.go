@@ -34,7 +34,8 @@ func onlyDefaultBackend(f *conformance) {
 
 func defaultBackendWithRules(f *conformance) {
 	host := f.host("withrules")
-	f.rules("withrules", []route{{host, prefix, "/path", "one"}, {host, exact, "/exact", "three"}}, withDefaultBackend("two"))
+	f.rules("withrules", []route{{host, prefix, "/path", "one"}, {host, exact, "/exact", "three"}},
+		withDefaultBackend("two"))
 	f.answers(
 		answer{host, "/path", "one"},
 		answer{host, "/", "two"},

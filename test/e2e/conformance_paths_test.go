@@ -50,7 +50,8 @@ func prefixPath(f *conformance) {
 	)
 }
 
-// pathExamples is the table of examples in the documentation of Ingress. The Services stand for the paths in their order.
+// pathExamples is the table of examples in the documentation of Ingress. The Services stand for the paths in their
+// order.
 func pathExamples(f *conformance) {
 	services := []string{"one", "two", "three"}
 	for i, row := range []struct {
@@ -98,7 +99,8 @@ func pathExamples(f *conformance) {
 func longestPath(f *conformance) {
 	host := f.host("longest")
 	f.rules("longest", []route{
-		{host, prefix, "/", "one"}, {host, prefix, "/aaa/bbb/ccc", "three"}, {host, prefix, "/aaa", "two"}, {host, exact, "/aaa/bbb", "other"},
+		{host, prefix, "/", "one"}, {host, prefix, "/aaa/bbb/ccc", "three"}, {host, prefix, "/aaa", "two"},
+		{host, exact, "/aaa/bbb", "other"},
 	})
 	f.answers(
 		answer{host, "/aaa/bbb/ccc/ddd", "three"},
@@ -127,22 +129,25 @@ func implementationSpecific(f *conformance) {
 
 func portsOfServices(f *conformance) {
 	host := f.host("ports")
-	f.rules("ports", []route{{host, prefix, "/name", "one"}, {host, prefix, "/number", "two"}}, func(i *networkingv1.Ingress) {
-		i.Spec.Rules[0].HTTP.Paths[1].Backend.Service.Port = networkingv1.ServiceBackendPort{Number: 80}
-	})
+	f.rules("ports", []route{{host, prefix, "/name", "one"}, {host, prefix, "/number", "two"}},
+		func(i *networkingv1.Ingress) {
+			i.Spec.Rules[0].HTTP.Paths[1].Backend.Service.Port = networkingv1.ServiceBackendPort{Number: 80}
+		})
 	f.answers(answer{host, "/name", "one"}, answer{host, "/number", "two"})
 }
 
 func resourceBackend(f *conformance) {
 	host := f.host("resource")
-	f.rules("resource", []route{{host, prefix, "/", "one"}, {host, prefix, "/resource", "two"}}, func(i *networkingv1.Ingress) {
-		i.Spec.Rules[0].HTTP.Paths[1].Backend = networkingv1.IngressBackend{Resource: bucket()}
-	})
+	f.rules("resource", []route{{host, prefix, "/", "one"}, {host, prefix, "/resource", "two"}},
+		func(i *networkingv1.Ingress) {
+			i.Spec.Rules[0].HTTP.Paths[1].Backend = networkingv1.IngressBackend{Resource: bucket()}
+		})
 	f.answers(answer{host, "/", "one"}, answer{host, "/resource", "one"})
 	f.awaitReason(f.caddy, "resource", "InvalidBackend")
 }
 
 // bucket is the example of a resource in the documentation.
 func bucket() *corev1.TypedLocalObjectReference {
-	return &corev1.TypedLocalObjectReference{APIGroup: ptr.To("k8s.example.com"), Kind: "StorageBucket", Name: "icon-assets"}
+	return &corev1.TypedLocalObjectReference{APIGroup: ptr.To("k8s.example.com"), Kind: "StorageBucket",
+		Name: "icon-assets"}
 }

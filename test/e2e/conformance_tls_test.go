@@ -14,7 +14,8 @@ import (
 )
 
 var tlsTermination = []sentence{
-	{"hosts are multiplexed on one port according to the hostname specified through the SNI TLS extension", serverNames},
+	{"hosts are multiplexed on one port according to the hostname specified through the SNI TLS extension",
+		serverNames},
 	{"the SNI host is used for termination and the value of the Host header is used for routing", nameAndHost},
 	{"a wildcard host is served with the certificate of its Secret", wildcardCertificate},
 	{"a Secret that is missing leaves all else alone, and counts when it appears", missingSecret},
@@ -26,7 +27,8 @@ func serverNames(f *conformance) {
 	pairA, pairB := f.newPair(a), f.newPair(b)
 	f.secret("sni-a", pairA)
 	f.secret("sni-b", pairB)
-	f.rules("sni", []route{{a, prefix, "/", "one"}, {b, prefix, "/", "two"}}, withSecret("sni-a", a), withSecret("sni-b", b))
+	f.rules("sni", []route{{a, prefix, "/", "one"}, {b, prefix, "/", "two"}}, withSecret("sni-a", a),
+		withSecret("sni-b", b))
 	f.answersTLS(a, "one", pairA)
 	f.answersTLS(b, "two", pairB)
 	f.checkShown(a, pairA)

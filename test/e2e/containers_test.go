@@ -39,7 +39,9 @@ func TestContainers(t *testing.T) {
 	for _, pod := range pods {
 		t.Run(pod.Name, func(t *testing.T) {
 			if pod.Annotations["users"] != "" && harness.OneUser() {
-				t.Skip("LEFT OUT: other users than root, and capabilities of files, which the cluster has only where root runs it")
+				t.Skip(
+					"LEFT OUT: other users than root, and capabilities of files, which the cluster has only where " +
+						"root runs it")
 			}
 			c.in(t).awaitDone(pod)
 		})

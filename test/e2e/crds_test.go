@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definitionFiles are the CustomResourceDefinitions of kinds that the chart makes objects of, by the module that has them.
+// definitionFiles are the CustomResourceDefinitions of kinds that the chart makes objects of, by the module that has
+// them.
 var definitionFiles = map[string][]string{
 	"github.com/prometheus-operator/prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
@@ -27,7 +28,8 @@ var definitionFiles = map[string][]string{
 	"github.com/kedacore/keda/v2": {"config/crd/bases/keda.sh_scaledobjects.yaml"},
 }
 
-// definitionsVariable tells the tests inside of the cluster, where no module can be downloaded, the paths of these files.
+// definitionsVariable tells the tests inside of the cluster, where no module can be downloaded, the paths of these
+// files.
 const definitionsVariable = "K8SINGRESS_CRDS"
 
 // fetchDefinitions has Go download the modules that testdata/crds requires, and verify them.
@@ -72,7 +74,8 @@ func (c *cluster) define(client dynamic.Interface) {
 	if len(paths) != 3 {
 		c.Fatalf("the definitions are %q", paths)
 	}
-	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		c.must(err)

@@ -46,7 +46,8 @@ func (r *reader) copy(folder string) {
 	}))
 }
 
-// scripts returns those below a heading of a page, up to the next heading of its level. The test knows how many there are.
+// scripts returns those below a heading of a page, up to the next heading of its level. The test knows how many there
+// are.
 func (r *reader) scripts(page, heading string, number int) (all []string) {
 	r.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))

@@ -42,15 +42,17 @@ func TestBadInputs(t *testing.T) {
 	caddy := c.caddy(c.options(0))
 
 	for host, code := range map[string]int{
-		"norule": http.StatusNotFound, "noservice": http.StatusServiceUnavailable, "noport": http.StatusServiceUnavailable,
+		"norule": http.StatusNotFound, "noservice": http.StatusServiceUnavailable,
+		"noport":  http.StatusServiceUnavailable,
 		"garbage": http.StatusOK, "noclass": http.StatusNotFound, "empty": http.StatusServiceUnavailable,
 		"good": http.StatusOK, "unknown": http.StatusNotFound,
 	} {
 		c.awaitCode(caddy, c.host(host), "/", code, "")
 	}
 	for ingress, reason := range map[string]string{
-		"noservice": "ServiceNotFound", "noport": "InvalidBackend", "garbage": "InvalidTLSSecret", "noclass": "IngressClassNotFound",
-		"empty": "NoEndpoints",
+		"noservice": "ServiceNotFound", "noport": "InvalidBackend", "garbage": "InvalidTLSSecret",
+		"noclass": "IngressClassNotFound",
+		"empty":   "NoEndpoints",
 	} {
 		problem := c.awaitReason(caddy, ingress, reason)
 		if problem.Message == "" || problem.Severity == "" {

@@ -14,22 +14,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeploymentOfIngressNginx runs what the chart of ingress-nginx makes with another image: it takes the command line as it is, and says what
-// has no effect.
+// TestDeploymentOfIngressNginx runs what the chart of ingress-nginx makes with another image: it takes the command line
+// as it is, and says what has no effect.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
 	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
-	c.checkLog("--validating-webhook: it has no effect: there is no webhook yet", "--validating-webhook-certificate: it has no effect",
+	c.checkLog("--validating-webhook: it has no effect: there is no webhook yet",
+		"--validating-webhook-certificate: it has no effect",
 		"--validating-webhook-key: it has no effect")
 }
 
-// TestDeploymentOf2020 runs what was installed when classes were values of an annotation. TCP ports are in the ConfigMap that it has for them.
+// TestDeploymentOf2020 runs what was installed when classes were values of an annotation. TCP ports are in the
+// ConfigMap that it has for them.
 func TestDeploymentOf2020(t *testing.T) {
 	c := newCluster(t)
-	service := c.runNginx("testdata/ingress-nginx-2020.yaml", "ingress-controller-leader", func(i *networkingv1.Ingress) {
-		metav1.SetMetaDataAnnotation(&i.ObjectMeta, "kubernetes.io/ingress.class", *i.Spec.IngressClassName)
-		i.Spec.IngressClassName = nil
-	})
+	service := c.runNginx("testdata/ingress-nginx-2020.yaml", "ingress-controller-leader",
+		func(i *networkingv1.Ingress) {
+			metav1.SetMetaDataAnnotation(&i.ObjectMeta, "kubernetes.io/ingress.class", *i.Spec.IngressClassName)
+			i.Spec.IngressClassName = nil
+		})
 	c.await("the TCP port", func() error {
 		conn, err := net.Dial("tcp", net.JoinHostPort(service.Spec.ClusterIP, "9000"))
 		if err != nil {
@@ -40,8 +43,8 @@ func TestDeploymentOf2020(t *testing.T) {
 	})
 }
 
-// runNginx runs a Deployment of ingress-nginx, for Ingresses of the class of its own: it serves, and writes the status and Events with the
-// rights that it has, as the holder of the Lease of ingress-nginx.
+// runNginx runs a Deployment of ingress-nginx, for Ingresses of the class of its own: it serves, and writes the status
+// and Events with the rights that it has, as the holder of the Lease of ingress-nginx.
 func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ingress)) *corev1.Service {
 	c.Helper()
 	changes = append([]func(*networkingv1.Ingress){withClass(c.namespace)}, changes...)
@@ -70,7 +73,8 @@ func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ing
 // checkLog looks into what the one pod of the controller says.
 func (c *cluster) checkLog(says ...string) {
 	c.Helper()
-	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
+	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
 	c.must(err)
 	if len(pods.Items) != 1 {
 		c.Fatalf("there are %d pods", len(pods.Items))

@@ -72,7 +72,8 @@ func TestUntilFirstApply(t *testing.T) {
 		}
 		return nil
 	})
-	// The admin API is asked for the app once Caddy has loaded all of the configuration, and requests are answered a little before.
+	// The admin API is asked for the app once Caddy has loaded all of the configuration, and requests are answered a
+	// little before.
 	c.await("the status", func() error {
 		status, err := caddy.Status(t.Context())
 		if err == nil && status.Ready {

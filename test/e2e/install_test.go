@@ -23,8 +23,8 @@ const installing = 3 * time.Minute
 // kubectlDelete begins a command that leaves nothing to the next test, whatever came of this one.
 const kubectlDelete = "kubectl delete --ignore-not-found "
 
-// TestInstall does what docs/install.md says: by Helm, by kubectl and by kustomize, in each shape. What comes is in place of the account that
-// other tests have.
+// TestInstall does what docs/install.md says: by Helm, by kubectl and by kustomize, in each shape. What comes is in
+// place of the account that other tests have.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -36,7 +36,8 @@ func TestInstall(t *testing.T) {
 	t.Cleanup(func() { c.must(c.inside.MakeAccount(context.Background())) })
 	// The Secret keeps its name, and a pod ends without delay.
 	names := []string{
-		"shop-tls", "shop-tls", "shop", c.namespace, "shutdown_delay 15s", "shutdown_delay 1s", "shutdown_delay: 15s", "shutdown_delay: 1s",
+		"shop-tls", "shop-tls", "shop", c.namespace, "shutdown_delay 15s", "shutdown_delay 1s", "shutdown_delay: 15s",
+		"shutdown_delay: 1s",
 	}
 	r := &installer{c.reader(names...), pair}
 	page := map[string][]string{}
@@ -102,7 +103,8 @@ func (r *installer) inTest(t *testing.T) *installer {
 	return &installer{&inner, r.certificate}
 }
 
-// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at each node, and shows its certificate.
+// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at each node, and
+// shows its certificate.
 func (r *installer) checkServed(shape, namespace string) {
 	r.Helper()
 	begin := time.Now()
@@ -113,7 +115,8 @@ func (r *installer) checkServed(shape, namespace string) {
 	})
 	for _, host := range hosts {
 		r.awaitStatus(net.JoinHostPort(host, "80"), http.StatusOK)
-		r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"), r.certificate)
+		r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"),
+			r.certificate)
 	}
 	r.Logf("served after %v", time.Since(begin).Round(time.Millisecond))
 	r.checkRights(shape, namespace)
@@ -141,7 +144,8 @@ func (r *installer) checkRights(shape, namespace string) {
 		"delete leases --namespace " + namespace:    storage == namespace,
 		"update secrets --namespace " + storage:     true,
 	} {
-		answer := r.run("kubectl auth can-i " + question + " --as system:serviceaccount:" + namespace + ":k8singress 2>/dev/null || true")
+		answer := r.run("kubectl auth can-i " + question + " --as system:serviceaccount:" + namespace +
+			":k8singress 2>/dev/null || true")
 		if got := strings.HasPrefix(answer, "yes"); got != want || !got && !strings.HasPrefix(answer, "no") {
 			r.Errorf("may it %s? %s", question, answer)
 		}
@@ -195,7 +199,8 @@ func (r *installer) checkOverlay() {
 	}
 }
 
-// TestSideBySide moves an Ingress to a second controller and back, as docs/migrate.md says, and takes that controller away.
+// TestSideBySide moves an Ingress to a second controller and back, as docs/migrate.md says, and takes that controller
+// away.
 func TestSideBySide(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -203,7 +208,8 @@ func TestSideBySide(t *testing.T) {
 	c.install("ingress-nginx", "testdata/stand-in", oldValues)
 	before := net.JoinHostPort(c.serviceNamed("ingress-nginx-controller").Spec.ClusterIP, "80")
 	c.awaitStatus(before, http.StatusOK)
-	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace, "namespace shop", "namespace "+c.namespace, `"nginx"`, `"`+c.namespace+`"`,
+	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace, "namespace shop", "namespace "+c.namespace,
+		`"nginx"`, `"`+c.namespace+`"`,
 		// Their scope is a namespace, as prose there says.
 		"--values old.yaml", "--values old.yaml --set controller.scope.namespace="+c.namespace)
 	scripts := r.scripts("migrate.md", "## Side by side", 3)

@@ -118,7 +118,8 @@ func (l *load) check(c *cluster) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.failures) > 0 {
-		c.Errorf("%d requests failed, the first and the last: %v; %v", len(l.failures), l.failures[0], l.failures[len(l.failures)-1])
+		c.Errorf("%d requests failed, the first and the last: %v; %v", len(l.failures), l.failures[0],
+			l.failures[len(l.failures)-1])
 	}
 	l.failures = nil
 }

@@ -1,5 +1,5 @@
-// Package e2e holds the tests against a real API server, with real controllers, pods and a Caddy process: what a user of
-// the ingress controller sees. They run in the network of a cluster that lives as long as the test binary.
+// Package e2e holds the tests against a real API server, with real controllers, pods and a Caddy process: what a user
+// of the ingress controller sees. They run in the network of a cluster that lives as long as the test binary.
 package e2e
 
 import (
@@ -26,7 +26,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, where containers have no other users and files no capabilities")
+		fmt.Fprintln(os.Stderr,
+			"not root: the cluster runs in a user namespace, where containers have no other users and files no "+
+				"capabilities")
 	}
 	if err := fetchDefinitions(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)

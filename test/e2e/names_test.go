@@ -70,7 +70,8 @@ func (n *names) serve(conn net.PacketConn) {
 func (n *names) reply(question dnsmessage.Message) dnsmessage.Message {
 	asked := question.Questions[0]
 	reply := dnsmessage.Message{Questions: question.Questions}
-	reply.ID, reply.Response, reply.Authoritative, reply.RecursionDesired = question.ID, true, true, question.RecursionDesired
+	reply.ID, reply.Response, reply.Authoritative, reply.RecursionDesired = question.ID, true, true,
+		question.RecursionDesired
 	addresses, ok := n.get(asked.Name)
 	if !ok {
 		reply.RCode = dnsmessage.RCodeNameError

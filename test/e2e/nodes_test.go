@@ -20,7 +20,8 @@ import (
 
 const masterRole = "node-role.kubernetes.io/master"
 
-// TestHostNetwork has two pods on one port, each on the network of its node, and asks each of them, and both by a Service.
+// TestHostNetwork has two pods on one port, each on the network of its node, and asks each of them, and both by a
+// Service.
 func TestHostNetwork(t *testing.T) {
 	c := newCluster(t)
 	pods := c.daemons("edge", func(spec *corev1.PodSpec) {
@@ -37,7 +38,8 @@ func TestHostNetwork(t *testing.T) {
 	}
 	c.service("edge", "edge")
 	patch := []byte(`{"spec":{"type":"LoadBalancer"}}`)
-	_, err := c.CoreV1().Services(c.namespace).Patch(t.Context(), "edge", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.CoreV1().Services(c.namespace).Patch(t.Context(), "edge", types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	c.must(err)
 	service := c.serviceNamed("edge")
 	c.awaitAnswerOf("edge-", service.Spec.ClusterIP+":80")
@@ -75,7 +77,8 @@ func TestHostPort(t *testing.T) {
 	c.awaitRefused(address + ":82")
 }
 
-// TestNodesKeepChanges has a test say what kind of node one is: the scheduler goes by its label and its taint, and its other address stays.
+// TestNodesKeepChanges has a test say what kind of node one is: the scheduler goes by its label and its taint, and its
+// other address stays.
 func TestNodesKeepChanges(t *testing.T) {
 	c := newCluster(t)
 	const node, external = "node-1", "203.0.113.9"
@@ -91,7 +94,8 @@ func TestNodesKeepChanges(t *testing.T) {
 	c.await("word that the other pod does not tolerate the taint", func() error {
 		conditions := c.podOf("refused").Status.Conditions
 		for _, condition := range conditions {
-			if condition.Reason == corev1.PodReasonUnschedulable && strings.Contains(condition.Message, "untolerated taint") {
+			if condition.Reason == corev1.PodReasonUnschedulable &&
+				strings.Contains(condition.Message, "untolerated taint") {
 				return nil
 			}
 		}
@@ -103,7 +107,8 @@ func TestNodesKeepChanges(t *testing.T) {
 }
 
 func tolerateMaster(spec *corev1.PodSpec) {
-	spec.Tolerations = []corev1.Toleration{{Key: masterRole, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	spec.Tolerations = []corev1.Toleration{{Key: masterRole, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}}
 }
 
 // daemons makes a DaemonSet of echo, and returns its pods, one for each node, when they are ready.
@@ -113,7 +118,8 @@ func (c *cluster) daemons(name string, change func(*corev1.PodSpec)) []corev1.Po
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{echoContainer()}},
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{echoContainer()}},
 		},
 	}}
 	change(&set.Spec.Template.Spec)
@@ -169,7 +175,9 @@ func (c *cluster) addressOf(node string, kind corev1.NodeAddressType) string {
 // makeMaster gives a node the label and the taint of a master, for as long as the test runs.
 func (c *cluster) makeMaster(node string) {
 	c.Helper()
-	c.patchNode(node, "", fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, masterRole, masterRole),
+	c.patchNode(node, "",
+		fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`,
+			masterRole, masterRole),
 		fmt.Sprintf(`{"metadata":{"labels":{%q:null}},"spec":{"taints":null}}`, masterRole))
 }
 
@@ -177,13 +185,15 @@ func (c *cluster) makeMaster(node string) {
 func (c *cluster) addExternalIP(node, ip string) {
 	c.Helper()
 	address := fmt.Sprintf(`{"type":"ExternalIP","address":%q`, ip)
-	c.patchNode(node, "status", `{"status":{"addresses":[`+address+`}]}}`, `{"status":{"addresses":[`+address+`,"$patch":"delete"}]}}`)
+	c.patchNode(node, "status", `{"status":{"addresses":[`+address+`}]}}`,
+		`{"status":{"addresses":[`+address+`,"$patch":"delete"}]}}`)
 }
 
 func (c *cluster) patchNode(node, subresource, patch, undo string) {
 	c.Helper()
 	apply := func(ctx context.Context, patch string) error {
-		_, err := c.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource)
+		_, err := c.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch),
+			metav1.PatchOptions{}, subresource)
 		return err
 	}
 	c.must(apply(c.Context(), patch))

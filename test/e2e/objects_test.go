@@ -47,7 +47,8 @@ func echoContainer() corev1.Container {
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
 		}}},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}},
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready",
+				Port: intstr.FromString("http")}},
 			PeriodSeconds: 1,
 		},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: graceSeconds}}},
@@ -74,7 +75,8 @@ func (c *cluster) service(name, app string) {
 func (c *cluster) scale(name string, replicas int32) {
 	c.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := c.AppsV1().Deployments(c.namespace).Patch(c.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.AppsV1().Deployments(c.namespace).Patch(c.Context(), name, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	c.must(err)
 }
 
@@ -145,8 +147,8 @@ func withTLS(secret string) func(*networkingv1.Ingress) {
 	}
 }
 
-// withReadTimeout has clients wait for an endpoint for less than their own deadline. A pod that ends while the machine is busy may take
-// what it says last with it: its end of the network is gone before that has arrived.
+// withReadTimeout has clients wait for an endpoint for less than their own deadline. A pod that ends while the machine
+// is busy may take what it says last with it: its end of the network is gone before that has arrived.
 func withReadTimeout(i *networkingv1.Ingress) {
 	metav1.SetMetaDataAnnotation(&i.ObjectMeta, "nginx.ingress.kubernetes.io/proxy-read-timeout", "8")
 }
@@ -220,6 +222,7 @@ func withPort(number int32) func(*networkingv1.Ingress) {
 func (c *cluster) label(key, value string) {
 	c.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
-	_, err := c.CoreV1().Namespaces().Patch(c.Context(), c.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.CoreV1().Namespaces().Patch(c.Context(), c.namespace, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	c.must(err)
 }

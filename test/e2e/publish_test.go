@@ -28,8 +28,9 @@ type deployed struct {
 	tcp, udp func(map[string]string)
 }
 
-// TestPublishedPorts runs the controller in pods, as deploy/cluster has it, and follows a port from the ConfigMap over the Service to
-// the client: who the ports of the Service belong to, who writes them, and what is told where that cannot be.
+// TestPublishedPorts runs the controller in pods, as deploy/cluster has it, and follows a port from the ConfigMap over
+// the Service to the client: who the ports of the Service belong to, who writes them, and what is told where that
+// cannot be.
 func TestPublishedPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -176,10 +177,12 @@ func (d *deployed) awaitUDP(port string) {
 // foreign has an entry of somebody else for a port of the ConfigMap.
 func (d *deployed) foreign() {
 	d.Helper()
-	entry := corev1.ServicePort{Name: "cache", Port: 6379, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(16379)}
+	entry := corev1.ServicePort{Name: "cache", Port: 6379, Protocol: corev1.ProtocolTCP,
+		TargetPort: intstr.FromInt32(16379)}
 	service := d.service()
 	service.Spec.Ports = append(service.Spec.Ports, entry)
-	service, err := d.CoreV1().Services(own).Update(d.Context(), service, metav1.UpdateOptions{FieldManager: "somebody"})
+	service, err := d.CoreV1().Services(own).Update(d.Context(), service,
+		metav1.UpdateOptions{FieldManager: "somebody"})
 	d.must(err)
 	d.tcp(map[string]string{"6379": d.to("web:http"), "5433": d.to("web:http")})
 	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "6379/TCP")

@@ -9,15 +9,15 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// reloadTest is what the rows of TestNothingReloads share: two Deployments, "steady", which is under load and carries an
-// open WebSocket, and "other".
+// reloadTest is what the rows of TestNothingReloads share: two Deployments, "steady", which is under load and carries
+// an open WebSocket, and "other".
 type reloadTest struct {
 	*cluster
 	caddy *harness.Caddy
 }
 
-// TestNothingReloads changes everything that can change while clients keep connections, new ones come, and a WebSocket is
-// open. After each change its effect is seen, no request has failed, the WebSocket lives and Caddy has not reloaded.
+// TestNothingReloads changes everything that can change while clients keep connections, new ones come, and a WebSocket
+// is open. After each change its effect is seen, no request has failed, the WebSocket lives and Caddy has not reloaded.
 func TestNothingReloads(t *testing.T) {
 	c := newCluster(t)
 	pair := c.newPair(c.host("steady"))

@@ -36,8 +36,8 @@ type edgePods struct {
 	service, published string
 }
 
-// TestReplicas has the pods of the chart end, die and come back, and another controller write to the same status: what the others serve goes on,
-// and no Ingress is ever without an address.
+// TestReplicas has the pods of the chart end, die and come back, and another controller write to the same status: what
+// the others serve goes on, and no Ingress is ever without an address.
 func TestReplicas(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 2)
@@ -73,7 +73,8 @@ func (r *edgePods) rollingUpdate() {
 	r.drainLeader(b)
 	r.awaitReady()
 	r.kubectl(r.Context(), "rollout", "restart", "deployment/"+replicasDeployment, "--namespace", r.namespace)
-	r.kubectl(r.Context(), "rollout", "status", "deployment/"+replicasDeployment, "--namespace", r.namespace, "--timeout=3m")
+	r.kubectl(r.Context(), "rollout", "status", "deployment/"+replicasDeployment, "--namespace", r.namespace,
+		"--timeout=3m")
 	b.awaitSlow(r.cluster)
 	b.finish(r.cluster)
 	r.checkWrites("updated")
@@ -96,7 +97,8 @@ func (r *edgePods) drainLeader(b *barrage) {
 		}
 		return err
 	})
-	if answer, err := once(r.Context(), address, "http://"+r.host("shop")+"/"); err != nil || answer.code != http.StatusOK {
+	if answer, err := once(r.Context(), address, "http://"+r.host("shop")+"/"); err != nil ||
+		answer.code != http.StatusOK {
 		r.Errorf("a pod that ends answers %d, %v", answer.code, err)
 	}
 	r.awaitHolderAfter(holder)
@@ -111,7 +113,8 @@ func (r *edgePods) loseLeader(how string, end func(pod string)) {
 	for i := range pods {
 		if pods[i].Name != leader {
 			address := net.JoinHostPort(pods[i].Status.PodIP, "80")
-			others = append(others, r.startLoad(&harness.Caddy{Options: harness.Options{HTTP: address}}, r.host("shop")))
+			others = append(others, r.startLoad(&harness.Caddy{Options: harness.Options{HTTP: address}},
+				r.host("shop")))
 		}
 	}
 	if len(others) != replicaCount-1 {
@@ -131,10 +134,12 @@ func (r *edgePods) killProcess(pod string) { r.must(r.inside.KillPod(pod)) }
 
 // forget deletes a pod as is done for those of a node that is gone: nothing waits for its end.
 func (r *edgePods) forget(pod string) {
-	r.must(r.CoreV1().Pods(r.namespace).Delete(r.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	r.must(r.CoreV1().Pods(r.namespace).Delete(r.Context(), pod,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 }
 
-// anotherController writes its own address to an Ingress that is served here, too. The next change of any object has ours written again.
+// anotherController writes its own address to an Ingress that is served here, too. The next change of any object has
+// ours written again.
 func (r *edgePods) anotherController() {
 	for round := range 3 {
 		r.writeForeign("shop")
@@ -177,7 +182,8 @@ func (r *edgePods) withoutStatus() {
 func (r *edgePods) writeForeign(ingress string) {
 	r.Helper()
 	patch := fmt.Appendf(nil, `{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, foreignAddress)
-	_, err := r.NetworkingV1().Ingresses(r.namespace).Patch(r.Context(), ingress, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := r.NetworkingV1().Ingresses(r.namespace).Patch(r.Context(), ingress, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	r.must(err)
 }
 
@@ -198,7 +204,8 @@ func (r *edgePods) holder() string {
 func (r *edgePods) awaitHolderAfter(before string) (now string) {
 	r.Helper()
 	r.awaitFor(takeover, fmt.Sprintf("a leader after %q", before), func() error {
-		lease, err := r.CoordinationV1().Leases(r.namespace).Get(r.Context(), "k8singress-edge-k8singress-leader", metav1.GetOptions{})
+		lease, err := r.CoordinationV1().Leases(r.namespace).Get(r.Context(), "k8singress-edge-k8singress-leader",
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -215,11 +222,13 @@ func (r *edgePods) awaitReady() []corev1.Pod {
 	return r.awaitControllers(replicaCount)
 }
 
-// awaitControllers waits until there are so many pods of the controller, all of them ready, and none that is about to end.
+// awaitControllers waits until there are so many pods of the controller, all of them ready, and none that is about to
+// end.
 func (r *edgePods) awaitControllers(count int) (pods []corev1.Pod) {
 	r.Helper()
 	r.awaitFor(installing, fmt.Sprintf("%d pods of the controller", count), func() error {
-		list, err := r.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
+		list, err := r.CoreV1().Pods(r.namespace).List(r.Context(),
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
 		if err != nil {
 			return err
 		}
@@ -252,7 +261,8 @@ func (c *cluster) watchAddresses(ingress string) {
 	object, err := ingresses.Get(c.Context(), ingress, metav1.GetOptions{})
 	c.must(err)
 	watcher, err := ingresses.Watch(context.WithoutCancel(c.Context()), metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", ingress).String(), ResourceVersion: object.ResourceVersion,
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", ingress).String(),
+		ResourceVersion: object.ResourceVersion,
 	})
 	c.must(err)
 	var stopped atomic.Bool

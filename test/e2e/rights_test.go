@@ -43,7 +43,8 @@ type owner struct {
 
 func newOwner(t *testing.T) *owner {
 	c := newCluster(t)
-	o := &owner{cluster: c, own: c.namespace + "-own", tls: c.newPair(c.host("secure")), unnamed: c.newPair(c.host("default"))}
+	o := &owner{cluster: c, own: c.namespace + "-own", tls: c.newPair(c.host("secure")),
+		unnamed: c.newPair(c.host("default"))}
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.own}}
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
 	c.must(err)
@@ -97,7 +98,8 @@ func (o *owner) readFile(path string) rights {
 	return r
 }
 
-// names are what rules take theirs from. The namespace of the controller is not followed, so it is that of named objects, too.
+// names are what rules take theirs from. The namespace of the controller is not followed, so it is that of named
+// objects, too.
 var ruleNames = map[string]map[string][]string{
 	"watched": {"secrets": {"tls"}},
 	"own":     {"publish_service": {"edge"}, "election_id": {"edge-leader"}, "nginx": {"ingress-nginx-leader"}},
@@ -111,7 +113,8 @@ func (o *owner) grant(r rights) (user string) {
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
 	for place, parts := range r {
 		name, namespace := metav1.ObjectMeta{Name: user + "-" + place}, o.own
-		rules := []rbacv1.PolicyRule{{APIGroups: []string{"marker.test"}, Resources: []string{place}, Verbs: []string{"get"}}}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{"marker.test"}, Resources: []string{place},
+			Verbs: []string{"get"}}}
 		for _, part := range parts {
 			for _, rule := range part {
 				if len(rule.Verbs) == 0 {
@@ -130,7 +133,8 @@ func (o *owner) grant(r rights) (user string) {
 			fallthrough
 		default:
 			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}
-			_, err := o.RbacV1().Roles(namespace).Create(o.Context(), &rbacv1.Role{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+			_, err := o.RbacV1().Roles(namespace).Create(o.Context(), &rbacv1.Role{ObjectMeta: name, Rules: rules},
+				metav1.CreateOptions{})
 			o.must(err)
 			_, err = o.RbacV1().RoleBindings(namespace).Create(o.Context(),
 				&rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
@@ -145,7 +149,8 @@ func (o *owner) grant(r rights) (user string) {
 func (o *owner) grantEverywhere(name metav1.ObjectMeta, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) {
 	o.Helper()
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}
-	_, err := o.RbacV1().ClusterRoles().Create(o.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	_, err := o.RbacV1().ClusterRoles().Create(o.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules},
+		metav1.CreateOptions{})
 	o.must(err)
 	_, err = o.RbacV1().ClusterRoleBindings().Create(o.Context(),
 		&rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
@@ -203,7 +208,8 @@ func (o *owner) as(user string, lines ...string) harness.Options {
 func (o *owner) serving(size, user, address string) harness.Options {
 	o.Helper()
 	lines := []string{
-		"configmap " + o.own + "/options", "default_certificate " + o.own + "/default-tls", "tcp_services " + o.own + "/tcp", "stream_bind 127.0.0.1",
+		"configmap " + o.own + "/options", "default_certificate " + o.own + "/default-tls",
+		"tcp_services " + o.own + "/tcp", "stream_bind 127.0.0.1",
 		"publish_service " + o.own + "/edge", "publish_ports", "election_id edge-leader",
 	}
 	switch size {
@@ -219,11 +225,12 @@ func (o *owner) serving(size, user, address string) harness.Options {
 	return o.as(user, lines...)
 }
 
-// freshService makes the Service of the controller anew, and takes its Lease away: the ports are to be written, the address goes to the
-// status, and the Lease is to be created.
+// freshService makes the Service of the controller anew, and takes its Lease away: the ports are to be written, the
+// address goes to the status, and the Lease is to be created.
 func (o *owner) freshService(address string) {
 	o.Helper()
-	if err := o.CoordinationV1().Leases(o.own).Delete(o.Context(), "edge-leader", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+	if err := o.CoordinationV1().Leases(o.own).Delete(o.Context(), "edge-leader",
+		metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		o.must(err)
 	}
 	services := o.CoreV1().Services(o.own)
@@ -233,7 +240,8 @@ func (o *owner) freshService(address string) {
 	_, err := services.Create(o.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge"},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, ExternalIPs: []string{address}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+			Type: corev1.ServiceTypeNodePort, ExternalIPs: []string{address},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
 		},
 	}, metav1.CreateOptions{})
 	o.must(err)
@@ -260,9 +268,9 @@ func refusedIn(log string) []string {
 	return slices.Compact(all)
 }
 
-// TestRights runs a controller with the rights of each size, and with no others. All works, but that without a ClusterRole classes
-// count by their names. Then it takes out one verb of one rule after the other: the controller asks for it, so a right that nothing needs
-// is found.
+// TestRights runs a controller with the rights of each size, and with no others. All works, but that without a
+// ClusterRole classes count by their names. Then it takes out one verb of one rule after the other: the controller asks
+// for it, so a right that nothing needs is found.
 func TestRights(t *testing.T) {
 	o := newOwner(t)
 	number := 0
@@ -332,8 +340,8 @@ var unseen = map[string]string{
 // spared are the kinds that a controller serves without.
 var spared = []string{"nodes", "pods"}
 
-// without takes a verb out. The log names what the API server has refused then. Without the right to read, a controller does not become
-// ready, except for Secrets by their names; without another right it serves.
+// without takes a verb out. The log names what the API server has refused then. Without the right to read, a controller
+// does not become ready, except for Secrets by their names; without another right it serves.
 func (o *owner) without(size string, l lack, address string) {
 	o.Helper()
 	all := o.read(size)
@@ -385,8 +393,8 @@ func (o *owner) checkServes(caddy *harness.Caddy, size, resource, verb string) {
 	})
 }
 
-// TestRightsOfIngressNginx: a service account that was made for ingress-nginx is enough for routes, the status, Events and the Lease. The
-// addresses are those of the nodes of pods, as there without a Service.
+// TestRightsOfIngressNginx: a service account that was made for ingress-nginx is enough for routes, the status, Events
+// and the Lease. The addresses are those of the nodes of pods, as there without a Service.
 func TestRightsOfIngressNginx(t *testing.T) {
 	o := newOwner(t)
 	mine := *o.cluster
@@ -399,7 +407,8 @@ func TestRightsOfIngressNginx(t *testing.T) {
 	node, err := o.CoreV1().Nodes().Get(t.Context(), pod.Spec.NodeName, metav1.GetOptions{})
 	o.must(err)
 	options := o.as(o.grant(o.readFile("testdata/ingress-nginx-rights.yaml")),
-		"publish_nodes internal", "http3 off", "election_id k8singress-ingress-nginx-leader", "election_fallback ingress-nginx-leader")
+		"publish_nodes internal", "http3 off", "election_id k8singress-ingress-nginx-leader",
+		"election_fallback ingress-nginx-leader")
 	options.Environment = []string{"POD_NAME=" + pod.Name, "POD_NAMESPACE=" + o.own}
 	caddy := o.caddy(options)
 	o.awaitCode(caddy, o.host("plain"), "/", http.StatusOK, "web-")

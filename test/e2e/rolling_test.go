@@ -54,7 +54,8 @@ func (c *cluster) pods() map[string]bool {
 func (c *cluster) update(deployment string) {
 	c.Helper()
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
-	_, err := c.AppsV1().Deployments(c.namespace).Patch(c.Context(), deployment, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.AppsV1().Deployments(c.namespace).Patch(c.Context(), deployment, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	c.must(err)
 }
 
@@ -67,7 +68,8 @@ func (c *cluster) awaitUpdated(name string, replicas int32) {
 			return err
 		}
 		s := d.Status
-		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != replicas || s.Replicas != replicas || s.AvailableReplicas != replicas {
+		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != replicas || s.Replicas != replicas ||
+			s.AvailableReplicas != replicas {
 			return fmt.Errorf("%d updated and %d available of %d", s.UpdatedReplicas, s.AvailableReplicas, s.Replicas)
 		}
 		return nil

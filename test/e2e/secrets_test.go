@@ -21,18 +21,21 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// limited makes an account with the rights of deploy/cluster but those on Secrets. It returns the options of a Caddy that
-// has it.
+// limited makes an account with the rights of deploy/cluster but those on Secrets. It returns the options of a Caddy
+// that has it.
 func (c *cluster) limited(lines ...string) harness.Options {
 	c.Helper()
 	role, err := c.RbacV1().ClusterRoles().Get(c.Context(), "k8singress", metav1.GetOptions{})
 	c.must(err)
-	rules := slices.DeleteFunc(role.DeepCopy().Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"secrets"}) })
+	rules := slices.DeleteFunc(role.DeepCopy().Rules,
+		func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"secrets"}) })
 	name := metav1.ObjectMeta{Name: c.namespace}
-	_, err = c.RbacV1().ClusterRoles().Create(c.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	_, err = c.RbacV1().ClusterRoles().Create(c.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules},
+		metav1.CreateOptions{})
 	c.must(err)
 	_, err = c.RbacV1().ClusterRoleBindings().Create(c.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: name, Subjects: c.user(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
+		ObjectMeta: name, Subjects: c.user(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
 	}, metav1.CreateOptions{})
 	c.must(err)
 	c.bind(c.namespace, "secrets")
@@ -61,7 +64,8 @@ func (c *cluster) user() []rbacv1.Subject {
 func (c *cluster) allow(secrets ...string) {
 	c.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: secrets,
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"},
+		ResourceNames: secrets,
 	}}}
 	// An update makes a role that is not there.
 	_, err := c.RbacV1().Roles(c.namespace).Update(c.Context(), role, metav1.UpdateOptions{})
@@ -133,7 +137,8 @@ func TestSecretsByName(t *testing.T) {
 	caddy := c.caddy(o)
 
 	// At its first handshake, without waiting: it was not ready before.
-	for host, want := range map[string]keyPair{c.host("first"): first, "unknown.test": unnamed, c.host("denied"): unnamed} {
+	for host, want := range map[string]keyPair{c.host("first"): first, "unknown.test": unnamed,
+		c.host("denied"): unnamed} {
 		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
 			t.Errorf("%s is shown %s, error %v, want %s", host, got, err, leaf(want))
 		}
@@ -187,7 +192,8 @@ func TestManySecretsByName(t *testing.T) {
 			// A certificate is for hosts that the namespace has a rule for.
 			rule.Host = c.host(name(n))
 			i.Spec.Rules = append(i.Spec.Rules, rule)
-			i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
+			i.Spec.TLS = append(i.Spec.TLS,
+				networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
 		}
 	})
 	c.allow()
@@ -200,7 +206,8 @@ func TestManySecretsByName(t *testing.T) {
 	}
 	t.Logf("ready with %d watches after %v, %d MB", count, ready.Round(time.Millisecond), c.resident(caddy))
 	all := c.caddy(c.options(1))
-	t.Logf("ready with one watch for all after %v, %d MB", time.Since(all.Started).Round(time.Millisecond), c.resident(all))
+	t.Logf("ready with one watch for all after %v, %d MB", time.Since(all.Started).Round(time.Millisecond),
+		c.resident(all))
 	for _, i := range []int{0, count / 2, count - 1} {
 		next := c.newPair(c.host(name(i)))
 		c.secret(name(i), next)

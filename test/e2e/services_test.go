@@ -111,8 +111,8 @@ func (s *serviceTest) withoutSelector() {
 	s.serves("selectorless", "web")
 }
 
-// dualStack has an IPv4 endpoint, which is a pod, and an IPv6 endpoint, which is a server of the test: the testbed's pods
-// have IPv4 addresses only. Only a headless Service without a selector may have both where the cluster has one.
+// dualStack has an IPv4 endpoint, which is a pod, and an IPv6 endpoint, which is a server of the test: the testbed's
+// pods have IPv4 addresses only. Only a headless Service without a selector may have both where the cluster has one.
 func (s *serviceTest) dualStack() {
 	port := s.serveIPv6("fd00:6b38:73::1")
 	s.kindOfService("dual", func(spec *corev1.ServiceSpec) {
@@ -153,7 +153,8 @@ func (s *serviceTest) serveIPv6(ip string) (port int) {
 }
 
 func (s *serviceTest) notReady() {
-	s.deploy("unready", 1, func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
+	s.deploy("unready", 1,
+		func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
 	s.kindOfService("published", func(spec *corev1.ServiceSpec) {
 		spec.Selector = map[string]string{"app": "unready"}
 		spec.PublishNotReadyAddresses = true
@@ -239,13 +240,14 @@ func (s *serviceTest) onePodFor(client string) (string, error) {
 	return pod, nil
 }
 
-// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/cluster, as all tests have them, it
-// has those that the chart gives with a selector, which must be enough.
+// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/cluster, as all tests
+// have them, it has those that the chart gives with a selector, which must be enough.
 func TestNamespaceSelector(t *testing.T) {
 	c := newCluster(t)
-	c.reader().run("helm template selector charts/k8singress --namespace k8singress --show-only templates/controller-rights.yaml " +
-		"--set serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop " +
-		"--set k8singress.storage= | kubectl apply --filename -")
+	c.reader().run(
+		"helm template selector charts/k8singress --namespace k8singress --show-only " +
+			"templates/controller-rights.yaml --set " +
+			"serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop --set k8singress.storage= | kubectl apply --filename -")
 	t.Cleanup(func() {
 		c.kubectl(context.Background(), "delete", "--namespace", "k8singress",
 			"clusterrole,clusterrolebinding,role,rolebinding", "selector-k8singress")

@@ -53,7 +53,8 @@ func TestStatusAndEvents(t *testing.T) {
 	c.awaitAddress("third", addresses[other])
 }
 
-// TestStoppedLeaderHandsOver ends the leader as Kubernetes does: the next one does not have to wait for the Lease to end.
+// TestStoppedLeaderHandsOver ends the leader as Kubernetes does: the next one does not have to wait for the Lease to
+// end.
 func TestStoppedLeaderHandsOver(t *testing.T) {
 	c := newCluster(t)
 	first := c.caddy(c.options(0, "publish_address "+addresses[0]))
@@ -110,7 +111,8 @@ func (c *cluster) awaitAddress(ingress, address string) {
 // warnings returns the Warning Events on an Ingress.
 func (c *cluster) warnings(ingress string) []corev1.Event {
 	c.Helper()
-	selector := fields.Set{"involvedObject.kind": "Ingress", "involvedObject.name": ingress, "type": corev1.EventTypeWarning}
+	selector := fields.Set{"involvedObject.kind": "Ingress", "involvedObject.name": ingress,
+		"type": corev1.EventTypeWarning}
 	list, err := c.CoreV1().Events(c.namespace).List(c.Context(), metav1.ListOptions{FieldSelector: selector.String()})
 	c.must(err)
 	return list.Items

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestStorageContract runs the tests of the storage itself, which know how to use a real API server. They are a part of the
-// other module, and so another program.
+// TestStorageContract runs the tests of the storage itself, which know how to use a real API server. They are a part of
+// the other module, and so another program.
 func TestStorageContract(t *testing.T) {
 	cluster, _ := harness.Inside()
 	program := filepath.Join(t.TempDir(), "kubestorage.test")
@@ -40,8 +40,8 @@ func TestStorageContract(t *testing.T) {
 	}
 }
 
-// TestStorageIsShared: a second replica serves the certificate that the first one got, with the rights of deploy/cluster,
-// and still does when the first one was killed.
+// TestStorageIsShared: a second replica serves the certificate that the first one got, with the rights of
+// deploy/cluster, and still does when the first one was killed.
 func TestStorageIsShared(t *testing.T) {
 	c := newCluster(t)
 	host := c.host("shared")
@@ -70,7 +70,8 @@ func (c *cluster) storing(number int, host string) *harness.Caddy {
 	o := c.options(number)
 	o.Global = "\tskip_install_trust\n\tstorage kubernetes {\n\t\tnamespace " + storageNamespace +
 		"\n\t\tkubeconfig " + c.inside.AccountKubeconfig() + "\n\t}\n"
-	o.Sites = fmt.Sprintf("https://%s:%d {\n\tbind 127.0.0.1\n\ttls internal\n\trespond ok\n}\n", host, storingPort+number)
+	o.Sites = fmt.Sprintf("https://%s:%d {\n\tbind 127.0.0.1\n\ttls internal\n\trespond ok\n}\n", host,
+		storingPort+number)
 	return c.caddy(o)
 }
 
@@ -102,7 +103,8 @@ func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
 func (c *cluster) checkSecrets(host string) {
 	c.Helper()
 	list, err := c.CoreV1().Secrets(storageNamespace).List(c.Context(),
-		metav1.ListOptions{LabelSelector: "k8singress.io/storage=certmagic", FieldSelector: "type=" + string(corev1.SecretTypeTLS)})
+		metav1.ListOptions{LabelSelector: "k8singress.io/storage=certmagic",
+			FieldSelector: "type=" + string(corev1.SecretTypeTLS)})
 	c.must(err)
 	var found []error
 	for _, secret := range list.Items {

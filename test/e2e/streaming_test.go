@@ -32,7 +32,8 @@ func TestExec(t *testing.T) {
 	for name, connect := range map[string]connectExec{"SPDY": execBySPDY, "WebSocket": execByWebSocket} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
-			stdout, stderr, err := c.exec(connect, pod, "some input", "sh", "-c", "cat; echo $HOSTNAME; echo trouble >&2; exit 3")
+			stdout, stderr, err := c.exec(connect, pod, "some input", "sh", "-c",
+				"cat; echo $HOSTNAME; echo trouble >&2; exit 3")
 			if stdout != "some input"+pod+"\n" || stderr != "trouble\n" {
 				t.Errorf("it wrote %q and %q", stdout, stderr)
 			}
@@ -89,7 +90,8 @@ func (c *cluster) exec(connect connectExec, pod, stdin string, command ...string
 	}))
 	c.must(err)
 	var out, errs bytes.Buffer
-	err = executor.StreamWithContext(c.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs})
+	err = executor.StreamWithContext(c.Context(),
+		remotecommand.StreamOptions{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs})
 	return out.String(), errs.String(), err
 }
 
@@ -101,7 +103,8 @@ func (c *cluster) portForward(connect connectPort, pod string, port int) string 
 	dialer, err := connect(config, c.streamURL(pod, "portforward", &corev1.PodPortForwardOptions{}))
 	c.must(err)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forwarder, err := portforward.NewForStreaming(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewForStreaming(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, ready,
+		io.Discard, io.Discard)
 	c.must(err)
 	go func() { ended <- forwarder.ForwardPorts() }()
 	c.Cleanup(func() {

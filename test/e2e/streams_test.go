@@ -25,12 +25,13 @@ import (
 // streamOptions name the ConfigMaps of the test's namespace.
 func (c *cluster) streamOptions() []string {
 	return []string{
-		"tcp_services " + c.namespace + "/tcp-services", "udp_services " + c.namespace + "/udp-services", "stream_bind 127.0.0.1",
+		"tcp_services " + c.namespace + "/tcp-services", "udp_services " + c.namespace + "/udp-services",
+		"stream_bind 127.0.0.1",
 	}
 }
 
-// TestTCPAndUDPPorts adds, changes and removes ports, and scales what is behind them, while a connection of another port, and
-// a client of another UDP port, go on. Echo sends back on TCP and UDP what it gets.
+// TestTCPAndUDPPorts adds, changes and removes ports, and scales what is behind them, while a connection of another
+// port, and a client of another UDP port, go on. Echo sends back on TCP and UDP what it gets.
 func TestTCPAndUDPPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("steady", 1)
@@ -55,8 +56,8 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:stream")})
 	c.awaitEcho("tcp", "9202")
 
-	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new ones. A
-	// client of UDP is given another pod.
+	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new
+	// ones. A client of UDP is given another pod.
 	udpClient := c.echoes("udp", "9302")
 	moving := []*echoed{c.echoes("tcp", "9202"), c.echoes("tcp", "9202"), udpClient}
 	c.scale("moving", 4)
@@ -83,8 +84,8 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// TestBadPorts has every kind of bad entry beside good ones: each is told by an Event on the ConfigMap, and harms no other. A
-// port that another process has is opened once it is free.
+// TestBadPorts has every kind of bad entry beside good ones: each is told by an Event on the ConfigMap, and harms no
+// other. A port that another process has is opened once it is free.
 func TestBadPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -96,13 +97,15 @@ func TestBadPorts(t *testing.T) {
 	const caddyHTTP = "8080"
 	c.entries("tcp-services")(map[string]string{
 		"abc": c.to("web:stream"), "0": c.to("web:stream"), "65536": c.to("web:stream"), caddyHTTP: c.to("web:stream"),
-		"9205": "web:9000", "9206": c.to("web:absent"), "9207": c.to("absent:80"), "9208": c.to("web:stream") + ":WRONG",
+		"9205": "web:9000", "9206": c.to("web:absent"), "9207": c.to("absent:80"),
+		"9208": c.to("web:stream") + ":WRONG",
 		"9203": c.to("web:stream"), "9204": c.to("web:http"),
 	})
 	caddy := c.caddy(c.options(0, c.streamOptions()...))
 	kept := c.echoes("tcp", "9203")
 	for _, told := range []struct{ word, reason string }{
-		{"data[abc]", "InvalidEntry"}, {"data[0]", "InvalidEntry"}, {"data[65536]", "InvalidEntry"}, {"data[9205]", "InvalidEntry"},
+		{"data[abc]", "InvalidEntry"}, {"data[0]", "InvalidEntry"}, {"data[65536]", "InvalidEntry"},
+		{"data[9205]", "InvalidEntry"},
 		{"data[9206]", "InvalidBackend"}, {"data[9207]", "ServiceNotFound"}, {"data[9208]", "InvalidEntry"},
 		{"data[" + caddyHTTP + "]", "PortConflict"}, {"tcp/9204", "PortConflict"},
 	} {
@@ -141,7 +144,8 @@ func (c *cluster) udpService(name, app string) {
 	c.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": app},
-		Ports:    []corev1.ServicePort{{Name: "stream", Port: 9000, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(9000)}},
+		Ports: []corev1.ServicePort{{Name: "stream", Port: 9000, Protocol: corev1.ProtocolUDP,
+			TargetPort: intstr.FromInt32(9000)}},
 	}}
 	_, err := c.CoreV1().Services(c.namespace).Create(c.Context(), service, metav1.CreateOptions{})
 	c.must(err)
@@ -155,9 +159,11 @@ func (c *cluster) awaitEventOn(kind, name, reason, word string) {
 
 func (c *cluster) awaitEventIn(namespace, kind, name, reason, word string) {
 	c.Helper()
-	selector := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "reason": reason, "type": corev1.EventTypeWarning}
+	selector := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "reason": reason,
+		"type": corev1.EventTypeWarning}
 	c.await(fmt.Sprintf("an Event %s %q on %s %s", reason, word, kind, name), func() error {
-		list, err := c.CoreV1().Events(namespace).List(c.Context(), metav1.ListOptions{FieldSelector: selector.String()})
+		list, err := c.CoreV1().Events(namespace).List(c.Context(),
+			metav1.ListOptions{FieldSelector: selector.String()})
 		if err != nil {
 			return err
 		}
@@ -238,7 +244,8 @@ func (e *echoed) send(conn net.Conn) error {
 	return err
 }
 
-// exchange sends a message, and waits until it comes back. A datagram that comes late is not the one that is waited for.
+// exchange sends a message, and waits until it comes back. A datagram that comes late is not the one that is waited
+// for.
 func exchange(conn net.Conn, message []byte, limit time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return err

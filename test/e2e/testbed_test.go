@@ -16,7 +16,8 @@ import (
 
 func TestUnreadyPodIsNoEndpoint(t *testing.T) {
 	c := newCluster(t)
-	c.deploy("unready", 1, func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
+	c.deploy("unready", 1,
+		func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
 	c.awaitEndpoints("unready", 0, 1)
 	c.await("running pod that is not ready", func() error {
 		pod, err := c.onlyPod()
@@ -24,7 +25,8 @@ func TestUnreadyPodIsNoEndpoint(t *testing.T) {
 			return err
 		}
 		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionFalse && pod.Status.Phase == corev1.PodRunning {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionFalse &&
+				pod.Status.Phase == corev1.PodRunning {
 				return nil
 			}
 		}
@@ -38,7 +40,8 @@ func TestLivenessRestarts(t *testing.T) {
 		container := &spec.Containers[0]
 		container.Lifecycle = nil
 		container.LivenessProbe = &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status/500", Port: intstr.FromInt32(8080)}},
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status/500",
+				Port: intstr.FromInt32(8080)}},
 			PeriodSeconds: 1, FailureThreshold: 1, InitialDelaySeconds: 1,
 		}
 	})

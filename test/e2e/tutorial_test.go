@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestTutorialInstall installs the chart on the one node that is a master, on the network of that node and without a Service, as tutorials
-// install ingress-nginx where there is no load balancer.
+// TestTutorialInstall installs the chart on the one node that is a master, on the network of that node and without a
+// Service, as tutorials install ingress-nginx where there is no load balancer.
 func TestTutorialInstall(t *testing.T) {
 	c := newCluster(t)
 	const master, external = "node-0", "203.0.113.10"
@@ -30,7 +30,8 @@ func TestTutorialInstall(t *testing.T) {
 		}
 	}
 
-	c.awaitCode(&harness.Caddy{Options: harness.Options{HTTP: address + ":80"}}, c.host("shop"), "/", http.StatusOK, "web-")
+	c.awaitCode(&harness.Caddy{Options: harness.Options{HTTP: address + ":80"}}, c.host("shop"), "/",
+		http.StatusOK, "web-")
 	c.awaitAddress("shop", address)
 	c.addExternalIP(master, external)
 	c.awaitAddress("shop", external)
@@ -55,10 +56,12 @@ func (c *cluster) streamService(name string, protocol corev1.Protocol, port int3
 	c.must(err)
 }
 
-// checkAdminSocket asks the admin API in the pod of the controller, where alone it can be asked, for the configuration of Caddy.
+// checkAdminSocket asks the admin API in the pod of the controller, where alone it can be asked, for the configuration
+// of Caddy.
 func (c *cluster) checkAdminSocket() {
 	c.Helper()
-	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
+	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
 	c.must(err)
 	if len(pods.Items) != 1 {
 		c.Fatalf("there are %d pods of the controller", len(pods.Items))

@@ -46,7 +46,8 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 }
 
 func (o Options) caddyfile() string {
-	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n" + o.Global + "}\n" + o.Sites
+	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n" +
+		o.Global + "}\n" + o.Sites
 }
 
 // Caddy is a running process. Stop or Kill ends it.

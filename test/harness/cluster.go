@@ -166,7 +166,8 @@ func (c *Cluster) Signal(component string, s syscall.Signal) error {
 	return syscall.Kill(pids[0], s)
 }
 
-// KillPod ends the only process of a pod, which has the pod's name in POD_NAME, as the kernel does where memory runs out.
+// KillPod ends the only process of a pod, which has the pod's name in POD_NAME, as the kernel does where memory runs
+// out.
 func (c *Cluster) KillPod(name string) error {
 	pids, err := find("environ", func(words []string) bool { return slices.Contains(words, "POD_NAME="+name) })
 	if err != nil {

@@ -20,14 +20,16 @@ func static(path *string, root string) target {
 	}
 }
 
-// buildImage has release/ make the container image of this machine's platform, unless it is there with the same program, and returns its folder.
+// buildImage has release/ make the container image of this machine's platform, unless it is there with the same
+// program, and returns its folder.
 func buildImage(ctx context.Context, root string, log io.Writer) (string, error) {
 	if path := os.Getenv(imageVariable); path != "" {
 		return path, nil
 	}
 	cache := filepath.Join(root, ".cache", "test")
 	var caddy, release string
-	for _, t := range []target{static(&caddy, root), {path: &release, name: "release", module: filepath.Join(root, "release"), pkg: "."}} {
+	for _, t := range []target{static(&caddy, root),
+		{path: &release, name: "release", module: filepath.Join(root, "release"), pkg: "."}} {
 		if err := t.build(ctx, cache, log); err != nil {
 			return "", err
 		}

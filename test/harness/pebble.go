@@ -29,8 +29,8 @@ type Taken struct {
 	Accounts int
 }
 
-// StartPebble starts an authority that asks for HTTP-01 and TLS-ALPN-01 challenges at these ports of this machine, without
-// the pauses and the rejections that it would try the patience of clients with.
+// StartPebble starts an authority that asks for HTTP-01 and TLS-ALPN-01 challenges at these ports of this machine,
+// without the pauses and the rejections that it would try the patience of clients with.
 func (c *Cluster) StartPebble(name string, httpPort, tlsPort int) (*Pebble, error) {
 	folder := filepath.Join(c.Folder, "pebble", name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -41,7 +41,8 @@ func (c *Cluster) StartPebble(name string, httpPort, tlsPort int) (*Pebble, erro
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(c.Programs.Pebble, "-folder", folder, "-http", strconv.Itoa(httpPort), "-tls", strconv.Itoa(tlsPort))
+	cmd := exec.Command(c.Programs.Pebble, "-folder", folder, "-http", strconv.Itoa(httpPort), "-tls",
+		strconv.Itoa(tlsPort))
 	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=0", "PEBBLE_AUTHZREUSE=0")
 	cmd.Stderr = log
 	stdin, err := cmd.StdinPipe()

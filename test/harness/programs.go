@@ -17,8 +17,8 @@ import (
 
 // Programs are the paths of the binaries that a cluster and its tests need.
 type Programs struct {
-	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load,
-	// Pebble the certificate authority, Helm what installs the chart, Kubectl what applies manifests.
+	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends
+	// load, Pebble the certificate authority, Helm what installs the chart, Kubectl what applies manifests.
 	Testbed, Echo, Caddy, Bench, Pebble, Helm, Kubectl string
 	// Image is the folder of the container image, as an OCI layout. Without it, pods of the controller run Caddy.
 	Image string
@@ -96,14 +96,18 @@ func targets(p *Programs, root, version string) []target {
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + version
 	return []target{
 		caddy,
-		{path: &p.Bench, variable: benchVariable, name: "bench", module: root, pkg: "./bench", env: []string{"CGO_ENABLED=0"}},
-		{path: &p.Helm, variable: helmVariable, name: "helm", module: filepath.Join(module, "chart"), pkg: "helm.sh/helm/v4/cmd/helm"},
+		{path: &p.Bench, variable: benchVariable, name: "bench", module: root, pkg: "./bench",
+			env: []string{"CGO_ENABLED=0"}},
+		{path: &p.Helm, variable: helmVariable, name: "helm", module: filepath.Join(module, "chart"),
+			pkg: "helm.sh/helm/v4/cmd/helm"},
 		{
-			path: &p.Kubectl, variable: kubectlVariable, name: "kubectl", module: module, pkg: "k8s.io/kubernetes/cmd/kubectl",
+			path: &p.Kubectl, variable: kubectlVariable, name: "kubectl", module: module,
+			pkg:   "k8s.io/kubernetes/cmd/kubectl",
 			flags: []string{"-ldflags", ldflags},
 		},
 		{path: &p.Pebble, variable: pebbleVariable, name: "pebble", module: module, pkg: "./pebble"},
-		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo", env: []string{"CGO_ENABLED=0"}},
+		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo",
+			env: []string{"CGO_ENABLED=0"}},
 		{
 			path: &p.Testbed, variable: testbedVariable, name: "testbed", module: module, pkg: "./testbed",
 			flags: []string{"-ldflags", ldflags},
@@ -138,7 +142,8 @@ func output(ctx context.Context, command string, arguments ...string) (string, e
 // environment hands the programs to the process inside.
 func (p Programs) environment() []string {
 	return []string{
-		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy, benchVariable + "=" + p.Bench,
+		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy,
+		benchVariable + "=" + p.Bench,
 		pebbleVariable + "=" + p.Pebble, helmVariable + "=" + p.Helm, kubectlVariable + "=" + p.Kubectl,
 		imageVariable + "=" + p.Image,
 	}

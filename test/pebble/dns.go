@@ -12,15 +12,15 @@ import (
 	"github.com/letsencrypt/challtestsrv"
 )
 
-// Ports from firstPort to lastPort are those that the DNS server may have. Linux gives higher ones to connections: one that
-// nobody listens on by UDP may still not be had for TCP.
+// Ports from firstPort to lastPort are those that the DNS server may have. Linux gives higher ones to connections: one
+// that nobody listens on by UDP may still not be had for TCP.
 const (
 	firstPort = 10240
 	lastPort  = 32767
 )
 
-// startDNS starts a server that finds every name at 127.0.0.1, and waits until it does. It listens by UDP and by TCP, and says
-// in its log only where it cannot.
+// startDNS starts a server that finds every name at 127.0.0.1, and waits until it does. It listens by UDP and by TCP,
+// and says in its log only where it cannot.
 func startDNS(ctx context.Context, logger *log.Logger) (address string, err error) {
 	for range 10 {
 		address = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))

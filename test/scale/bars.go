@@ -21,11 +21,12 @@ const (
 	mostCPU = 0.10
 	// mostMemory is the resident set with 10,000 Ingresses.
 	mostMemory = 250 << 20
-	// mostGrowth is how many bytes of the heap one change may leave. The smallest thing that could be left for each endpoint,
-	// with its place in a map, is about as large; a connection is sixteen times larger. What is in flight when garbage is
-	// collected is never quite the same, so that it cannot be none.
+	// mostGrowth is how many bytes of the heap one change may leave. The smallest thing that could be left for each
+	// endpoint, with its place in a map, is about as large; a connection is sixteen times larger. What is in flight
+	// when garbage is collected is never quite the same, so that it cannot be none.
 	mostGrowth = 500
-	// fills is how long memory grows under any change of endpoints: what is known of one that is gone is kept for a minute.
+	// fills is how long memory grows under any change of endpoints: what is known of one that is gone is kept for a
+	// minute.
 	fills = 75 * time.Second
 )
 
@@ -55,7 +56,8 @@ func (f *figures) disturbanceBars(o options) []bar {
 		{work + ", under load: failed requests", "0", fmt.Sprintf("%d of %d", failed, requests), met(failed == 0)},
 		{
 			work + ", under load: p99 against no change", fmt.Sprintf("at most %.1f", mostP99),
-			fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle, len(quotients), quotients[0], quotients[len(quotients)-1]),
+			fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle, len(quotients), quotients[0],
+				quotients[len(quotients)-1]),
 			met(middle <= mostP99),
 		},
 		{
@@ -81,10 +83,12 @@ func (f *figures) growthBar(work string, o options) bar {
 	growth := float64(c.after.heap-c.middle.heap) / float64(o.endpointChanges-o.endpointChanges/2)
 	b := bar{
 		work, fmt.Sprintf("none: under %d bytes a change in the second half", mostGrowth),
-		fmt.Sprintf("%+.0f bytes a change; first: %s; middle: %s; end: %s", growth, c.before, c.middle, c.after), met(growth < mostGrowth),
+		fmt.Sprintf("%+.0f bytes a change; first: %s; middle: %s; end: %s", growth, c.before, c.middle, c.after),
+		met(growth < mostGrowth),
 	}
 	if half := endpointInterval * time.Duration(o.endpointChanges/2); half < fills {
-		b.Met, b.Measured = "", b.Measured+fmt.Sprintf(" (the half takes %v, and endpoints that are gone are remembered for a minute)", half)
+		b.Met, b.Measured = "", b.Measured+
+			fmt.Sprintf(" (the half takes %v, and endpoints that are gone are remembered for a minute)", half)
 	}
 	return b
 }
@@ -95,7 +99,8 @@ func (f *figures) memoryBar(o options) bar {
 	return bar{
 		fmt.Sprintf("memory at %d Ingresses with %d endpoints each", o.ingresses, o.endpoints),
 		"under " + megabytes(mostMemory) + " resident",
-		fmt.Sprintf("%s when ready (most of %d starts), %s after %d changes", megabytes(most), len(f.memory), megabytes(f.memoryAfter),
+		fmt.Sprintf("%s when ready (most of %d starts), %s after %d changes", megabytes(most), len(f.memory),
+			megabytes(f.memoryAfter),
 			len(f.changes)),
 		met(max(most, f.memoryAfter) < mostMemory),
 	}

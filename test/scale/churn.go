@@ -85,7 +85,8 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 		from, to int
 		into     *memory
 	}{{0, warming, &c.before}, {warming, half, &c.middle}, {half, o.endpointChanges, &c.after}} {
-		d, err := every(ctx, endpointInterval, step.to-step.from, func(i int) error { return w.replaceEndpoint(ctx, o, step.from+i) })
+		d, err := every(ctx, endpointInterval, step.to-step.from,
+			func(i int) error { return w.replaceEndpoint(ctx, o, step.from+i) })
 		if err != nil {
 			return err
 		}

@@ -24,8 +24,8 @@ const (
 type disturbance struct {
 	// quiet and changing have one entry for each round, with the same number of writes to the API server.
 	quiet, changing []sum
-	// cpu is the part of one processor that Caddy used for changes without requests, written how many there were, and runs
-	// in how many pieces Caddy applied them.
+	// cpu is the part of one processor that Caddy used for changes without requests, written how many there were, and
+	// runs in how many pieces Caddy applied them.
 	cpu           float64
 	runs, written int
 }
@@ -33,8 +33,8 @@ type disturbance struct {
 // writer makes one of many changes.
 type writer func(context.Context, int) error
 
-// disturb measures requests while an Ingress changes, and while something changes that Caddy does not read: the API server's
-// own work is in both.
+// disturb measures requests while an Ingress changes, and while something changes that Caddy does not read: the API
+// server's own work is in both.
 func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
 	if _, err := w.client.CoordinationV1().Leases(namespace).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
@@ -45,7 +45,8 @@ func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f 
 		// By turns one of them first: what else the machine does comes and goes.
 		for _, which := range [2]int{i % 2, 1 - i%2} {
 			var err error
-			if both[which], err = w.underLoad(ctx, caddy, o, [2]writer{w.changeLease, w.changeIngress}[which]); err != nil {
+			if both[which], err = w.underLoad(ctx, caddy, o,
+				[2]writer{w.changeLease, w.changeIngress}[which]); err != nil {
 				return err
 			}
 		}
@@ -98,7 +99,8 @@ func (w *world) unloaded(ctx context.Context, caddy *harness.Caddy, o options, f
 	// Another time for the profile: the time of that must not count.
 	end := o.profileCPU(ctx, caddy, "cpu-ingress")
 	if end != nil {
-		if _, err = every(ctx, changeInterval, f.written, func(i int) error { return w.changeIngress(ctx, i) }); err != nil {
+		if _, err = every(ctx, changeInterval, f.written,
+			func(i int) error { return w.changeIngress(ctx, i) }); err != nil {
 			return err
 		}
 		if err := <-end; err != nil {
@@ -132,6 +134,7 @@ func (*world) changed(i int) change {
 // changeLease changes something that Caddy does not read.
 func (w *world) changeLease(ctx context.Context, i int) error {
 	patch := fmt.Appendf(nil, `{"spec":{"holderIdentity":"change-%d"}}`, i)
-	_, err := w.client.CoordinationV1().Leases(namespace).Patch(ctx, "changing", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := w.client.CoordinationV1().Leases(namespace).Patch(ctx, "changing", types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	return err
 }

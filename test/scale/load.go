@@ -38,7 +38,8 @@ type load struct {
 
 // startLoad sends requests to some hosts, all of the first backend, until the time is over or it is ended.
 func startLoad(cluster *harness.Cluster, caddy *harness.Caddy, duration time.Duration, hosts ...string) (*load, error) {
-	l := &load{command: exec.Command(cluster.Programs.Bench, "load", "-address", caddy.HTTP, "-hosts", strings.Join(hosts, ","),
+	l := &load{command: exec.Command(cluster.Programs.Bench, "load", "-address", caddy.HTTP, "-hosts",
+		strings.Join(hosts, ","),
 		"-body", firstBackend, "-rate", loadRate, "-warm-up", warmUp.String(), "-duration", duration.String())}
 	l.command.Stdout, l.command.Stderr = &l.output, os.Stderr
 	l.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -1,6 +1,6 @@
-// Scale measures Caddy against a real API server that holds thousands of Ingresses: how long it takes from its start until
-// it serves, how much memory it needs, how long a change takes until a request sees it, and what requests notice of many
-// changes. It prints one table; `make bench` takes the lines of it that something must be reached in.
+// Scale measures Caddy against a real API server that holds thousands of Ingresses: how long it takes from its start
+// until it serves, how much memory it needs, how long a change takes until a request sees it, and what requests notice
+// of many changes. It prints one table; `make bench` takes the lines of it that something must be reached in.
 package main
 
 import (
@@ -92,13 +92,16 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.endpoints, "endpoints", 3, "how many endpoints each Service has")
 	flags.IntVar(&o.starts, "starts", 3, "how often Caddy is started")
 	flags.IntVar(&o.changes, "changes", 50, "how many changes of an Ingress are timed")
-	flags.IntVar(&o.rounds, "rounds", 9, "how often requests are measured while an Ingress changes, and while none does")
+	flags.IntVar(&o.rounds, "rounds", 9,
+		"how often requests are measured while an Ingress changes, and while none does")
 	flags.DurationVar(&o.duration, "duration", 5*time.Second, "how long each of these takes")
 	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
-	flags.BoolVar(&o.status, "status", true, "have Caddy write the status of all Ingresses, and wait for it before anything else")
+	flags.BoolVar(&o.status, "status", true,
+		"have Caddy write the status of all Ingresses, and wait for it before anything else")
 	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
-	flags.StringVar(&o.profiles, "profiles", "", "a folder to write profiles of Caddy to: its heap when ready and after everything, "+
-		"and its processor time while an Ingress changes and while endpoints do")
+	flags.StringVar(&o.profiles, "profiles", "",
+		"a folder to write profiles of Caddy to: its heap when ready and after everything, "+
+			"and its processor time while an Ingress changes and while endpoints do")
 	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err

@@ -70,7 +70,9 @@ func (w *world) serve(name string) (net.Listener, error) {
 	}
 	w.ports[name] = int32(listener.Addr().(*net.TCPAddr).Port)
 	go func() {
-		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
+		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, name)
+		}))
 	}()
 	return listener, nil
 }
@@ -95,7 +97,8 @@ func (w *world) start(ctx context.Context, cluster *harness.Cluster, o options, 
 	if err := o.profile(ctx, caddy, "heap?gc=1", "heap-ready"); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, *harness.Caddy, options, *figures) error{w.change, w.disturb, w.churn} {
+	for _, step := range []func(context.Context, *harness.Caddy, options, *figures) error{w.change,
+		w.disturb, w.churn} {
 		if err := step(ctx, caddy, o, f); err != nil {
 			return fmt.Errorf("%w; the end of Caddy's log:\n%s", err, tail(caddy.Log()))
 		}
@@ -251,7 +254,8 @@ func (w *world) addition(i int) change {
 
 // patch gives an Ingress the other backend.
 func (w *world) patch(i int) change {
-	const patch = `[{"op":"replace","path":"/spec/rules/0/http/paths/0/backend/service/name","value":"` + otherBackend + `"}]`
+	const patch = `[{"op":"replace","path":"/spec/rules/0/http/paths/0/backend/service/name","value":"` +
+		otherBackend + `"}]`
 	return change{
 		write: func(ctx context.Context) error {
 			ingresses := w.client.NetworkingV1().Ingresses(namespace)

@@ -20,8 +20,8 @@ func addressOf(i int) string {
 	return fmt.Sprintf("198.%d.%d.%d", 18+i/perHalf, i%perHalf/perThird, i%perThird+1)
 }
 
-// ownBlock makes all addresses of the block this machine's: the network that a loopback device has an address of is local
-// as a whole.
+// ownBlock makes all addresses of the block this machine's: the network that a loopback device has an address of is
+// local as a whole.
 func ownBlock() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

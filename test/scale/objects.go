@@ -67,7 +67,10 @@ func (w *world) create(ctx context.Context, o options) error {
 		{o.ingresses, func(ctx context.Context, i int) error {
 			return w.createService(ctx, nameOf(i), firstBackend, i*w.endpoints)
 		}},
-		{o.ingresses, func(ctx context.Context, i int) error { return w.createIngress(ctx, i, nameOf(i), i < o.secrets) }},
+		{o.ingresses, func(ctx context.Context, i int) error {
+			return w.createIngress(ctx, i, nameOf(i),
+				i < o.secrets)
+		}},
 	} {
 		if err := inParallel(ctx, kind.count, kind.create); err != nil {
 			return err
@@ -82,7 +85,8 @@ func (w *world) createScope(ctx context.Context) error {
 		return fmt.Errorf("creating the namespace: %w", err)
 	}
 	class := &networkingv1.IngressClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
+		ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
+		Spec:       networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
 	}
 	if _, err := w.client.NetworkingV1().IngressClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating the class: %w", err)
@@ -154,7 +158,8 @@ func (w *world) createIngress(ctx context.Context, i int, service string, secure
 	rule.HTTP = &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{path}}
 	ingress := &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Name: nameOf(i)},
-		Spec:       networkingv1.IngressSpec{IngressClassName: ptr.To("nginx"), Rules: []networkingv1.IngressRule{rule}},
+		Spec: networkingv1.IngressSpec{IngressClassName: ptr.To("nginx"),
+			Rules: []networkingv1.IngressRule{rule}},
 	}
 	if secure {
 		metav1.SetMetaDataAnnotation(&ingress.ObjectMeta, "nginx.ingress.kubernetes.io/ssl-redirect", "false")

@@ -15,8 +15,8 @@ func (o options) profile(ctx context.Context, caddy *harness.Caddy, profile, nam
 	return caddy.Profile(ctx, profile, filepath.Join(o.profiles, name+".pprof"))
 }
 
-// profileCPU begins to take where the processor time goes that comes now. The channel tells how it ended; nil is a profile
-// that nobody wants.
+// profileCPU begins to take where the processor time goes that comes now. The channel tells how it ended; nil is a
+// profile that nobody wants.
 func (o options) profileCPU(ctx context.Context, caddy *harness.Caddy, name string) <-chan error {
 	if o.profiles == "" {
 		return nil

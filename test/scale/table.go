@@ -31,8 +31,10 @@ type figures struct {
 }
 
 func (f *figures) write(out io.Writer, o options) error {
-	fmt.Fprintf(out, "%d Ingresses, %d Services with %d endpoints each, %d TLS Secrets; real API server; metrics on, access log off; "+
-		"%d processors for all of it\n\n", o.ingresses, o.ingresses, o.endpoints, o.secrets, runtime.NumCPU())
+	fmt.Fprintf(out,
+		"%d Ingresses, %d Services with %d endpoints each, %d TLS Secrets; real API server; metrics on, access "+
+			"log off; %d processors for all of it\n\n", o.ingresses, o.ingresses, o.endpoints, o.secrets,
+		runtime.NumCPU())
 	if err := writeTable(out, f.rows()); err != nil || o.bars != "" {
 		return err
 	}
@@ -66,13 +68,15 @@ func (f *figures) rows() [][]string {
 		{"memory (RSS) at its peak until then", megabytes(f.peak), ""},
 		{"memory (RSS) after the changes", megabytes(f.memoryAfter), ""},
 		{fmt.Sprintf("change to first request, p50 of %d", len(f.changes)), round(percentile(f.changes, 50)), ""},
-		{fmt.Sprintf("change to first request, p99 of %d", len(f.changes)), round(percentile(f.changes, 99)), "under 250 ms"},
+		{fmt.Sprintf("change to first request, p99 of %d", len(f.changes)), round(percentile(f.changes, 99)),
+			"under 250 ms"},
 		{"of which the API server's write, p50", round(percentile(f.writes, 50)), ""},
 		{"of which the API server's write, p99", round(percentile(f.writes, 99)), ""},
 		{"first ready to status of all Ingresses", status, ""},
 		{"p99 of requests while nothing changes that Caddy reads", round(medianP99(f.quiet)), ""},
 		{"p99 of requests while an Ingress changes", round(medianP99(f.changing)), ""},
-		{"endpoint changes a second, and replacements in Caddy", fmt.Sprintf("%.1f, %.0f", f.churn.perSecond, f.churn.updates), "50"},
+		{"endpoint changes a second, and replacements in Caddy",
+			fmt.Sprintf("%.1f, %.0f", f.churn.perSecond, f.churn.updates), "50"},
 		{"(the objects were created in)", round(f.created), ""},
 	}
 }

@@ -1,5 +1,5 @@
-// Testbed is a Kubernetes control plane for tests: etcd, API server, controllers and scheduler of one release, built into
-// this binary, and a kubelet that runs pods as processes. All of it lives in namespaces that end with the program.
+// Testbed is a Kubernetes control plane for tests: etcd, API server, controllers and scheduler of one release, built
+// into this binary, and a kubelet that runs pods as processes. All of it lives in namespaces that end with the program.
 //
 // A pod has what it would have on a node with kubelet and containerd:
 //
@@ -9,13 +9,14 @@
 //     allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and the sysctls of the network that are safe
 //   - volumes from emptyDir, hostPath, ConfigMaps, Secrets, tokens and the downward API; probes, hooks, init containers and sidecars
 //
-// It does without resource requests and limits, size limits of volumes, DNS, NetworkPolicies, seccomp, AppArmor, SELinux, /sys, users of
-// its own (hostUsers) and processes or IPC that the containers of a pod share. Ports below 1024 need a capability or a sysctl, as with
-// containerd 1; containerd 2 opens them to all.
+// It does without resource requests and limits, size limits of volumes, DNS, NetworkPolicies, seccomp, AppArmor,
+// SELinux, /sys, users of its own (hostUsers) and processes or IPC that the containers of a pod share. Ports below 1024
+// need a capability or a sysctl, as with containerd 1; containerd 2 opens them to all.
 //
 // An image needs a kernel that mounts an overlay (in a user namespace, Linux 5.11); programs of this machine do not.
 //
-// In a user namespace, where not root runs it, containers have the one user that there is, and files have no capabilities.
+// In a user namespace, where not root runs it, containers have the one user that there is, and files have no
+// capabilities.
 package main
 
 import (

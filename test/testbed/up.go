@@ -91,7 +91,8 @@ func runInside(ctx context.Context, dir string, args []string) error {
 	return nil
 }
 
-// namespaces are the cluster's own: network, mounts and processes, and users where root is not there to make the others.
+// namespaces are the cluster's own: network, mounts and processes, and users where root is not there to make the
+// others.
 func namespaces() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,

@@ -147,8 +147,9 @@ func TestChangeEndsWithItsContext(t *testing.T) {
 
 func post(t *testing.T, address, apps string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/config/", strings.NewReader(
-		`{"admin":{"listen":"`+address+`","config":{"persist":false}},"apps":{"http":`+apps+`}}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/config/",
+		strings.NewReader(
+			`{"admin":{"listen":"`+address+`","config":{"persist":false}},"apps":{"http":`+apps+`}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,8 +62,10 @@ func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 		"the route, another text": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("A", 26))
 		},
-		"no text":         func(http.ResponseWriter, *http.Request) {},
-		"an endless text": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 1<<20)) },
+		"no text": func(http.ResponseWriter, *http.Request) {},
+		"an endless text": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("A", 1<<20))
+		},
 		"another program": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/config/", http.StatusFound)

@@ -80,13 +80,16 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 		return nil
 	case left > 0:
 		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
-			"the backends of the namespace %s may have %d endpoints together, and %d of the Service %s/%s are left out: remove paths to other "+
-				"ports and Services, or use more namespaces", b.Namespace, endpoints.MostOfNamespace, left, b.Namespace, b.Service)}
+			"the backends of the namespace %s may have %d endpoints together, and %d of the Service %s/%s are left "+
+				"out: remove paths to other ports and Services, or use more namespaces", b.Namespace,
+			endpoints.MostOfNamespace, left,
+			b.Namespace, b.Service)}
 	case b.ExternalName != "":
 		return l.nameProblem(b, none, refused, effect)
 	case refused != "":
-		message := fmt.Sprintf("the Service %s/%s has endpoints that are left out, because they must not be reached: %s; "+
-			"the options reach_allow and reach_deny say what may be", b.Namespace, b.Service, refused)
+		message := fmt.Sprintf(
+			"the Service %s/%s has endpoints that are left out, because they must not be reached: %s; "+
+				"the options reach_allow and reach_deny say what may be", b.Namespace, b.Service, refused)
 		if none {
 			message += ": " + effect
 		}
@@ -137,11 +140,13 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")
-	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
+	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName),
+		b.Namespace, b.Service)
 	message := ""
 	switch {
 	case refused != "":
-		message = service + " leads to addresses that are left out: " + refused + "; the option external_names all allows them"
+		message = service + " leads to addresses that are left out: " + refused +
+			"; the option external_names all allows them"
 	case closed != "":
 		message = service + " leads to addresses that are left out: " + closed
 	case none && name.Err != nil:

@@ -22,7 +22,8 @@ import (
 )
 
 // servers maps each protocol to the server whose limits and TLS settings its listeners use.
-var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer, ir.ListenerHTTPS: structure.HTTPSServer}
+var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer,
+	ir.ListenerHTTPS: structure.HTTPSServer}
 
 // listening is the state of the listeners of listener groups, which are separate from the listeners of the servers.
 type listening struct {
@@ -207,7 +208,8 @@ func (p *claimedPort) entries() (all []live.Listener) {
 }
 
 func (p *claimedPort) key(address caddy.NetworkAddress) string {
-	return string(p.protocol) + " " + caddy.JoinNetworkAddress(address.Network, address.Host, strconv.Itoa(int(address.StartPort)))
+	return string(p.protocol) + " " + caddy.JoinNetworkAddress(address.Network, address.Host,
+		strconv.Itoa(int(address.StartPort)))
 }
 
 // claimPorts assigns each port to the first listener that requests it, and to the listeners that can share the port
@@ -260,7 +262,8 @@ func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 		return nil, fmt.Errorf("the option %s gives the controller no TCP address for %s: %w", option, p.protocol, err)
 	}
 	for _, address := range all {
-		if admin, err := caddy.ParseNetworkAddressWithDefaults(l.listening.admin, "tcp", 0); err == nil && netaddr.Overlap(admin, address) {
+		if admin, err := caddy.ParseNetworkAddressWithDefaults(l.listening.admin, "tcp", 0); err == nil &&
+			netaddr.Overlap(admin, address) {
 			return nil, errors.New("it is used by the admin API; one of the two needs another port")
 		}
 		if err := l.ports.Check(address); err != nil {

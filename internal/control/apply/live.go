@@ -58,7 +58,8 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		Health: health.New(table.Guard(), secrets.Trust.Authority),
 		held:   map[string]*report.Verdict{}, log: log.Named("listeners"),
-		listening: listening{groups: map[string]*document.ListenerGroup{}, opened: map[string]*front.Opened{}, gone: map[string]bool{}},
+		listening: listening{groups: map[string]*document.ListenerGroup{}, opened: map[string]*front.Opened{},
+			gone: map[string]bool{}},
 	}
 }
 
@@ -216,7 +217,8 @@ var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 func refusedPort(r l4app.Refusal) *report.Verdict {
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{
-		Severity: report.Error, Reason: report.PortConflict, Message: "port " + r.Name + " is left out: " + r.Err.Error(),
+		Severity: report.Error, Reason: report.PortConflict,
+		Message: "port " + r.Name + " is left out: " + r.Err.Error(),
 	}
 	switch r.Origin.Kind {
 	case kinds.ConfigMap:

@@ -85,7 +85,8 @@ func listeningAt(addresses []string) []reach.Listening {
 			transport = reach.UDP
 		}
 		for _, host := range hosts {
-			all = append(all, reach.Listening{Transport: transport, Host: host, First: uint16(at.StartPort), Last: uint16(at.EndPort)})
+			all = append(all, reach.Listening{Transport: transport, Host: host, First: uint16(at.StartPort),
+				Last: uint16(at.EndPort)})
 		}
 	}
 	return all

@@ -28,7 +28,8 @@ func TestRefusedPort(t *testing.T) {
 			"port tcp/5432 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -ltnp lists who listens where",
 		},
 		{
-			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", netaddr.ErrHeld), "metadata.annotations[k8singress.io/udp-ports]",
+			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", netaddr.ErrHeld),
+			"metadata.annotations[k8singress.io/udp-ports]",
 			"port udp/53 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -lunp lists who listens where",
 		},
 		{
@@ -41,7 +42,8 @@ func TestRefusedPort(t *testing.T) {
 		},
 	} {
 		got := refusedPort(l4app.Refusal{Name: test.name, Origin: ir.ParseRef(test.origin), Err: test.err})
-		want := []report.Problem{{Severity: report.Error, Reason: report.PortConflict, Field: test.field, Message: test.message}}
+		want := []report.Problem{{Severity: report.Error, Reason: report.PortConflict, Field: test.field,
+			Message: test.message}}
 		if diff := cmp.Diff(want, got.Problems); diff != "" || got.Object.String() != test.origin {
 			t.Errorf("%s (-want +got):\n%s", got.Object, diff)
 		}

@@ -39,8 +39,10 @@ func ProcessRoute() caddy.AdminRoute {
 }
 
 // ErrAnotherProcess means that the admin API at the address belongs to another process.
-var ErrAnotherProcess = errors.New("another process answers there, so nothing is written to it; let \"admin\" of the app k8singress be " +
-	"the address at \"listen\" of \"admin\" in the configuration, and give each process an admin address of its own")
+var ErrAnotherProcess = errors.New(
+	"another process answers there, so nothing is written to it; let \"admin\" of the app k8singress be " +
+		"the address at \"listen\" of \"admin\" in the configuration, and give each process an admin address of " +
+		"its own")
 
 // session is one connection to the admin API. All its requests use the connection that verify has checked, because
 // several processes may listen at one address, and each connection reaches one of them.
@@ -145,7 +147,8 @@ func (s *session) ask(ctx context.Context, method, path string, body []byte, eta
 }
 
 // send sends a request. Headers with an empty value are omitted.
-func (s *session) send(ctx context.Context, method, path string, body []byte, headers map[string]string) (*http.Response, error) {
+func (s *session) send(ctx context.Context, method, path string, body []byte,
+	headers map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.host()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

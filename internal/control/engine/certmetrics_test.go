@@ -32,7 +32,8 @@ func TestExpiryOfCertificates(t *testing.T) {
 		"issued.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
 		"later.example":  {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
 		// A Secret may have the same name as a host.
-		"named.example": {Secret: ir.Name{Namespace: "b", Name: "issued.example"}, Origin: ir.ParseRef("Ingress/b/web")},
+		"named.example": {Secret: ir.Name{Namespace: "b", Name: "issued.example"},
+			Origin: ir.ParseRef("Ingress/b/web")},
 	})
 	store.SetSecret(ir.Name{Namespace: "a", Name: "shop"}, contents(t, time.Unix(1900000000, 0), "shop.example"), true)
 	store.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, nil, true)
@@ -45,7 +46,8 @@ func TestExpiryOfCertificates(t *testing.T) {
 	expect(map[string]float64{"/a/shop": 1900000000})
 	store.SetSecret(ir.Name{Namespace: "a", Name: "shop"}, contents(t, time.Unix(2000000000, 0), "shop.example"), true)
 	expect(map[string]float64{"/a/shop": 2000000000})
-	store.SetSecret(ir.Name{Namespace: "b", Name: "issued.example"}, contents(t, time.Unix(1800000000, 0), "named.example"), true)
+	store.SetSecret(ir.Name{Namespace: "b", Name: "issued.example"},
+		contents(t, time.Unix(1800000000, 0), "named.example"), true)
 	issued := contents(t, time.Unix(1700000000, 0), "issued.example")
 	pair, err := tlssecret.Parse(issued["tls.crt"], issued["tls.key"])
 	if err != nil {
@@ -84,11 +86,13 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	problem := func(reason report.Reason) report.Problem { return report.Problem{Reason: reason} }
 	m.countProblems(&report.Report{Verdicts: []*report.Verdict{
 		{Problems: []report.Problem{problem(report.SecretNotFound), problem(report.CertificateExpired)}},
-		{Problems: []report.Problem{problem(report.SecretNotFound), problem(report.ServiceNotFound), problem(report.InvalidCA)}},
+		{Problems: []report.Problem{problem(report.SecretNotFound), problem(report.ServiceNotFound),
+			problem(report.InvalidCA)}},
 	}}, &settings.Config{})
 	want := map[string]float64{
-		"SecretNotFound": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
-		"InvalidCA": 1, "RevocationListExpired": 0,
+		"SecretNotFound": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0,
+		"CertificateNotYetValid": 0,
+		"InvalidCA":              1, "RevocationListExpired": 0,
 	}
 	if got := gathered(t, m.certificates); !maps.Equal(got, want) {
 		t.Errorf("the metrics are %v, want %v", got, want)
@@ -102,8 +106,9 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 func TestRefusedPortsAreCounted(t *testing.T) {
 	m := newMetrics()
 	o := &settings.Config{
-		TCPServices: ir.Name{Namespace: "ingress", Name: "tcp"}, UDPServices: ir.Name{Namespace: "ingress", Name: "udp"},
-		ConfigMap: ir.Name{Namespace: "ingress", Name: "options"},
+		TCPServices: ir.Name{Namespace: "ingress", Name: "tcp"},
+		UDPServices: ir.Name{Namespace: "ingress", Name: "udp"},
+		ConfigMap:   ir.Name{Namespace: "ingress", Name: "options"},
 	}
 	for _, n := range []int{2, 0} {
 		var r report.Report

@@ -49,7 +49,8 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 	case app == nil || app.Live == nil:
 		return settings.Config{}, nil, errors.New("the document has no apps.k8singress.live")
 	case app.Source != nil:
-		return settings.Config{}, nil, errors.New("the document names a source of its own: a process that follows one takes no documents")
+		return settings.Config{}, nil, errors.New(
+			"the document names a source of its own: a process that follows one takes no documents")
 	}
 	return app.Config, app.Live, nil
 }

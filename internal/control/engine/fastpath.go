@@ -46,7 +46,8 @@ func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 // fillUp sets the endpoints again that were left out because of a namespace's quota, if the quota has room now.
 func (l *loop) fillUp(s *snapshot.Snapshot) {
 	for id := range l.endpoints.Short() {
-		i, found := slices.BinarySearchFunc(l.config.Backends, id, func(b *ir.Backend, id string) int { return strings.Compare(b.ID, id) })
+		i, found := slices.BinarySearchFunc(l.config.Backends, id,
+			func(b *ir.Backend, id string) int { return strings.Compare(b.ID, id) })
 		if found {
 			l.resolveEndpoints(s, l.config.Backends[i:i+1])
 		}
@@ -71,7 +72,8 @@ func (l *loop) backendsOf(namespace, service string) []*ir.Backend {
 
 // withPrefix returns the backends whose IDs start with prefix. They are adjacent in the sorted list.
 func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
-	low, _ := slices.BinarySearchFunc(all, prefix, func(b *ir.Backend, prefix string) int { return strings.Compare(b.ID, prefix) })
+	low, _ := slices.BinarySearchFunc(all, prefix,
+		func(b *ir.Backend, prefix string) int { return strings.Compare(b.ID, prefix) })
 	high := low
 	for high < len(all) && strings.HasPrefix(all[high].ID, prefix) {
 		high++

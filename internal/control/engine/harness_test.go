@@ -209,7 +209,8 @@ func ingress(name, host string, secrets ...string) *networkingv1.Ingress {
 	}}
 	o := &networkingv1.Ingress{ObjectMeta: meta(name)}
 	o.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
-		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix, Backend: backend}}},
+		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix,
+			Backend: backend}}},
 	}}}
 	for _, secret := range secrets {
 		o.Spec.TLS = append(o.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{host}, SecretName: secret})

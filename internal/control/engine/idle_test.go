@@ -53,7 +53,8 @@ func TestSecretThatNobodyNames(t *testing.T) {
 			{"it goes", func() { s.store.Delete(secret("other", 2)) }, told{runs: 1}},
 			// Make sure that the test does not pass because no changes are watched.
 			{"a named one changes", func() { s.set(secret("tls", 2)) }, told{generations: 1, published: 1}},
-			{"a named one goes", func() { s.store.Delete(secret("tls", 2)) }, told{generations: 1, runs: 1, published: 1}},
+			{"a named one goes", func() { s.store.Delete(secret("tls", 2)) },
+				told{generations: 1, runs: 1, published: 1}},
 		} {
 			got := e.during(t, p, func() {
 				c.happens()
@@ -154,7 +155,8 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 		if want := (told{published: 2}); got != want {
 			t.Errorf("in two minutes the engine tells %+v, want %+v", got, want)
 		}
-		if o, _ := snapshot.Of[*networkingv1.Ingress](p.latest()).Get("a", "web"); len(o.Status.LoadBalancer.Ingress) != 1 {
+		if o, _ := snapshot.Of[*networkingv1.Ingress](p.latest()).Get("a",
+			"web"); len(o.Status.LoadBalancer.Ingress) != 1 {
 			t.Error("what is published is not the newest status")
 		}
 	})

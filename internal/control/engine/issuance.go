@@ -20,7 +20,8 @@ func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader(
 // configureIssuance creates the issuers of a Caddy configuration. The same configuration also handles their challenges.
 func (l *loop) configureIssuance(a *adoption) {
 	err := l.issuance.Configure(a.ctx, issuance.Options{
-		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
+		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP,
+		HTTPS:          a.settings.HTTPS,
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
 	})
 	if err != nil {

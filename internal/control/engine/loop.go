@@ -52,8 +52,9 @@ type loop struct {
 func newLoop(e *Engine) *loop {
 	first := e.state.Load()
 	return &loop{
-		Engine: e, translator: translate.New(), config: first.config, translated: first.report, document: first.document,
-		hold: newHoldoff(), retry: newBackoff(), patching: patching{ended: make(chan patched, 1)},
+		Engine: e, translator: translate.New(), config: first.config, translated: first.report,
+		document: first.document,
+		hold:     newHoldoff(), retry: newBackoff(), patching: patching{ended: make(chan patched, 1)},
 	}
 }
 
@@ -159,7 +160,8 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	l.live.Names.Configure(naming(a.settings))
 	l.live.Table.SetOptions(live.Options{
-		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
+		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via,
+		NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
 	if err := l.live.Adopt(a.ctx, adminAddress(a.settings)); err != nil {

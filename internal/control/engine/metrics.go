@@ -28,7 +28,8 @@ func newMetrics() *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_config_reloads_total",
-			Help: "How often Caddy was made to load its configuration again, to have our part in it. Zero in steady state.",
+			Help: "How often Caddy was made to load its configuration again, to have our part in it. Zero in " +
+				"steady state.",
 		}),
 		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_endpoint_updates_total",
@@ -45,8 +46,8 @@ func newMetrics() *metrics {
 		}, []string{"reason"}),
 		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_refused_ports",
-			Help: "How many TCP and UDP ports are asked for and not open, by reason: another process or Service has the port, no Service may " +
-				"open it, or its entry in a ConfigMap is invalid.",
+			Help: "How many TCP and UDP ports are asked for and not open, by reason: another process or Service has " +
+				"the port, no Service may open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
 	// Create the label values, so that the metrics exist with zero from the start.
@@ -58,7 +59,8 @@ func newMetrics() *metrics {
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
-		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(), e.live.Table.Spans(),
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(),
+		e.live.Table.Spans(),
 		e.live.Ports().Collector(),
 	}
 	return slices.Concat(own, e.issuance.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
@@ -68,7 +70,8 @@ func (e *Engine) Collectors() []prometheus.Collector {
 type unhealthy struct{ checker *health.Checker }
 
 var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
-	"How many endpoints of a backend fail their health check. A backend without health check has none.", []string{"backend"}, nil)
+	"How many endpoints of a backend fail their health check. A backend without health check has none.",
+	[]string{"backend"}, nil)
 
 // Describe implements prometheus.Collector.
 func (unhealthy) Describe(to chan<- *prometheus.Desc) { to <- unhealthyEndpoints }
@@ -84,8 +87,8 @@ func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 type refused struct{ table *endpoints.Table }
 
 var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
-	"How many endpoints of a backend are left out because their addresses must not be reached, by reason. The options reach_allow and "+
-		"reach_deny say what may be.", []string{"backend", "reason"}, nil)
+	"How many endpoints of a backend are left out because their addresses must not be reached, by reason. The "+
+		"options reach_allow and reach_deny say what may be.", []string{"backend", "reason"}, nil)
 
 // Describe implements prometheus.Collector.
 func (refused) Describe(to chan<- *prometheus.Desc) { to <- refusedEndpoints }
@@ -105,7 +108,8 @@ func (r refused) Collect(to chan<- prometheus.Metric) {
 
 // ofCertificates are the reasons of problems with Secrets that contain certificates or certificate authorities.
 var ofCertificates = []report.Reason{
-	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
+	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired,
+	report.CertificateNotYetValid,
 	report.InvalidCA, report.RevocationListExpired,
 }
 
@@ -136,7 +140,8 @@ func hasPorts(object ir.Ref, o *settings.Config) bool {
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
-	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for a host.",
+	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for "+
+		"a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
 // expiries collects the expiry times of certificates. It reads the table at each scrape, so that changes of
@@ -147,6 +152,7 @@ func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }
 
 func (e expiries) Collect(all chan<- prometheus.Metric) {
 	for end := range e.store.Ends() {
-		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.At.Unix()), end.Namespace, end.Secret, end.Host)
+		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.At.Unix()), end.Namespace,
+			end.Secret, end.Host)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func external(host string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: meta("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host}}
+	return &corev1.Service{ObjectMeta: meta("web"),
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host}}
 }
 
 // holds returns a condition: whether the document has these endpoints for the Service web.

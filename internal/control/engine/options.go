@@ -97,7 +97,8 @@ func reaching(o settings.Config) reach.Options {
 	for _, text := range o.ReachDeny {
 		n, err := reach.ParseNetwork(text)
 		if err != nil {
-			options.Deny = append(options.Deny, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
+			options.Deny = append(options.Deny, netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+				netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 			continue
 		}
 		options.Deny = append(options.Deny, n)

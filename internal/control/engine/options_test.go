@@ -38,27 +38,32 @@ func TestChainsReachTheTranslation(t *testing.T) {
 // TestReservedPorts checks that the ports of the process itself are reserved, whichever option sets them.
 func TestReservedPorts(t *testing.T) {
 	got := options(settings.Config{
-		HTTP: []string{":8080", "127.0.0.1:8081-8082"}, HTTPS: []string{"[::1]:8443", "unix//run/https"}, Health: ":10254", Admin: "localhost:2019",
+		HTTP: []string{":8080", "127.0.0.1:8081-8082"}, HTTPS: []string{"[::1]:8443", "unix//run/https"},
+		Health: ":10254", Admin: "localhost:2019",
 	}).Streams.Reserved
 	want := []streams.ReservedPort{
-		{Protocol: ir.TCP, Port: 8080, Owner: "http"}, {Protocol: ir.TCP, Port: 8081, Owner: "http"}, {Protocol: ir.TCP, Port: 8082, Owner: "http"},
+		{Protocol: ir.TCP, Port: 8080, Owner: "http"}, {Protocol: ir.TCP, Port: 8081, Owner: "http"},
+		{Protocol: ir.TCP, Port: 8082, Owner: "http"},
 		{Protocol: ir.TCP, Port: 8443, Owner: "https"}, {Protocol: ir.UDP, Port: 8443, Owner: "https"},
 		{Protocol: ir.TCP, Port: 2019, Owner: "admin"}, {Protocol: ir.TCP, Port: 10254, Owner: "health"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("reserved are %+v", got)
 	}
-	without := options(settings.Config{HTTPS: []string{":8443"}, HTTP3: settings.HTTP3Off, Admin: settings.AdminOff}).Streams.Reserved
+	without := options(settings.Config{HTTPS: []string{":8443"}, HTTP3: settings.HTTP3Off,
+		Admin: settings.AdminOff}).Streams.Reserved
 	if !slices.Equal(without, []streams.ReservedPort{{Protocol: ir.TCP, Port: 8443, Owner: "https"}}) {
 		t.Errorf("without HTTP/3, reserved are %+v", without)
 	}
 	defaults := options(settings.Config{}.WithDefaults()).Streams.Reserved
 	for _, port := range []uint16{80, 443, 2019} {
-		if !slices.ContainsFunc(defaults, func(r streams.ReservedPort) bool { return r.Port == port && r.Protocol == ir.TCP }) {
+		if !slices.ContainsFunc(defaults,
+			func(r streams.ReservedPort) bool { return r.Port == port && r.Protocol == ir.TCP }) {
 			t.Errorf("port %d is free by default", port)
 		}
 	}
-	if off := options(settings.Config{HTTP: []string{}, HTTPS: []string{}, Admin: settings.AdminOff}).Streams.Reserved; len(off) > 0 {
+	if off := options(settings.Config{HTTP: []string{}, HTTPS: []string{},
+		Admin: settings.AdminOff}).Streams.Reserved; len(off) > 0 {
 		t.Errorf("with everything off, reserved are %+v", off)
 	}
 }
@@ -68,7 +73,8 @@ func TestAdminOfTheEnvironment(t *testing.T) {
 	before := caddy.DefaultAdminListen
 	defer func() { caddy.DefaultAdminListen = before }()
 	caddy.DefaultAdminListen = "localhost:12019"
-	for given, want := range map[string]string{"": "localhost:12019", "localhost:2019": "localhost:2019", settings.AdminOff: settings.AdminOff} {
+	for given, want := range map[string]string{"": "localhost:12019", "localhost:2019": "localhost:2019",
+		settings.AdminOff: settings.AdminOff} {
 		// The options of a process are encoded and decoded once.
 		o := settings.Config{Admin: given}.WithDefaults().WithoutDefaults().WithDefaults()
 		if got := adminAddress(o); got != want {
@@ -80,11 +86,13 @@ func TestAdminOfTheEnvironment(t *testing.T) {
 // TestPortsOfServices checks that an invalid port range allows no ports.
 func TestPortsOfServices(t *testing.T) {
 	got := options(settings.Config{
-		ServiceTCPPorts: []string{"5000-5999", "garbage", "99999"}, ServiceUDPPorts: []string{"53"}, ServicePortNamespaces: []string{"shop"},
-		AutoHTTPS: settings.AutoHTTPSOff,
+		ServiceTCPPorts: []string{"5000-5999", "garbage", "99999"}, ServiceUDPPorts: []string{"53"},
+		ServicePortNamespaces: []string{"shop"},
+		AutoHTTPS:             settings.AutoHTTPSOff,
 	}).Streams
 	want := streams.ServicePorts{
-		TCP: []settings.PortRange{{First: 5000, Last: 5999}}, UDP: []settings.PortRange{{First: 53, Last: 53}}, Namespaces: []string{"shop"},
+		TCP: []settings.PortRange{{First: 5000, Last: 5999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
+		Namespaces:   []string{"shop"},
 		PerNamespace: settings.DefaultServicePortsPerNamespace,
 	}
 	if !reflect.DeepEqual(got.Services, want) || !got.NoIssuer {

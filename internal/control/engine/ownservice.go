@@ -19,7 +19,8 @@ import (
 func (l *loop) guardService(s *snapshot.Snapshot) {
 	service := l.settings.PublishService
 	concerned := func(ref ir.Ref) bool {
-		return ref.Namespace == service.Namespace && ref.Name == service.Name && (ref.Kind == kinds.Service || ref.Kind == kinds.EndpointSlice)
+		return ref.Namespace == service.Namespace && ref.Name == service.Name &&
+			(ref.Kind == kinds.Service || ref.Kind == kinds.EndpointSlice)
 	}
 	if slices.ContainsFunc(s.Changed, concerned) {
 		l.live.ReachService(listeningOf(s, service))
@@ -69,7 +70,8 @@ func appendListening(all []reach.Listening, hosts []string, protocol corev1.Prot
 	for _, text := range hosts {
 		if host, err := netip.ParseAddr(text); err == nil && port > 0 && port < 1<<16 {
 			transport := reach.Transport(strings.ToLower(string(protocol)))
-			all = append(all, reach.Listening{Transport: transport, Host: host, First: uint16(port), Last: uint16(port)})
+			all = append(all, reach.Listening{Transport: transport, Host: host, First: uint16(port),
+				Last: uint16(port)})
 		}
 	}
 	return all

@@ -61,7 +61,8 @@ func TestVerdictsOfThePublisher(t *testing.T) {
 	e.await(1)
 	web := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "web"}
 	p.mu.Lock()
-	p.verdicts = []*report.Verdict{{Object: web, Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished}}}}
+	p.verdicts = []*report.Verdict{{Object: web,
+		Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished}}}}
 	p.mu.Unlock()
 	p.changed <- struct{}{}
 	e.await(2)
@@ -80,7 +81,8 @@ func TestPortsWithoutEndpoints(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{one: "a/web:80", two: "a/web:80"}},
 		&corev1.ConfigMap{ObjectMeta: meta("udp"), Data: map[string]string{dns: "a/web:dns"}})
 	o := options()
-	o.TCPServices, o.UDPServices, o.StreamBind = ir.Name{Namespace: "a", Name: "tcp"}, ir.Name{Namespace: "a", Name: "udp"}, []string{"127.0.0.1"}
+	o.TCPServices, o.UDPServices, o.StreamBind = ir.Name{Namespace: "a", Name: "tcp"},
+		ir.Name{Namespace: "a", Name: "udp"}, []string{"127.0.0.1"}
 	e := adoptedBy(t, provisioned(t), engine.New(s, newPublisher(), zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.await(1)

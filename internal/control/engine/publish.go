@@ -30,7 +30,8 @@ func (l *loop) publish() bool {
 	l.metrics.countProblems(verdicts, &l.settings)
 	l.applied = false
 	l.state.Store(&state{
-		generation: old.generation + 1, document: l.document, config: l.config, report: verdicts, changed: make(chan struct{}),
+		generation: old.generation + 1, document: l.document, config: l.config, report: verdicts,
+		changed: make(chan struct{}),
 	})
 	close(old.changed)
 	l.publishStatus()
@@ -98,7 +99,8 @@ func (l *loop) logChanges(before, now *report.Report) {
 			if slices.Contains(known, p) {
 				continue
 			}
-			l.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
+			l.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()),
+				zap.String("severity", string(p.Severity)),
 				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
 		}
 	}

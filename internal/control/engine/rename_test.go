@@ -53,7 +53,10 @@ func TestEachProblemIsLoggedOnce(t *testing.T) {
 	s.set(ingress("web", "web.example", "one", "two"))
 	e.await(2)
 	for _, secret := range []string{"a/one", "a/two"} {
-		about := logs.Filter(func(entry observer.LoggedEntry) bool { return strings.Contains(entry.Message, "Secret "+secret) })
+		about := logs.Filter(func(entry observer.LoggedEntry) bool {
+			return strings.Contains(entry.Message,
+				"Secret "+secret)
+		})
 		if about.Len() != 1 {
 			t.Errorf("Secret %s is in the log %d times", secret, about.Len())
 		}

@@ -63,7 +63,8 @@ func checkAddress(policy *reach.Policy, text string) *report.Problem {
 	if reason == "" {
 		return nil
 	}
-	message := fmt.Sprintf("%s is left out (%s): an API server takes no such address; the option reach_allow opens it", text, reason)
+	message := fmt.Sprintf("%s is left out (%s): an API server takes no such address; the option reach_allow opens it",
+		text, reason)
 	if reason == reach.Denied {
 		message = fmt.Sprintf("%s is left out: the option reach_deny has it", text)
 	}

@@ -58,7 +58,8 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	}
 	secrets := o.Source.Kubernetes.Secrets
 	if secrets != "" && secrets != settings.SecretsAll && secrets != settings.SecretsReferenced {
-		return nil, nil, fmt.Errorf("secrets is %q: it may be %s or %s", secrets, settings.SecretsAll, settings.SecretsReferenced)
+		return nil, nil, fmt.Errorf("secrets is %q: it may be %s or %s", secrets, settings.SecretsAll,
+			settings.SecretsReferenced)
 	}
 	var optional []string
 	if o.Source.Kubernetes.NamespaceSelector != "" {
@@ -79,9 +80,10 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	}
 	writer, err := status.New(c.Client(), c.Metadata(), status.Options{
 		NoElection: o.Election == settings.ElectionOff,
-		LeaseName:  o.ElectionID, LeaseFallback: o.ElectionFallback, LeaseNamespace: cmp.Or(o.ElectionNamespace, c.Namespace()),
-		Times: status.TimesOf(time.Duration(o.ElectionTTL)),
-		Pod:   c.Pod(), PodNamespace: c.Namespace(), Log: log,
+		LeaseName:  o.ElectionID, LeaseFallback: o.ElectionFallback,
+		LeaseNamespace: cmp.Or(o.ElectionNamespace, c.Namespace()),
+		Times:          status.TimesOf(time.Duration(o.ElectionTTL)),
+		Pod:            c.Pod(), PodNamespace: c.Namespace(), Log: log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -100,8 +100,11 @@ func (e *Engine) complete() error {
 	if missing == "" {
 		return nil
 	}
-	return fmt.Errorf("the configuration has no server for the option %s, and Caddy's admin API, by which it is added, is off: write the "+
-		"configuration as a Caddyfile, or remove \"disabled\" of \"admin\", and \"admin\" of the app k8singress", missing)
+	return fmt.Errorf(
+		"the configuration has no server for the option %s, and Caddy's admin API, by which it is added, is off: "+
+			"write the configuration as a Caddyfile, or remove \"disabled\" of \"admin\", and \"admin\" of the app "+
+			"k8singress",
+		missing)
 }
 
 // missingServer returns the first option with addresses whose server is missing, or "".

@@ -126,7 +126,8 @@ func TestFixed(t *testing.T) {
 		o.ConfigMap, o.TCPServices = ir.Name{Namespace: "a", Name: "c"}, ir.Name{Namespace: "a", Name: "t"}
 		o.UDPServices = ir.Name{Namespace: "a", Name: "u"}
 		o.PublishService, o.DefaultCertificate = ir.Name{Namespace: "a", Name: "p"}, ir.Name{Namespace: "a", Name: "d"}
-		o.ElectionID, o.ElectionFallback, o.ElectionNamespace, o.ElectionTTL = "e", "f", "n", settings.Duration(30*time.Second)
+		o.ElectionID, o.ElectionFallback, o.ElectionNamespace, o.ElectionTTL = "e", "f", "n",
+			settings.Duration(30*time.Second)
 		o.Election, o.PublishNodes = settings.ElectionOff, settings.PublishNodesInternal
 		if err := json.Unmarshal([]byte(source), &o); err != nil {
 			t.Fatal(err)

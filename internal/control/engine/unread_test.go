@@ -165,5 +165,6 @@ func TestSecretThatMayNotBeRead(t *testing.T) {
 		t.Errorf("it is said that %q", got)
 	}
 	f.store.Deny(ref, false)
-	e.eventually("it is told that there is none", func() bool { return strings.Contains(e.missing("one"), "there is no Secret a/tls") })
+	e.eventually("it is told that there is none",
+		func() bool { return strings.Contains(e.missing("one"), "there is no Secret a/tls") })
 }

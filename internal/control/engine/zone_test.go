@@ -11,7 +11,8 @@ import (
 func zoned(all ...string) *discoveryv1.EndpointSlice {
 	slice := addresses(all...)
 	for i := range slice.Endpoints {
-		slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: string(rune('a' + i))}}}
+		slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: string(rune('a' +
+			i))}}}
 	}
 	return slice
 }

@@ -87,7 +87,8 @@ func (s *Settings) finish() {
 	if c.ElectionTTL == 0 {
 		c.ElectionTTL = settings.Duration(30 * time.Second)
 	}
-	if c.PublishService.IsZero() && len(c.PublishAddress) == 0 && c.PublishNodes == "" && c.Status != settings.StatusOff {
+	if c.PublishService.IsZero() && len(c.PublishAddress) == 0 && c.PublishNodes == "" &&
+		c.Status != settings.StatusOff {
 		c.PublishNodes = settings.PublishNodesExternal
 		if s.internalNodes {
 			c.PublishNodes = settings.PublishNodesInternal

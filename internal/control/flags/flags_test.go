@@ -56,7 +56,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is given twice", row.Name)
 		}
 		seen[row.Name] = true
-		if row.Values == "" || row.Default == "" || row.Doc+row.Ignored == "" || strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
+		if row.Values == "" || row.Default == "" || row.Doc+row.Ignored == "" ||
+			strings.ContainsAny(row.Doc+row.Ignored, "\n|") {
 			t.Errorf("%s cannot be printed", row.Name)
 		}
 		_, problems := flags.Apply(settings.Config{}, map[string]string{row.Name: row.Example})
@@ -82,24 +83,32 @@ func TestWithoutFlags(t *testing.T) {
 
 // TestCommandLine checks the flags that the Helm chart of ingress-nginx sets, and more.
 func TestCommandLine(t *testing.T) {
-	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll}, map[string]string{
-		"publish-service": "ingress-nginx/ingress-nginx-controller", "election-id": "ingress-nginx-leader",
-		"controller-class": "k8s.io/ingress-nginx",
-		"ingress-class":    "nginx", "ingress-class-by-name": "true", "disable-leader-election": "true",
-		"configmap": "ingress-nginx/ingress-nginx-controller", "tcp-services-configmap": "ingress-nginx/tcp",
-		"http-port": "8080", "https-port": "8443", "healthz-port": "10255", "health-check-path": "/alive", "enable-metrics": "false",
-		"default-ssl-certificate": "a/b", "default-backend-service": "a/default", "watch-namespace": "shop", "watch-ingress-without-class": "true",
-		"disable-svc-external-name": "true", "shutdown-grace-period": "10", "election-ttl": "1m", "enable-ssl-passthrough": "true", "v": "5",
-	})
+	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll},
+		map[string]string{
+			"publish-service": "ingress-nginx/ingress-nginx-controller", "election-id": "ingress-nginx-leader",
+			"controller-class": "k8s.io/ingress-nginx",
+			"ingress-class":    "nginx", "ingress-class-by-name": "true", "disable-leader-election": "true",
+			"configmap": "ingress-nginx/ingress-nginx-controller", "tcp-services-configmap": "ingress-nginx/tcp",
+			"http-port": "8080", "https-port": "8443", "healthz-port": "10255", "health-check-path": "/alive",
+			"enable-metrics":          "false",
+			"default-ssl-certificate": "a/b", "default-backend-service": "a/default", "watch-namespace": "shop",
+			"watch-ingress-without-class": "true",
+			"disable-svc-external-name":   "true", "shutdown-grace-period": "10", "election-ttl": "1m",
+			"enable-ssl-passthrough": "true", "v": "5",
+		})
 	name := func(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }
 	want := settings.Config{
 		Health: "127.0.0.1:10255", HealthPath: "/alive", HealthReady: true, AutoHTTPS: settings.AutoHTTPSAll,
-		ElectionID: "k8singress-ingress-nginx-leader", ElectionFallback: "ingress-nginx-leader", Election: settings.ElectionOff,
-		ElectionTTL: settings.Duration(time.Minute), ShutdownDelay: settings.Duration(10 * time.Second), SSLPassthrough: true,
-		PublishService: name("ingress-nginx", "ingress-nginx-controller"), ConfigMap: name("ingress-nginx", "ingress-nginx-controller"),
-		TCPServices: name("ingress-nginx", "tcp"), DefaultCertificate: name("a", "b"),
+		ElectionID: "k8singress-ingress-nginx-leader", ElectionFallback: "ingress-nginx-leader",
+		Election:    settings.ElectionOff,
+		ElectionTTL: settings.Duration(time.Minute), ShutdownDelay: settings.Duration(10 * time.Second),
+		SSLPassthrough: true,
+		PublishService: name("ingress-nginx", "ingress-nginx-controller"),
+		ConfigMap:      name("ingress-nginx", "ingress-nginx-controller"),
+		TCPServices:    name("ingress-nginx", "tcp"), DefaultCertificate: name("a", "b"),
 		DefaultBackend: ir.ServicePort{Service: name("a", "default")},
-		ControllerName: "k8s.io/ingress-nginx", IngressClass: "nginx", HTTP: []string{":8080"}, HTTPS: []string{":8443"},
+		ControllerName: "k8s.io/ingress-nginx", IngressClass: "nginx", HTTP: []string{":8080"},
+		HTTPS:              []string{":8443"},
 		IngressClassByName: true, WatchIngressWithoutClass: true, ExternalNames: settings.ExternalNamesOff,
 		Source: &settings.Source{Kubernetes: &settings.Kubernetes{Namespaces: []string{"shop"}}},
 	}
@@ -124,7 +133,8 @@ func TestNodes(t *testing.T) {
 		settings.PublishNodesInternal: {internal: "true"}, settings.PublishNodesExternal: {internal: "false"},
 		"": {internal: "true", "publish-status-address": "192.0.2.1"},
 	} {
-		if got, problems := flags.Apply(settings.Config{}, given); got.Config.PublishNodes != want || len(problems) > 0 {
+		if got, problems := flags.Apply(settings.Config{}, given); got.Config.PublishNodes != want ||
+			len(problems) > 0 {
 			t.Errorf("%v: publish_nodes %q, problems %v", given, got.Config.PublishNodes, problems)
 		}
 	}
@@ -152,14 +162,16 @@ func TestRefused(t *testing.T) {
 	} {
 		before, _ := flags.Apply(settings.Config{}, nil)
 		got, problems := flags.Apply(settings.Config{}, map[string]string{c.name: c.value})
-		if len(problems) != 1 || problems[0].Severity != report.Error || !strings.Contains(problems[0].Message, c.message) {
+		if len(problems) != 1 || problems[0].Severity != report.Error ||
+			!strings.Contains(problems[0].Message, c.message) {
 			t.Errorf("--%s=%s: problems are %v", c.name, c.value, problems)
 		}
 		if diff := cmp.Diff(before.Config, got.Config); diff != "" {
 			t.Errorf("--%s=%s changes the options:\n%s", c.name, c.value, diff)
 		}
 	}
-	_, problems := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "publish-status-address": "192.0.2.1"})
+	_, problems := flags.Apply(settings.Config{},
+		map[string]string{"publish-service": "a/b", "publish-status-address": "192.0.2.1"})
 	if len(problems) != 1 || problems[0].Severity != report.Error || problems[0].Field != "--publish-status-address" {
 		t.Errorf("two addresses: problems are %v", problems)
 	}
@@ -175,7 +187,8 @@ func FuzzApply(f *testing.F) {
 		without, _ := flags.Apply(settings.Config{}, nil)
 		got, problems := flags.Apply(settings.Config{}, map[string]string{name: value})
 		if len(problems) > 0 && !cmp.Equal(without.Config, got.Config) {
-			t.Errorf("--%s=%q is refused, and changes the options:\n%s", name, value, cmp.Diff(without.Config, got.Config))
+			t.Errorf("--%s=%q is refused, and changes the options:\n%s", name, value,
+				cmp.Diff(without.Config, got.Config))
 		}
 	})
 }

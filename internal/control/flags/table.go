@@ -19,32 +19,38 @@ const (
 // removed.
 var Table = option.Table[Settings, string]{
 	{
-		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller", Scope: "configmap",
+		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller",
+		Scope: "configmap",
 		Doc:   "The ConfigMap with the global options.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.ConfigMap }, ir.ParseName),
 	},
 	{
-		Name: "tcp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/tcp-services", Scope: "tcp_services",
+		Name: "tcp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/tcp-services",
+		Scope: "tcp_services",
 		Doc:   "The ConfigMap with the TCP ports.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.TCPServices }, ir.ParseName),
 	},
 	{
-		Name: "udp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/udp-services", Scope: "udp_services",
+		Name: "udp-services-configmap", Values: named, Default: "none", Example: "ingress-nginx/udp-services",
+		Scope: "udp_services",
 		Doc:   "The ConfigMap with the UDP ports.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.UDPServices }, ir.ParseName),
 	},
 	{
-		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback", Scope: "default_certificate",
+		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback",
+		Scope: "default_certificate",
 		Doc:   "The Secret that answers for names without a certificate.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.DefaultCertificate }, ir.ParseName),
 	},
 	{
-		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend", Scope: "default_backend",
+		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend",
+		Scope: "default_backend",
 		Doc:   "The Service that answers requests which no host or path is for.",
 		Parse: set(func(c *settings.Config) *ir.ServicePort { return &c.DefaultBackend }, ir.ParseServicePort),
 	},
 	{
-		Name: "publish-service", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller", Scope: "publish_service",
+		Name: "publish-service", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller",
+		Scope: "publish_service",
 		Doc:   "The Service whose address is written to the status of Ingresses.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.PublishService }, ir.ParseName),
 	},
@@ -54,9 +60,10 @@ var Table = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *[]string { return &c.PublishAddress }, readList),
 	},
 	{
-		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true", Scope: "publish_nodes",
-		Doc: "Without `--publish-service` and `--publish-status-address`, the status has the addresses of the nodes that the pods of the " +
-			"controller run on: with `true` the internal ones.",
+		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true",
+		Scope: "publish_nodes",
+		Doc: "Without `--publish-service` and `--publish-status-address`, the status has the addresses of the nodes " +
+			"that the pods of the controller run on: with `true` the internal ones.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.internalNodes, err = readBool(value)
 			return err
@@ -68,7 +75,8 @@ var Table = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *string { return &c.Status }, readUpdateStatus),
 	},
 	{
-		Name: "controller-class", Values: text, Default: "k8s.io/ingress-nginx", Example: "example.com/edge", Scope: "controller_name",
+		Name: "controller-class", Values: text, Default: "k8s.io/ingress-nginx", Example: "example.com/edge",
+		Scope: "controller_name",
 		Doc:   "The `spec.controller` of the IngressClasses that are served.",
 		Parse: set(func(c *settings.Config) *string { return &c.ControllerName }, readText),
 	},
@@ -78,12 +86,15 @@ var Table = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *string { return &c.IngressClass }, readText),
 	},
 	{
-		Name: "ingress-class-by-name", Values: boolean, Default: "false", Example: "true", Scope: "ingress_class_by_name",
-		Doc:   "Serves Ingresses of the class that `--ingress-class` names, whatever the `spec.controller` of that IngressClass is.",
+		Name: "ingress-class-by-name", Values: boolean, Default: "false", Example: "true",
+		Scope: "ingress_class_by_name",
+		Doc: "Serves Ingresses of the class that `--ingress-class` names, whatever the `spec.controller` of that " +
+			"IngressClass is.",
 		Parse: set(func(c *settings.Config) *bool { return &c.IngressClassByName }, readBool),
 	},
 	{
-		Name: "watch-ingress-without-class", Values: boolean, Default: "false", Example: "true", Scope: "watch_ingress_without_class",
+		Name: "watch-ingress-without-class", Values: boolean, Default: "false", Example: "true",
+		Scope: "watch_ingress_without_class",
 		Doc:   "Serves Ingresses that name no class, too.",
 		Parse: set(func(c *settings.Config) *bool { return &c.WatchIngressWithoutClass }, readBool),
 	},
@@ -96,8 +107,9 @@ var Table = option.Table[Settings, string]{
 		},
 	},
 	{
-		Name: "watch-namespace-selector", Values: text, Default: "all", Example: "team=shop", Scope: "namespace_selector",
-		Doc: "A label selector for the namespaces that are served.",
+		Name: "watch-namespace-selector", Values: text, Default: "all", Example: "team=shop",
+		Scope: "namespace_selector",
+		Doc:   "A label selector for the namespaces that are served.",
 		Parse: func(s *Settings, value string) error {
 			s.kubernetes().NamespaceSelector = value
 			return nil
@@ -160,9 +172,10 @@ var Table = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),
 	},
 	{
-		Name: "election-id", Values: text, Default: "ingress-controller-leader", Example: "ingress-nginx-leader", Scope: "election_id",
-		Doc: "The name of the Lease, with `k8singress-` before it: two controllers side by side never share one. Where the rights allow only the " +
-			"Lease of the name itself, that one is used.",
+		Name: "election-id", Values: text, Default: "ingress-controller-leader", Example: "ingress-nginx-leader",
+		Scope: "election_id",
+		Doc: "The name of the Lease, with `k8singress-` before it: two controllers side by side never share one. " +
+			"Where the rights allow only the Lease of the name itself, that one is used.",
 		Parse: func(s *Settings, value string) error {
 			s.Config.ElectionID, s.Config.ElectionFallback = leasePrefix+value, value
 			return nil
@@ -179,7 +192,8 @@ var Table = option.Table[Settings, string]{
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ElectionTTL }, readDuration),
 	},
 	{
-		Name: "kubeconfig", Values: text, Default: "the service account of the pod", Example: "/etc/kubernetes/admin.conf", Scope: "kubeconfig",
+		Name: "kubeconfig", Values: text, Default: "the service account of the pod",
+		Example: "/etc/kubernetes/admin.conf", Scope: "kubeconfig",
 		Doc: "A file that says how to reach the API server.",
 		Parse: func(s *Settings, value string) error {
 			s.kubernetes().Kubeconfig = value
@@ -187,9 +201,11 @@ var Table = option.Table[Settings, string]{
 		},
 	},
 	{
-		Name: "annotations-prefix", Values: text, Default: "nginx.ingress.kubernetes.io", Example: "nginx.ingress.kubernetes.io",
-		Doc:   "Another prefix ends the start: without it, what keeps requests out would not be read.",
-		Parse: only("nginx.ingress.kubernetes.io", "annotations with another prefix are not read yet, and some of them keep requests out"),
+		Name: "annotations-prefix", Values: text, Default: "nginx.ingress.kubernetes.io",
+		Example: "nginx.ingress.kubernetes.io",
+		Doc:     "Another prefix ends the start: without it, what keeps requests out would not be read.",
+		Parse: only("nginx.ingress.kubernetes.io",
+			"annotations with another prefix are not read yet, and some of them keep requests out"),
 	},
 	{
 		Name: "apiserver-host", Values: text, Default: "none", Example: "",
@@ -203,8 +219,9 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "enable-ssl-chain-completion", Values: boolean, Default: "false", Example: "false",
-		Doc:   "`true` ends the start: it would fetch addresses that stand in the certificates of tenants.",
-		Parse: only("false", "it would fetch addresses that stand in certificates: put the whole chain into tls.crt of each Secret"),
+		Doc: "`true` ends the start: it would fetch addresses that stand in the certificates of tenants.",
+		Parse: only("false",
+			"it would fetch addresses that stand in certificates: put the whole chain into tls.crt of each Secret"),
 	},
 	{
 		Name: "update-status-on-shutdown", Values: boolean, Default: "true",
@@ -212,7 +229,8 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "enable-topology-aware-routing", Values: boolean, Default: "false",
-		Ignored: "the controller follows hints for zones where the option zone of the Caddyfile says in which one it runs",
+		Ignored: "the controller follows hints for zones where the option zone of the Caddyfile says in which one " +
+			"it runs",
 	},
 	{
 		Name: "post-shutdown-grace-period", Values: number, Default: "10",
@@ -232,7 +250,8 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "validating-webhook", Values: text, Default: "none",
-		Ignored: "there is no webhook yet: take the ValidatingWebhookConfiguration away, for its failurePolicy may block changes of Ingresses",
+		Ignored: "there is no webhook yet: take the ValidatingWebhookConfiguration away, for its failurePolicy may " +
+			"block changes of Ingresses",
 	},
 	{
 		Name: "validating-webhook-certificate", Values: text, Default: "none",

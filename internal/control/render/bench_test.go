@@ -13,7 +13,8 @@ import (
 func configuration(n int) *ir.Config {
 	c := &ir.Config{Global: &ir.Global{}}
 	for i := range n {
-		backend := &ir.Backend{ID: fmt.Sprintf("ns/web-%05d/80", i), Namespace: "ns", Service: fmt.Sprintf("web-%05d", i)}
+		backend := &ir.Backend{ID: fmt.Sprintf("ns/web-%05d/80", i), Namespace: "ns",
+			Service: fmt.Sprintf("web-%05d", i)}
 		c.Backends = append(c.Backends, backend)
 		c.VirtualHosts = append(c.VirtualHosts, virtualHost(i, "/", backend))
 	}

@@ -13,13 +13,15 @@ import (
 func TestChainsComeInTheirOrder(t *testing.T) {
 	backend := &ir.Backend{ID: "default/web/80"}
 	route := &ir.Route{
-		Match:    ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
-		Filters:  []ir.Filter{ir.HandlerChain{Name: "staff"}, ir.HandlerChain{Name: "limits"}, ir.URLRewrite{Target: "/new"}},
+		Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+		Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}, ir.HandlerChain{Name: "limits"},
+			ir.URLRewrite{Target: "/new"}},
 		Backends: ir.To(backend),
 	}
 	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
 	live := renderer.Live(&ir.Config{
-		ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{{Host: "h", Routes: []*ir.Route{route}}}}, Backends: []*ir.Backend{backend},
+		ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{{Host: "h", Routes: []*ir.Route{route}}}},
+		Backends:      []*ir.Backend{backend},
 	})
 	const want = `[{"handle":[{"handler":"k8singress_chain","name":"staff"},{"handler":"k8singress_chain","name":"limits"},` +
 		`{"handler":"k8singress_rewrite","target":"/new"},`

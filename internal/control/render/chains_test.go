@@ -26,7 +26,8 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Host: "a.example"}}},
 		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}},
 		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}}},
-		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}, Params: map[string]string{"A": "b"}}},
+		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"},
+			Params: map[string]string{"A": "b"}}},
 	}
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {
@@ -55,8 +56,9 @@ func TestEqualRoutesShareOneChain(t *testing.T) {
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {
 		host.Routes = append(host.Routes, &ir.Route{
-			Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}},
-			Proxy:   ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}}, Backends: ir.To(&ir.Backend{ID: "default/web/80"}),
+			Filters:  []ir.Filter{ir.HandlerChain{Name: "staff"}},
+			Proxy:    ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}},
+			Backends: ir.To(&ir.Backend{ID: "default/web/80"}),
 		})
 	}
 	routes := live(host)
@@ -68,5 +70,6 @@ func TestEqualRoutesShareOneChain(t *testing.T) {
 }
 
 func live(host *ir.VirtualHost) []*document.Route {
-	return renderer().Live(&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{host}}}).Hosts[host.Host].Routes
+	return renderer().Live(
+		&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{host}}}).Hosts[host.Host].Routes
 }

@@ -17,7 +17,8 @@ import (
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	host := &document.Host{
-		AliasOf: h.AliasOf, AliasSince: h.AliasSince, TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes)),
+		AliasOf: h.AliasOf, AliasSince: h.AliasSince, TLS: h.TLS, ClientAuth: h.ClientAuth,
+		Routes: make([]*document.Route, 0, len(h.Routes)),
 	}
 	if h.AliasBy != (ir.Ref{}) {
 		host.AliasBy = h.AliasBy.String()
@@ -34,7 +35,8 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 
 func (m chains) route(route *ir.Route) *document.Route {
 	r := &document.Route{
-		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions, Origin: route.Origin.String(),
+		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions,
+		Origin:   route.Origin.String(),
 		Unlogged: route.Unlogged, Tracing: route.Tracing,
 	}
 	filters := route.Filters
@@ -50,7 +52,8 @@ func (m chains) route(route *ir.Route) *document.Route {
 	}
 	for i := range route.Backends {
 		b := &route.Backends[i]
-		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight, Fallback: b.Fallback})
+		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight,
+			Fallback: b.Fallback})
 	}
 	return r
 }
@@ -82,7 +85,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 			d.Access = digest([]json.RawMessage{document.Encode(of)})
 		}
 	}); caught != nil {
-		d.Chain, d.TLS, d.Users, d.Access, d.Refused = nil, nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
+		d.Chain, d.TLS, d.Users, d.Access, d.Refused = nil, nil, nil, "",
+			fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
 	}
 	return d
 }

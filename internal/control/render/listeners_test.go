@@ -20,7 +20,8 @@ func groups() *ir.Config {
 	host := func(name, backend string) *ir.VirtualHost {
 		b := &ir.Backend{ID: backend}
 		return &ir.VirtualHost{Host: name, Routes: []*ir.Route{{
-			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}}, Backends: ir.To(b), Origin: ir.ParseRef("HTTPRoute/shop/web"),
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}}, Backends: ir.To(b),
+			Origin: ir.ParseRef("HTTPRoute/shop/web"),
 		}}}
 	}
 	return &ir.Config{
@@ -28,8 +29,9 @@ func groups() *ir.Config {
 		MoreGroups: []*ir.ListenerGroup{
 			{
 				Name: "Gateway/shop/inside", Origin: ir.ParseRef("Gateway/shop/inside"),
-				Listeners:    []ir.Listener{{Name: "http", Port: 8080, Protocol: ir.ListenerHTTP}},
-				VirtualHosts: []*ir.VirtualHost{host("*.example", "shop/inside/80"), host("shop.example", "shop/inside/80")},
+				Listeners: []ir.Listener{{Name: "http", Port: 8080, Protocol: ir.ListenerHTTP}},
+				VirtualHosts: []*ir.VirtualHost{host("*.example", "shop/inside/80"),
+					host("shop.example", "shop/inside/80")},
 			},
 			{
 				Name: "Gateway/shop/outside", Origin: ir.ParseRef("Gateway/shop/outside"),
@@ -70,7 +72,8 @@ func TestListenerGroupsThatChange(t *testing.T) {
 	after.MoreGroups = []*ir.ListenerGroup{{Name: "Gateway/shop/another"}, &other}
 	delta := (&render.Renderer{}).Delta(before, &after)
 	inside, gone := delta.ListenerGroups["Gateway/shop/inside"]
-	if len(delta.ListenerGroups) != 3 || !gone || inside != nil || len(delta.ListenerGroups[other.Name].Listeners) != 0 || len(delta.Hosts) != 0 {
+	if len(delta.ListenerGroups) != 3 || !gone || inside != nil ||
+		len(delta.ListenerGroups[other.Name].Listeners) != 0 || len(delta.Hosts) != 0 {
 		t.Errorf("the change is %s", document.Encode(delta))
 	}
 	if delta := (&render.Renderer{}).Delta(before, before); !delta.Empty() {

@@ -17,24 +17,28 @@ func TestAPanicStaysInItsRoute(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	of := func(path string, filters ...ir.Filter) *ir.Route {
 		return &ir.Route{
-			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: path}}, Backends: ir.To(backend), Filters: filters,
-			Origin: ir.Ref{Kind: "Ingress", Namespace: "shop", Name: "web"},
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: path}}, Backends: ir.To(backend),
+			Filters: filters,
+			Origin:  ir.Ref{Kind: "Ingress", Namespace: "shop", Name: "web"},
 		}
 	}
 	bare := of("/bare")
 	bare.Backends = ir.To(nil)
 	r := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
 	d := r.Live(&ir.Config{Global: &ir.Global{}, ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{
-		{Host: "a.example", Routes: []*ir.Route{of("/one"), of("/odd", ir.HandlerChain{Name: "staff"}, odd{}), bare, of("/two")}},
+		{Host: "a.example", Routes: []*ir.Route{of("/one"), of("/odd", ir.HandlerChain{Name: "staff"}, odd{}),
+			bare, of("/two")}},
 		{Host: "b.example", Routes: []*ir.Route{of("/")}},
 	}}})
 	for _, route := range append(d.Hosts["a.example"].Routes, d.Hosts["b.example"].Routes...) {
-		if bad := route.Path == "/odd" || route.Path == "/bare"; bad != (route.Refused != "") || bad != (route.Chain == nil) {
+		if bad := route.Path == "/odd" || route.Path == "/bare"; bad != (route.Refused != "") ||
+			bad != (route.Chain == nil) {
 			t.Errorf("%+v", route)
 		}
 	}
 	refused := d.Hosts["a.example"].Routes[1]
-	if refused.Access != "" || refused.Origin != "Ingress/shop/web" || !strings.Contains(refused.Refused, "render_test.odd") {
+	if refused.Access != "" || refused.Origin != "Ingress/shop/web" ||
+		!strings.Contains(refused.Refused, "render_test.odd") {
 		t.Errorf("the refused route is %+v", refused)
 	}
 }
@@ -45,7 +49,8 @@ func TestAccess(t *testing.T) {
 	access := func(attempts ir.Attempts, filters ...ir.Filter) string {
 		r := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
 		d := r.Live(&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{{
-			Host: "a.example", Routes: []*ir.Route{{Backends: ir.To(backend), Filters: filters, Proxy: ir.Proxy{Attempts: attempts}}},
+			Host: "a.example", Routes: []*ir.Route{{Backends: ir.To(backend), Filters: filters,
+				Proxy: ir.Proxy{Attempts: attempts}}},
 		}}}})
 		return d.Hosts["a.example"].Routes[0].Access
 	}
@@ -59,7 +64,8 @@ func TestAccess(t *testing.T) {
 	}
 	seen := map[string]bool{"": true}
 	for _, filters := range [][]ir.Filter{
-		{staff}, {audit}, {staff, audit}, {audit, staff}, {ir.DirectResponse{Status: 503}}, {staff, ir.DirectResponse{Status: 503}},
+		{staff}, {audit}, {staff, audit}, {audit, staff}, {ir.DirectResponse{Status: 503}},
+		{staff, ir.DirectResponse{Status: 503}},
 		{ir.DirectResponse{Status: 403}},
 	} {
 		got := access(ir.Attempts{}, filters...)

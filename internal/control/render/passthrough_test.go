@@ -17,8 +17,10 @@ func TestPassthrough(t *testing.T) {
 		`{"routes":[],"passthrough":"shop/one/443"}`: {one},
 		`{"routes":[],"passthrough_split":[{"backend":"shop/one/443","weight":3},{"backend":"shop/two/443","weight":1,"fallback":true}]}`: {one, two},
 	} {
-		host := &ir.VirtualHost{Host: "shop.example", Passthrough: &ir.StreamRoute{Protocol: ir.TCP, Backends: backends}}
-		live := (&render.Renderer{}).Live(&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{host}}})
+		host := &ir.VirtualHost{Host: "shop.example",
+			Passthrough: &ir.StreamRoute{Protocol: ir.TCP, Backends: backends}}
+		live := (&render.Renderer{}).Live(
+			&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{host}}})
 		if got := string(document.Encode(live.Hosts["shop.example"])); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -27,7 +27,8 @@ type Renderer struct {
 func (r *Renderer) Live(config *ir.Config) *document.Live {
 	d := r.Delta(&ir.Config{}, config)
 	return &document.Live{
-		Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates, ListenerGroups: d.ListenerGroups, Global: d.Global,
+		Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates,
+		ListenerGroups: d.ListenerGroups, Global: d.Global,
 	}
 }
 

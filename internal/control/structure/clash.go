@@ -44,8 +44,8 @@ type listener struct {
 }
 
 func listeners(c settings.Config) []listener {
-	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over with the " +
-		"k8singress directive"
+	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over " +
+		"with the k8singress directive"
 	secure := []string{"tcp", "udp"}
 	if c.HTTP3 == settings.HTTP3Off {
 		secure = secure[:1]

@@ -54,7 +54,8 @@ func abilities(raw json.RawMessage) Abilities {
 
 // publicCAs are the domains of the publicly trusted certificate authorities with ACME.
 var publicCAs = []string{
-	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
+	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com",
+	"sectigo.com",
 }
 
 // publicCA reports whether the ACME directory belongs to a public certificate authority. An empty directory means
@@ -64,7 +65,8 @@ func publicCA(directory string) bool {
 	if err != nil || u.Host == "" {
 		return true
 	}
-	return slices.ContainsFunc(publicCAs, func(domain string) bool { return strings.HasSuffix("."+u.Hostname(), "."+domain) })
+	return slices.ContainsFunc(publicCAs,
+		func(domain string) bool { return strings.HasSuffix("."+u.Hostname(), "."+domain) })
 }
 
 // localCA is the ID of the certificate authority that the internal issuer uses by default.
@@ -74,7 +76,8 @@ const localCA = "local"
 func keepsToItself(c settings.Config) bool {
 	return slices.ContainsFunc(Issuers(c), func(raw json.RawMessage) bool {
 		var issuer struct{ Module, CA string }
-		return json.Unmarshal(raw, &issuer) == nil && issuer.Module == "internal" && (issuer.CA == "" || issuer.CA == localCA)
+		return json.Unmarshal(raw, &issuer) == nil && issuer.Module == "internal" &&
+			(issuer.CA == "" || issuer.CA == localCA)
 	})
 }
 

@@ -87,7 +87,8 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 // because they apply to all servers.
 func mergeShutdown(http, wanted map[string]any, c settings.Config) {
 	given := c.WithoutDefaults()
-	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0, "grace_period": given.ShutdownTimeout != 0} {
+	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0,
+		"grace_period": given.ShutdownTimeout != 0} {
 		if value, ok := wanted[key]; ok && (isGiven || http[key] == nil) {
 			http[key] = value
 		}
@@ -122,8 +123,9 @@ func mergeTLS(apps, ours map[string]any) error {
 	return err
 }
 
-var errCatchAll = errors.New("the configuration asks for certificates on demand for every name, and so does k8singress: " +
-	"name the hosts of the site that has on_demand or get_certificate")
+var errCatchAll = errors.New(
+	"the configuration asks for certificates on demand for every name, and so does k8singress: " +
+		"name the hosts of the site that has on_demand or get_certificate")
 
 // mergePolicies makes our policy the catch-all policy. Caddy allows only one such policy, and ours disables issuing
 // certificates in advance. Therefore the names of the configuration's own sites are moved to separate policies.

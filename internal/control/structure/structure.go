@@ -179,7 +179,8 @@ func Issuers(c settings.Config) []json.RawMessage {
 	case c.Email == "" && c.ACMECA == "":
 		return nil
 	}
-	return []json.RawMessage{document.EncodeModule("module", "acme", &caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
+	return []json.RawMessage{document.EncodeModule("module", "acme",
+		&caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
 }
 
 // Tree converts Caddy's structs to the form into which encoding/json decodes them, so that trees can be compared and

@@ -29,8 +29,9 @@ func New(of *ir.AccessLog, files *Files) *Log {
 		return nil
 	}
 	l := &Log{
-		format: newFormat(cmp.Or(of.Format, DefaultFormat), of.Escape, valueOf), to: files.Open(of.Path), unknown: of.Unknown,
-		skip: map[string]bool{},
+		format: newFormat(cmp.Or(of.Format, DefaultFormat), of.Escape, valueOf), to: files.Open(of.Path),
+		unknown: of.Unknown,
+		skip:    map[string]bool{},
 	}
 	for _, text := range of.Skip {
 		if p, marked, err := pattern.CompileMarked(text); !marked {

@@ -28,7 +28,8 @@ import (
 func answered(target string, fields ...message.Field) *exchange.Exchange {
 	conn := message.NewConn(netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:80"), nil)
 	return &exchange.Exchange{
-		Request: &message.Request{Method: "GET", Host: "a.example", Target: target, Path: target, Major: 1, Minor: 1, Fields: fields, Conn: conn},
+		Request: &message.Request{Method: "GET", Host: "a.example", Target: target, Path: target, Major: 1, Minor: 1,
+			Fields: fields, Conn: conn},
 		Clients: realip.New(ir.Clients{}), Global: &ir.Global{}, Writer: wrote{sent: 5}, Status: 200,
 		Route: &exchange.Route{Host: "a.example", Path: "/", Origin: "Ingress/shop/web"},
 	}
@@ -43,7 +44,8 @@ type wrote struct {
 func (w wrote) Sent() int64 { return w.sent }
 
 func lineOf(f *format[entry], x *exchange.Exchange) string {
-	return string(f.append(nil, &entry{Exchange: x, now: time.Unix(1700000000, 0).UTC(), took: 1234567 * time.Microsecond}))
+	return string(f.append(nil, &entry{Exchange: x, now: time.Unix(1700000000, 0).UTC(),
+		took: 1234567 * time.Microsecond}))
 }
 
 // TestDefaultFormat checks that a line has the format of ingress-nginx.
@@ -84,11 +86,13 @@ func TestLogVariables(t *testing.T) {
 		t.Errorf("%d values, and %d names", len(values), len(nginx.LogVariables))
 	}
 	x := answered("/")
-	x.Conn.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256, ServerName: "a.example"}
+	x.Conn.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256,
+		ServerName: "a.example"}
 	x.Route = nil
 	text := "$" + strings.Join(nginx.LogVariables, " $") + " $nothing $namespace $server_name"
 	got := lineOf(newFormat(text, ir.EscapeDefault, valueOf), x)
-	for _, want := range []string{"TLSv1.3", "TLS_AES_128_GCM_SHA256", "a.example", "2023-11-14T22:13:20+00:00", " - - _\n"} {
+	for _, want := range []string{"TLSv1.3", "TLS_AES_128_GCM_SHA256", "a.example",
+		"2023-11-14T22:13:20+00:00", " - - _\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
@@ -103,8 +107,10 @@ func TestStreamVariables(t *testing.T) {
 	text := "$" + strings.Join(nginx.StreamVariables, " $")
 	ended := time.Unix(1700000000, 0).UTC()
 	full := Session{
-		Protocol: ir.TCP, Client: netip.MustParseAddrPort("[::ffff:192.0.2.1]:4660"), Server: netip.MustParseAddrPort("[2001:db8::1]:5432"),
-		Backend: "shop/db/5432", Endpoint: "10.0.0.7:5432", Status: StreamServed, Received: 7, Sent: 9, Began: ended.Add(-1234 * time.Millisecond),
+		Protocol: ir.TCP, Client: netip.MustParseAddrPort("[::ffff:192.0.2.1]:4660"),
+		Server:  netip.MustParseAddrPort("[2001:db8::1]:5432"),
+		Backend: "shop/db/5432", Endpoint: "10.0.0.7:5432", Status: StreamServed, Received: 7, Sent: 9,
+		Began: ended.Add(-1234 * time.Millisecond),
 		ended: ended,
 	}
 	datagrams := full
@@ -114,14 +120,19 @@ func TestStreamVariables(t *testing.T) {
 		of   Session
 		want string
 	}{
-		{full, "7 9 HOST 1700000000.000 PID TCP tcp-shop-db-5432 192.0.2.1 4660 2001:db8::1 5432 1.234 200 2023-11-14T22:13:20+00:00 " +
-			"14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
-		{datagrams, "7 9 HOST 1700000000.000 PID UDP udp-shop-dns-53 192.0.2.1 4660 2001:db8::1 5432 1.234 200 2023-11-14T22:13:20+00:00 " +
-			"14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
-		{empty, "0 0 HOST 1700000000.000 PID UDP - - - - - 0.000 502 2023-11-14T22:13:20+00:00 14/Nov/2023:22:13:20 +0000 - - -"},
+		{full,
+			"7 9 HOST 1700000000.000 PID TCP tcp-shop-db-5432 192.0.2.1 4660 2001:db8::1 5432 1.234 200 " +
+				"2023-11-14T22:13:20+00:00 14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
+		{datagrams,
+			"7 9 HOST 1700000000.000 PID UDP udp-shop-dns-53 192.0.2.1 4660 2001:db8::1 5432 1.234 200 " +
+				"2023-11-14T22:13:20+00:00 14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
+		{empty,
+			"0 0 HOST 1700000000.000 PID UDP - - - - - 0.000 502 2023-11-14T22:13:20+00:00 14/Nov/2023:22:13:20 " +
+				"+0000 - - -"},
 	} {
 		of := func(name string) func(*Session) string { return streamValues[name] }
-		got := strings.NewReplacer(hostname, "HOST", pid, "PID").Replace(string(newFormat(text, ir.EscapeDefault, of).append(nil, &c.of)))
+		got := strings.NewReplacer(hostname, "HOST", pid,
+			"PID").Replace(string(newFormat(text, ir.EscapeDefault, of).append(nil, &c.of)))
 		if got != c.want+"\n" {
 			t.Errorf("the line is\n%swant\n%s", got, c.want)
 		}

@@ -47,7 +47,8 @@ type Files struct {
 func NewFiles(log *zap.Logger) *Files {
 	f := &Files{open: map[string]*File{}, log: log}
 	f.Collector = prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "k8singress_access_log_dropped_lines_total", Help: "How many lines of the access log were dropped, because their file took none.",
+		Name: "k8singress_access_log_dropped_lines_total",
+		Help: "How many lines of the access log were dropped, because their file took none.",
 	}, func() float64 { return float64(f.dropped.Load()) })
 	return f
 }
@@ -137,7 +138,8 @@ func (f *File) run() {
 		if err != nil {
 			f.files.dropped.Add(uint64(bytes.Count(f.lines, []byte{'\n'})))
 			if !f.failed {
-				f.files.log.Error("cannot write the access log: lines are dropped", zap.String("path", f.path), zap.Error(err))
+				f.files.log.Error("cannot write the access log: lines are dropped", zap.String("path", f.path),
+					zap.Error(err))
 			}
 		}
 		f.failed = err != nil

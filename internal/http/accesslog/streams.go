@@ -58,9 +58,10 @@ func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	if of.Off {
 		return nil
 	}
-	format := newFormat(cmp.Or(of.Format, DefaultStreamFormat), ir.EscapeDefault, func(name string) func(*Session) string {
-		return streamValues[name]
-	})
+	format := newFormat(cmp.Or(of.Format, DefaultStreamFormat), ir.EscapeDefault,
+		func(name string) func(*Session) string {
+			return streamValues[name]
+		})
 	return &Streams{format: format, to: files.Open(of.Path)}
 }
 

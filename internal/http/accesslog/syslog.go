@@ -41,7 +41,8 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	}
 	now := time.Now().Format(time.Stamp)
 	for line := range bytes.Lines(lines) {
-		s.datagram = fmt.Appendf(s.datagram[:0], "<%d>%s %s nginx: %s", priority, now, s.hostname, bytes.TrimRight(line, "\n"))
+		s.datagram = fmt.Appendf(s.datagram[:0], "<%d>%s %s nginx: %s", priority, now, s.hostname,
+			bytes.TrimRight(line, "\n"))
 		if _, err := s.conn.Write(s.datagram[:min(len(s.datagram), mostDatagram)]); err != nil {
 			s.dialled = time.Time{}
 			return 0, err

@@ -36,7 +36,8 @@ var values = map[string]func(*entry) string{
 	"request_length":                  requestLength,
 	"request_time":                    func(e *entry) string { return seconds(e.took.Milliseconds()) },
 	"server_protocol":                 func(e *entry) string { return e.Protocol() },
-	"ssl_cipher":                      ofTLS(func(s *tls.ConnectionState) string { return tls.CipherSuiteName(s.CipherSuite) }),
+	"ssl_cipher": ofTLS(
+		func(s *tls.ConnectionState) string { return tls.CipherSuiteName(s.CipherSuite) }),
 	"ssl_protocol": ofTLS(func(s *tls.ConnectionState) string {
 		return strings.Replace(tls.VersionName(s.Version), "TLS 1", "TLSv1", 1)
 	}),
@@ -146,7 +147,8 @@ func remoteUser(e *entry) string {
 // is known.
 func requestLength(e *entry) string {
 	const lineEnd, separator = 2, 2
-	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) + lineEnd + lineEnd
+	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) +
+		lineEnd + lineEnd
 	for i := range e.Fields {
 		size += len(e.Fields[i].Name) + separator + len(e.Fields[i].Value) + lineEnd
 	}

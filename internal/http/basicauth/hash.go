@@ -50,7 +50,8 @@ var schemes = []scheme{
 // These errors never contain the hash.
 var (
 	errUnknownHash = errors.New("its hash is of no known kind, such as bcrypt")
-	errBrokenHash  = errors.New("the hash of its password is not complete, or has characters in it that it may not have")
+	errBrokenHash  = errors.New(
+		"the hash of its password is not complete, or has characters in it that it may not have")
 )
 
 // readHash parses a password of an htpasswd file.
@@ -99,7 +100,8 @@ func readSHACrypt(text string) (htpasswd.EncodedPasswd, error) {
 			return nil, err
 		}
 		if rounds < leastSHARounds || rounds > mostSHARounds {
-			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, leastSHARounds, mostSHARounds))
+			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, leastSHARounds,
+				mostSHARounds))
 		}
 	}
 	return htpasswd.AcceptCryptSha(text)

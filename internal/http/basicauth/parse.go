@@ -33,7 +33,8 @@ type password struct {
 }
 
 var (
-	errNoFile = errors.New("there is no key " + fileKey + ": put a file of htpasswd there, or set auth-secret-type to auth-map for a Secret " +
+	errNoFile = errors.New("there is no key " + fileKey +
+		": put a file of htpasswd there, or set auth-secret-type to auth-map for a Secret " +
 		"with a key for each user")
 	errNobody  = errors.New("there is no user in it")
 	errNoColon = errors.New("it has no colon: a user is NAME:HASH")

@@ -45,7 +45,8 @@ type reference struct {
 
 // NewStore returns a store without users.
 func NewStore() *Store {
-	return &Store{entries: map[ir.Users]*entry{}, references: map[string][]reference{}, gate: newGate(), changed: func(ir.Users) {}}
+	return &Store{entries: map[ir.Users]*entry{}, references: map[string][]reference{}, gate: newGate(),
+		changed: func(ir.Users) {}}
 }
 
 // OnChange sets a function that is called when users were removed or have a new password. Added users do not cause a
@@ -162,7 +163,8 @@ func (c *contents) admits(others *contents) bool {
 	if others.err != nil || c == others {
 		return true
 	}
-	return c.err == nil && !slices.ContainsFunc(others.order, func(name string) bool { return c.passwords[name].hash != others.passwords[name].hash })
+	return c.err == nil && !slices.ContainsFunc(others.order,
+		func(name string) bool { return c.passwords[name].hash != others.passwords[name].hash })
 }
 
 func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
@@ -195,8 +197,10 @@ func (s *Store) Problems() []*report.Verdict {
 	var all []*report.Verdict
 	for _, a := range askers {
 		slices.Sort(hosts[a])
-		if p := s.entries[a.users].contents.Load().check(report.List(hosts[a], len(hosts[a]), report.MostListed)); p.Message != "" {
-			p.Field, p.Message = report.AnnotationField(report.BasicAuthSecret), "Secret "+a.users.Secret.String()+p.Message
+		if p := s.entries[a.users].contents.Load().check(report.List(hosts[a], len(hosts[a]),
+			report.MostListed)); p.Message != "" {
+			p.Field, p.Message = report.AnnotationField(report.BasicAuthSecret),
+				"Secret "+a.users.Secret.String()+p.Message
 			all = append(all, &report.Verdict{Object: a.origin, Problems: []report.Problem{p}})
 		}
 	}

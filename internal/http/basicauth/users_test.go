@@ -75,7 +75,8 @@ func TestHashes(t *testing.T) {
 			if err := u.try(t, "alice", sesame); err != nil {
 				t.Error(err)
 			}
-			for _, wrong := range []string{"", "open", "Open sesame", hash, strings.TrimPrefix(hash, "{PLAIN}") + "\x00"} {
+			for _, wrong := range []string{"", "open", "Open sesame", hash,
+				strings.TrimPrefix(hash, "{PLAIN}") + "\x00"} {
 				if err := u.try(t, "alice", wrong); !errors.Is(err, ErrRefused) {
 					t.Errorf("the password %q: %v", wrong, err)
 				}
@@ -102,13 +103,15 @@ func TestDESKnowsEightBytes(t *testing.T) {
 func TestFile(t *testing.T) {
 	s, u := following(t, users)
 	s.SetSecret(users.Secret, file(
-		"# a comment", "", "alice:{PLAIN}one:of the shop\r", "alice:{PLAIN}two", "bob:{PLAIN}", " carol:{PLAIN}three", "dan:{PLAIN}four "), true)
+		"# a comment", "", "alice:{PLAIN}one:of the shop\r", "alice:{PLAIN}two", "bob:{PLAIN}", " carol:{PLAIN}three",
+		"dan:{PLAIN}four "), true)
 	for name, password := range map[string]string{"alice": "one", "bob": "", " carol": "three", "dan": "four "} {
 		if err := u.try(t, name, password); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, password := range map[string]string{"alice": "two", "# a comment": "", "carol": "three", "dan": "four", "": ""} {
+	for name, password := range map[string]string{"alice": "two", "# a comment": "", "carol": "three",
+		"dan": "four", "": ""} {
 		if err := u.try(t, name, password); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -118,7 +121,8 @@ func TestFile(t *testing.T) {
 func TestMap(t *testing.T) {
 	asMap := ir.Users{Secret: users.Secret, Map: true}
 	s, u := following(t, asMap)
-	s.SetSecret(users.Secret, map[string][]byte{"alice": []byte(hashes["apr1"] + "\n"), "bob": []byte("{PLAIN}one\neve:{PLAIN}two")}, true)
+	s.SetSecret(users.Secret, map[string][]byte{"alice": []byte(hashes["apr1"] + "\n"),
+		"bob": []byte("{PLAIN}one\neve:{PLAIN}two")}, true)
 	if err := u.try(t, "alice", sesame); err != nil {
 		t.Error(err)
 	}
@@ -136,7 +140,8 @@ func TestCredentials(t *testing.T) {
 	s, u := following(t, users)
 	s.SetSecret(users.Secret, file("alice:{PLAIN}one"), true)
 	for _, text := range []string{
-		"", "alice:one", base64.StdEncoding.EncodeToString([]byte("alice")), credentials("alice", "one") + "=", credentials("alice", "one")[1:],
+		"", "alice:one", base64.StdEncoding.EncodeToString([]byte("alice")), credentials("alice", "one") + "=",
+		credentials("alice", "one")[1:],
 		credentials("alice", "one") + "\n", credentials("alice", strings.Repeat("x", 2*longest)),
 	} {
 		if err := u.Verify(t.Context(), text); !errors.Is(err, ErrRefused) || u.Verified(text) {
@@ -157,7 +162,8 @@ func (c costly) MatchesPassword(string) bool {
 // time does not show which names exist.
 func TestAnUnknownNameCostsAPassword(t *testing.T) {
 	compared := 0
-	c := &contents{people: &people{passwords: map[string]password{"alice": {"", costly{&compared}}}, order: []string{"alice"}}}
+	c := &contents{people: &people{passwords: map[string]password{"alice": {"", costly{&compared}}},
+		order: []string{"alice"}}}
 	c.init()
 	for n, name := range []string{"bob", "", "alice"} {
 		if got := c.matches(name, "one"); got != (name == "alice") || compared != n+1 {
@@ -189,10 +195,13 @@ func TestVerdicts(t *testing.T) {
 		"good": {data: file("alice:{PLAIN}one")},
 		"missing": {missing: true, want: "error SecretNotFound " + field +
 			" does not exist: 503 is the answer to every request for shop.example until it does"},
-		"no file": {data: map[string][]byte{"alice": []byte("x")}, want: "error InvalidUsers " + field + ": " + errNoFile.Error() + closed},
-		"empty":   {data: file(""), want: "error InvalidUsers " + field + ": there is no user in it" + closed},
-		"garbage": {data: file("\x00\xff", ":x", "alice:secret"), want: "error InvalidUsers " + field + ": no user in it can be verified: line 1 (" +
-			errNoColon.Error() + "), line 2 (" + errNoName.Error() + "), line 3 (" + errUnknownHash.Error() + ")" + closed},
+		"no file": {data: map[string][]byte{"alice": []byte("x")},
+			want: "error InvalidUsers " + field + ": " + errNoFile.Error() + closed},
+		"empty": {data: file(""), want: "error InvalidUsers " + field + ": there is no user in it" + closed},
+		"garbage": {data: file("\x00\xff", ":x", "alice:secret"),
+			want: "error InvalidUsers " + field + ": no user in it can be verified: line 1 (" +
+				errNoColon.Error() + "), line 2 (" + errNoName.Error() + "), line 3 (" + errUnknownHash.Error() +
+				")" + closed},
 		"partly": {
 			data: file("alice:{PLAIN}one", "bob:$2b$15$abcdefghijklmnopqrstuuTdv1NytlKc5gD0LbLGtiMSNX2AgG9m6",
 				"carol:$6$rounds=200001$saltsalt$"+strings.Repeat("x", 86), "dan:$apr1$$x"),

@@ -86,7 +86,8 @@ func (u *URL) setAuthority(authority string) error {
 	}
 	for _, name := range template.Variables() {
 		if !slices.Contains(hostVariables, name) {
-			return fmt.Errorf("the variable $%s cannot stand in the host: only $%s can", name, strings.Join(hostVariables, ", $"))
+			return fmt.Errorf("the variable $%s cannot stand in the host: only $%s can", name,
+				strings.Join(hostVariables, ", $"))
 		}
 	}
 	if !validHost(template.Expand(func(string) string { return "a" })) {
@@ -129,7 +130,8 @@ func parseText(text string) (*nginx.Template, error) {
 // NamesClientsHost reports whether the host of the URL comes from the Host header. Such a URL only works for routes
 // that have a host.
 func (u *URL) NamesClientsHost() bool {
-	return slices.ContainsFunc(u.host.Variables(), func(name string) bool { return slices.Contains(chosenByClients, name) })
+	return slices.ContainsFunc(u.host.Variables(),
+		func(name string) bool { return slices.Contains(chosenByClients, name) })
 }
 
 var errHost = errors.New("the host of the URL is none for this request")
@@ -189,7 +191,8 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 func ParseSignIn(text string) (*nginx.Template, error) {
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "$") &&
 		(!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//")) {
-		return nil, fmt.Errorf("%s is neither a URL such as https://auth.example.com/login nor a path", nginx.Quote(text))
+		return nil, fmt.Errorf("%s is neither a URL such as https://auth.example.com/login nor a path",
+			nginx.Quote(text))
 	}
 	// The URL may have a fragment.
 	before, behind, _ := strings.Cut(text, "#")

@@ -7,8 +7,9 @@ import (
 
 func lookup(name string) string {
 	return map[string]string{
-		"host": "shop.example", "http_host": "shop.example:99", "request_uri": "/a?b=c&d", "uri": "/a b\r\nX: y#", "http_x": "../?&#\r\n",
-		"arg_q": "%2e%2E/x y", "cookie_c": "a;b", "namespace": "shop",
+		"host": "shop.example", "http_host": "shop.example:99", "request_uri": "/a?b=c&d", "uri": "/a b\r\nX: y#",
+		"http_x": "../?&#\r\n",
+		"arg_q":  "%2e%2E/x y", "cookie_c": "a;b", "namespace": "shop",
 	}[name]
 }
 
@@ -35,7 +36,8 @@ func TestFill(t *testing.T) {
 		}
 		var q Call
 		err = u.Fill(&q, "shop.example", lookup)
-		if got := q.Host + " " + q.Address + " " + q.Target; err != nil || got != want || q.Secure != strings.HasPrefix(text, "https") {
+		if got := q.Host + " " + q.Address + " " + q.Target; err != nil || got != want ||
+			q.Secure != strings.HasPrefix(text, "https") {
 			t.Errorf("%s: %s %s %s %v, want %s", text, q.Host, q.Address, q.Target, err, want)
 		}
 	}
@@ -44,7 +46,8 @@ func TestFill(t *testing.T) {
 // FuzzURL checks that a URL is either rejected or results in a valid request head.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
-		"http://auth/", "https://$host:1/?$arg_a", "http://${host", "http://[::1]", "http://a@b/", "http://a:/", "http://$http_x/",
+		"http://auth/", "https://$host:1/?$arg_a", "http://${host", "http://[::1]", "http://a@b/", "http://a:/",
+		"http://$http_x/",
 	} {
 		f.Add(text, "a.example", "x y\r\n")
 	}
@@ -62,7 +65,8 @@ func FuzzURL(f *testing.F) {
 		}); err != nil {
 			return
 		}
-		if strings.ContainsFunc(q.Target+q.Host, func(r rune) bool { return r <= ' ' || r > '~' }) || !strings.HasPrefix(q.Target, "/") ||
+		if strings.ContainsFunc(q.Target+q.Host, func(r rune) bool { return r <= ' ' || r > '~' }) ||
+			!strings.HasPrefix(q.Target, "/") ||
 			strings.ContainsAny(q.Host, "@/?#") {
 			t.Errorf("%q asks %q for %q", text, q.Host, q.Target)
 		}

@@ -73,7 +73,8 @@ func newCoding(name string, of *ir.Coding, types []string, least int, create fun
 	for _, t := range types {
 		c.types[t] = true
 	}
-	c.encoders = pools.New("compress: "+name, func(e *encoder) { *e = create(bufio.NewWriterSize(nil, piece)) }, (*encoder).clean)
+	c.encoders = pools.New("compress: "+name, func(e *encoder) { *e = create(bufio.NewWriterSize(nil, piece)) },
+		(*encoder).clean)
 	return c
 }
 

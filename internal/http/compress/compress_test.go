@@ -33,7 +33,8 @@ func (c *client) field(name string) string            { v, _ := c.head.Fields.Jo
 func shop() string { return "shop" }
 
 func asked(accept string) *message.Request {
-	return &message.Request{Method: "GET", Major: 1, Minor: 1, Fields: message.Fields{message.NewField("Accept-Encoding", accept)}}
+	return &message.Request{Method: "GET", Major: 1, Minor: 1,
+		Fields: message.Fields{message.NewField("Accept-Encoding", accept)}}
 }
 
 func both() *Policy {
@@ -63,14 +64,16 @@ func decoded(t *testing.T, coding string, body []byte) string {
 // TestCodings checks which coding a client gets, and that the body is complete after decompression.
 func TestCodings(t *testing.T) {
 	for accept, want := range map[string]string{
-		"": "", "gzip": "gzip", "br, gzip": "br", "gzip;q=1, br;q=0": "gzip", "GZIP ; Q=0.1": "gzip", "gzip;q=0.000": "", "gzip;q=x": "",
+		"": "", "gzip": "gzip", "br, gzip": "br", "gzip;q=1, br;q=0": "gzip", "GZIP ; Q=0.1": "gzip",
+		"gzip;q=0.000": "", "gzip;q=x": "",
 		"xgzip, deflate": "", "identity": "", "*": "",
 	} {
 		c, text := &client{}, strings.Repeat("text ", 5000)
 		w := both().Writer(c, asked(accept), shop)
 		defer w.Close()
 		head := &message.Response{Status: 200, Length: int64(len(text)), Fields: message.Fields{
-			message.ContentType.Field("Text/Plain; charset=utf-8"), message.NewField("ETag", `"x"`), message.NewField("Accept-Ranges", "bytes"),
+			message.ContentType.Field("Text/Plain; charset=utf-8"), message.NewField("ETag", `"x"`),
+			message.NewField("Accept-Ranges", "bytes"),
 		}}
 		if err := w.Head(head); err != nil {
 			t.Fatal(err)
@@ -85,7 +88,8 @@ func TestCodings(t *testing.T) {
 		if want != "" {
 			tag, length = `W/"x"`, -1
 		}
-		if c.field("Content-Encoding") != want || c.field("Vary") != "Accept-Encoding" || c.field("ETag") != tag || c.head.Length != length ||
+		if c.field("Content-Encoding") != want || c.field("Vary") != "Accept-Encoding" || c.field("ETag") != tag ||
+			c.head.Length != length ||
 			(c.field("Accept-Ranges") == "") != (want != "") {
 			t.Errorf("%q: the head is %+v", accept, c.head)
 		}
@@ -111,7 +115,8 @@ func TestLeftAlone(t *testing.T) {
 		},
 	} {
 		c, r := &client{}, asked("gzip")
-		a := &message.Response{Status: 200, Length: 1000, Fields: message.Fields{message.ContentType.Field("text/html")}}
+		a := &message.Response{Status: 200, Length: 1000,
+			Fields: message.Fields{message.ContentType.Field("text/html")}}
 		change(r, a)
 		w := New(&ir.Compression{Gzip: ir.Coding{On: true}, GzipDisable: "old"}).Writer(c, r, shop)
 		defer w.Close()
@@ -123,13 +128,16 @@ func TestLeftAlone(t *testing.T) {
 		}
 	}
 	for agent, want := range map[string]bool{
-		"Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)": true, "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)": true,
-		"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)": false, "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0)": false,
+		"Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)":          true,
+		"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)":      true,
+		"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)": false,
+		"Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0)":      false,
 		"msie6": false, "MSIE 6": false, "": false,
 	} {
 		r := asked("gzip")
 		r.Fields.Add(message.UserAgent.Field(agent))
-		if got := New(&ir.Compression{Gzip: ir.Coding{On: true}, GzipDisable: "msie6"}).accepted(r)[0] == nil; got != want {
+		if got := New(&ir.Compression{Gzip: ir.Coding{On: true},
+			GzipDisable: "msie6"}).accepted(r)[0] == nil; got != want {
 			t.Errorf("with msie6, %q gets no gzip: %v", agent, got)
 		}
 	}
@@ -143,7 +151,8 @@ func TestPieces(t *testing.T) {
 	c := &client{}
 	w := both().Writer(c, asked("gzip"), shop)
 	defer w.Close()
-	if err := w.Head(&message.Response{Status: 200, Length: 2000, Fields: message.Fields{message.ContentType.Field("text/html")}}); err != nil {
+	if err := w.Head(&message.Response{Status: 200, Length: 2000,
+		Fields: message.Fields{message.ContentType.Field("text/html")}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Write([]byte("first")); err != nil {

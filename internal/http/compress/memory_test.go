@@ -66,7 +66,8 @@ func TestWithoutRoomForEncoders(t *testing.T) {
 			t.Errorf("%d bytes are left over", encoderMemory().Used())
 		}
 	})
-	policy, text := New(&ir.Compression{Gzip: ir.Coding{On: true}, Brotli: ir.Coding{On: true}}), strings.Repeat("text ", 1000)
+	policy, text := New(&ir.Compression{Gzip: ir.Coding{On: true}, Brotli: ir.Coding{On: true}}),
+		strings.Repeat("text ", 1000)
 	begin := func(namespace string) (*Writer, *client) {
 		c := &client{}
 		w := policy.Writer(c, asked("br, gzip"), func() string { return namespace })

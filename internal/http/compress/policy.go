@@ -94,7 +94,8 @@ func accepts(list, name string) bool {
 			if !strings.EqualFold(strings.Trim(key, " \t"), "q") {
 				continue
 			}
-			if weight, err := strconv.ParseFloat(strings.Trim(value, " \t"), 64); err != nil || weight <= 0 || weight > 1 {
+			if weight, err := strconv.ParseFloat(strings.Trim(value, " \t"), 64); err != nil ||
+				weight <= 0 || weight > 1 {
 				return false
 			}
 		}

@@ -108,7 +108,8 @@ func (x *Exchange) Refuse(status int, fields ...message.Field) error {
 
 // Respond writes a response with a body. The body may be empty.
 func (x *Exchange) Respond(status int, body string, fields ...message.Field) error {
-	if err := x.Head(&message.Response{Status: status, Fields: fields, Length: int64(len(body))}); err != nil || body == "" {
+	if err := x.Head(&message.Response{Status: status, Fields: fields, Length: int64(len(body))}); err != nil ||
+		body == "" {
 		return err
 	}
 	_, err := x.Writer.Write([]byte(body))

@@ -79,7 +79,8 @@ func (x *Exchange) note() {
 	if x.ended == nil {
 		x.ended = x.firstEnded[:0]
 	}
-	x.ended = append(x.ended, Attempt{x.choice.Endpoint.Address(), cmp.Or(x.answered, http.StatusBadGateway), time.Since(x.began)})
+	x.ended = append(x.ended, Attempt{x.choice.Endpoint.Address(), cmp.Or(x.answered, http.StatusBadGateway),
+		time.Since(x.began)})
 	x.answered = 0
 }
 

@@ -14,7 +14,8 @@ import (
 // setCookie makes the response set the session cookie of the choice, if the route is one of those that set the cookie.
 // It replaces the cookie of an earlier attempt.
 func (x *Exchange) setCookie() {
-	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
+	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" ||
+		!slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
 		return
 	}
 	// String returns an empty string if the cookie name is invalid. No cookie is set then.

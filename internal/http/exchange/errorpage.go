@@ -47,7 +47,8 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.ID()
 	x.Client()
 	page := &Exchange{
-		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global, Peer: x.Peer, Writer: x.Writer,
+		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global,
+		Peer: x.Peer, Writer: x.Writer,
 		Always: x.Always, Headers: x.Headers, Leave: x.Leave, ForEndpoint: x.errorFields(p.Status),
 		client: x.client, identified: true, id: x.id, named: true, changes: x.changes, noCookie: true,
 	}
@@ -87,7 +88,8 @@ const (
 )
 
 var notForPages = []string{
-	xCode, xFormat, xNamespace, xIngressName, xServiceName, xServicePort, "Content-Encoding", "Content-Range", "If-Match", "If-Modified-Since",
+	xCode, xFormat, xNamespace, xIngressName, xServiceName, xServicePort, "Content-Encoding", "Content-Range",
+	"If-Match", "If-Modified-Since",
 	"If-None-Match", "If-Range", "If-Unmodified-Since", "Range",
 }
 
@@ -98,7 +100,8 @@ func notOfPage(name string) bool {
 func (x *Exchange) errorFields(status int) message.Fields {
 	fields := message.Fields{message.NewField(xCode, strconv.Itoa(status)), message.XOriginalURI.Field(x.Target)}
 	for _, f := range []struct{ name, value string }{
-		{xFormat, x.Fields.Get(message.Accept)}, {xNamespace, x.Variable("namespace")}, {xIngressName, x.Variable("ingress_name")},
+		{xFormat, x.Fields.Get(message.Accept)}, {xNamespace, x.Variable("namespace")},
+		{xIngressName, x.Variable("ingress_name")},
 		{xServiceName, x.service(1)}, {xServicePort, x.service(2)},
 	} {
 		if f.value != "" {

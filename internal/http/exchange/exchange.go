@@ -170,7 +170,8 @@ func (x *Exchange) ID() string {
 		return x.id
 	}
 	x.named = true
-	if given, ok := x.Fields.Lookup(message.XRequestID); ok && validID(given) && x.Fields.Count(message.XRequestID) == 1 {
+	if given, ok := x.Fields.Lookup(message.XRequestID); ok && validID(given) &&
+		x.Fields.Count(message.XRequestID) == 1 {
 		x.id = given
 	} else if !x.Global.NoRequestID {
 		var raw [16]byte

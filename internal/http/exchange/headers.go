@@ -86,7 +86,8 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
 	}
-	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, func(t templated) bool { return matches(t.field.Name) })
+	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests,
+		func(t templated) bool { return matches(t.field.Name) })
 }
 
 // AddForEndpoint adds the administrator's fields to the fields for an endpoint.

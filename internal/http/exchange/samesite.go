@@ -12,11 +12,12 @@ var (
 	onIOS         = regexp.MustCompile(`\(iP.+; CPU .*OS (\d+)[_\d]*.*\) AppleWebKit/`)
 	onMac         = regexp.MustCompile(`\(Macintosh;.*Mac OS X (\d+)_(\d+)[_\d]*.*\) AppleWebKit/`)
 	safari        = regexp.MustCompile(`Version/.* Safari/`)
-	embeddedOnMac = regexp.MustCompile(`^Mozilla/[.\d]+ \(Macintosh;.*Mac OS X [_\d]+\) AppleWebKit/[.\d]+ \(KHTML, like Gecko\)$`)
-	chromium      = regexp.MustCompile(`Chrom(?:e|ium)`)
-	chromiumOf    = regexp.MustCompile(`Chrom[^ /]+/(\d+)[.\d]*`)
-	ucBrowser     = regexp.MustCompile(`UCBrowser/`)
-	ucBrowserOf   = regexp.MustCompile(`UCBrowser/(\d+)\.(\d+)\.(\d+)[.\d]*`)
+	embeddedOnMac = regexp.MustCompile(
+		`^Mozilla/[.\d]+ \(Macintosh;.*Mac OS X [_\d]+\) AppleWebKit/[.\d]+ \(KHTML, like Gecko\)$`)
+	chromium    = regexp.MustCompile(`Chrom(?:e|ium)`)
+	chromiumOf  = regexp.MustCompile(`Chrom[^ /]+/(\d+)[.\d]*`)
+	ucBrowser   = regexp.MustCompile(`UCBrowser/`)
+	ucBrowserOf = regexp.MustCompile(`UCBrowser/(\d+)\.(\d+)\.(\d+)[.\d]*`)
 )
 
 // refusesSameSiteNone reports whether a user agent does not support SameSite=None.

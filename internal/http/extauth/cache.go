@@ -73,7 +73,8 @@ func NewCache() *Cache { return newCache(budget.AuthCache.Limit(), time.Now) }
 
 func newCache(limit int64, now func() time.Time) *Cache {
 	return &Cache{
-		room: budget.New(limit), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{}, asked: map[Key]*asking{},
+		room: budget.New(limit), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{},
+		asked: map[Key]*asking{},
 	}
 }
 
@@ -145,7 +146,8 @@ func (c *Cache) put(e *entry) {
 }
 
 // errWaited ends the wait of a request that may be waiting for itself.
-var errWaited = fmt.Errorf("an equal question has not been answered within %s, and this one has come through here before", longestWait)
+var errWaited = fmt.Errorf(
+	"an equal question has not been answered within %s, and this one has come through here before", longestWait)
 
 // Question is a request to an authentication service.
 type Question struct {

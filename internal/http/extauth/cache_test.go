@@ -23,13 +23,18 @@ func TestLifetime(t *testing.T) {
 		value  string
 		want   time.Duration
 	}{
-		{200, "X-None", "", time.Minute}, {401, "X-None", "", time.Second}, {403, "X-None", "", 0}, {500, "X-None", "", 0},
+		{200, "X-None", "", time.Minute}, {401, "X-None", "", time.Second}, {403, "X-None", "", 0},
+		{500, "X-None", "", 0},
 		{200, "Set-Cookie", "a=b", 0}, {200, "Vary", "Cookie, *", 0}, {200, "Vary", "Cookie", time.Minute},
-		{200, "Cache-Control", "public, max-age=7", 7 * time.Second}, {403, "cache-control", "max-age=7", 7 * time.Second},
+		{200, "Cache-Control", "public, max-age=7", 7 * time.Second},
+		{403, "cache-control", "max-age=7", 7 * time.Second},
 		{500, "Cache-Control", "max-age=7", 0}, {200, "Cache-Control", "max-age=7, s-maxage=8", 8 * time.Second},
-		{200, "Cache-Control", "no-store", 0}, {200, "Cache-Control", "PRIVATE", 0}, {200, "Cache-Control", "max-age=x", 0},
-		{200, "X-Accel-Expires", "3", 3 * time.Second}, {200, "X-Accel-Expires", "0", 0}, {200, "X-Accel-Expires", "@1700000009", 9 * time.Second},
-		{200, "Expires", "0", 0}, {200, "Expires", now.Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour},
+		{200, "Cache-Control", "no-store", 0}, {200, "Cache-Control", "PRIVATE", 0},
+		{200, "Cache-Control", "max-age=x", 0},
+		{200, "X-Accel-Expires", "3", 3 * time.Second}, {200, "X-Accel-Expires", "0", 0},
+		{200, "X-Accel-Expires", "@1700000009", 9 * time.Second},
+		{200, "Expires", "0", 0}, {200, "Expires",
+			now.Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour},
 	} {
 		a := &Answer{Status: c.status, Fields: message.Fields{message.NewField(c.name, c.value)}}
 		if got := s.lifetime(a, now); got != c.want {
@@ -58,7 +63,8 @@ func TestCacheForgets(t *testing.T) {
 		}
 		c.Get(key(0), nil)
 	}
-	if c.Get(key(0), nil) == nil || c.Get(key(1), nil) != nil || c.Get(key(2), nil) == nil || c.room.Used() != 2*entryBytes {
+	if c.Get(key(0), nil) == nil || c.Get(key(1), nil) != nil || c.Get(key(2), nil) == nil ||
+		c.room.Used() != 2*entryBytes {
 		t.Errorf("kept are %v, with %d bytes", c.entries, c.room.Used())
 	}
 	now = now.Add(time.Minute)
@@ -103,7 +109,8 @@ func TestTenant22KeptAnswers(t *testing.T) {
 func TestCacheVaries(t *testing.T) {
 	c := NewCache()
 	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
-	if _, err := c.Fetch(t.Context(), Question{minutely, Key{}, cookie("a"), false}, answers(message.NewField("Vary", "Cookie"))); err != nil {
+	if _, err := c.Fetch(t.Context(), Question{minutely, Key{}, cookie("a"), false},
+		answers(message.NewField("Vary", "Cookie"))); err != nil {
 		t.Fatal(err)
 	}
 	if c.Get(Key{}, cookie("a")) == nil || c.Get(Key{}, cookie("b")) != nil {

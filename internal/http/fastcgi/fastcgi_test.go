@@ -42,22 +42,31 @@ func read(text io.Reader, method string) (status int, header http.Header, body s
 func TestAnswers(t *testing.T) {
 	ends := record(end, 1, done, 0)
 	for name, c := range map[string]struct{ method, in, want string }{
-		"plain":                 {"GET", record(stdout, 1, "A: b\r\n\r\nbody", 0) + ends, "200 map[A:[b]] body"},
-		"lines end with LF":     {"GET", record(stdout, 1, "A: b\n\nbody", 3) + ends, "200 map[A:[b]] body"},
-		"no headers":            {"GET", record(stdout, 1, "\r\nbody", 0) + ends, "200 map[] body"},
-		"a status":              {"GET", record(stdout, 1, "Status: 404 Not Found\r\n\r\n", 0) + ends, "404 map[] "},
-		"a redirect":            {"GET", record(stdout, 1, "Location: /x\r\n\r\n", 0) + ends, "302 map[Location:[/x]] "},
-		"a redirect and status": {"GET", record(stdout, 1, "Location: /x\r\nStatus: 201\r\n\r\n", 0) + ends, "201 map[Location:[/x]] "},
+		"plain":             {"GET", record(stdout, 1, "A: b\r\n\r\nbody", 0) + ends, "200 map[A:[b]] body"},
+		"lines end with LF": {"GET", record(stdout, 1, "A: b\n\nbody", 3) + ends, "200 map[A:[b]] body"},
+		"no headers":        {"GET", record(stdout, 1, "\r\nbody", 0) + ends, "200 map[] body"},
+		"a status":          {"GET", record(stdout, 1, "Status: 404 Not Found\r\n\r\n", 0) + ends, "404 map[] "},
+		"a redirect": {"GET", record(stdout, 1, "Location: /x\r\n\r\n", 0) + ends,
+			"302 map[Location:[/x]] "},
+		"a redirect and status": {"GET", record(stdout, 1, "Location: /x\r\nStatus: 201\r\n\r\n", 0) + ends,
+			"201 map[Location:[/x]] "},
 		"in pieces": {
-			"GET", record(stdout, 1, "A: ", 5) + record(stderr, 1, "PHP Notice", 2) + record(stdout, 1, "b\r\n\r\nbo", 0) +
-				record(stdout, 2, "not this", 0) + record(10, 0, "about nothing", 0) + record(stdout, 1, "dy", 0) + ends, "200 map[A:[b]] body",
+			"GET", record(stdout, 1, "A: ", 5) + record(stderr, 1, "PHP Notice", 2) + record(stdout, 1,
+				"b\r\n\r\nbo", 0) +
+				record(stdout, 2, "not this", 0) + record(10, 0, "about nothing", 0) + record(stdout, 1, "dy", 0) +
+				ends, "200 map[A:[b]] body",
 		},
 		"the end of the output": {"GET", record(stdout, 1, "\r\nbody", 0) + record(stdout, 1, "", 0), "200 map[] body"},
-		"a length":              {"GET", record(stdout, 1, "Content-Length: 4\r\n\r\nbody and more", 0), "200 map[Content-Length:[4]] body"},
-		"HEAD":                  {"HEAD", record(stdout, 1, "Content-Length: 4\r\n\r\n", 0), "200 map[Content-Length:[4]] "},
-		"not modified":          {"GET", record(stdout, 1, "Status: 304\r\nContent-Length: 4\r\n\r\n", 0), "304 map[Content-Length:[4]] "},
-		"a coding":              {"GET", record(stdout, 1, "Transfer-Encoding: chunked\r\n\r\nbody", 0) + ends, "200 map[] body"},
-		"its own failure":       {"GET", record(stdout, 1, "\r\nbody", 0) + record(end, 1, "\x00\x00\x00\x07\x00\x00\x00\x00", 0), "200 map[] body"},
+		"a length": {"GET", record(stdout, 1, "Content-Length: 4\r\n\r\nbody and more", 0),
+			"200 map[Content-Length:[4]] body"},
+		"HEAD": {"HEAD", record(stdout, 1, "Content-Length: 4\r\n\r\n", 0),
+			"200 map[Content-Length:[4]] "},
+		"not modified": {"GET", record(stdout, 1, "Status: 304\r\nContent-Length: 4\r\n\r\n", 0),
+			"304 map[Content-Length:[4]] "},
+		"a coding": {"GET", record(stdout, 1, "Transfer-Encoding: chunked\r\n\r\nbody", 0) + ends,
+			"200 map[] body"},
+		"its own failure": {"GET",
+			record(stdout, 1, "\r\nbody", 0) + record(end, 1, "\x00\x00\x00\x07\x00\x00\x00\x00", 0), "200 map[] body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
@@ -76,21 +85,23 @@ func TestAnswersThatAreNone(t *testing.T) {
 		in   string
 		want error
 	}{
-		"HTTP":                  {"HTTP/1.1 200 OK\r\n\r\n", fastcgi.ErrInvalid},
-		"empty":                 {ends, fastcgi.ErrInvalid},
-		"no end of the head":    {record(stdout, 1, "A: b\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"no head":               {record(stdout, 1, "<html>\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"a status in words":     {record(stdout, 1, "Status: OK\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"a status in between":   {record(stdout, 1, "Status: 101\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"a length in words":     {record(stdout, 1, "Content-Length: x\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"a length below zero":   {record(stdout, 1, "Content-Length: -1\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
-		"two lengths":           {record(stdout, 1, "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"HTTP":                {"HTTP/1.1 200 OK\r\n\r\n", fastcgi.ErrInvalid},
+		"empty":               {ends, fastcgi.ErrInvalid},
+		"no end of the head":  {record(stdout, 1, "A: b\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"no head":             {record(stdout, 1, "<html>\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"a status in words":   {record(stdout, 1, "Status: OK\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"a status in between": {record(stdout, 1, "Status: 101\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"a length in words":   {record(stdout, 1, "Content-Length: x\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"a length below zero": {record(stdout, 1, "Content-Length: -1\r\n\r\n", 0) + ends, fastcgi.ErrInvalid},
+		"two lengths": {record(stdout, 1, "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 0) + ends,
+			fastcgi.ErrInvalid},
 		"a short end":           {record(end, 1, "", 0), fastcgi.ErrInvalid},
 		"closed at once":        {"", io.ErrUnexpectedEOF},
 		"closed in a record":    {record(stdout, 1, "\r\nbody", 0)[:12], io.ErrUnexpectedEOF},
 		"closed before the end": {record(stdout, 1, "\r\nbody", 0), io.ErrUnexpectedEOF},
 		"shorter than it says":  {record(stdout, 1, "Content-Length: 5\r\n\r\nbody", 0) + ends, io.ErrUnexpectedEOF},
-		"a head without end":    {strings.Repeat(record(stdout, 1, "A: "+strings.Repeat("b", 60000)+"\r\n", 0), 20), fastcgi.ErrInvalid},
+		"a head without end": {strings.Repeat(record(stdout, 1, "A: "+strings.Repeat("b", 60000)+"\r\n", 0), 20),
+			fastcgi.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if status, header, body, err := read(strings.NewReader(c.in), http.MethodGet); !errors.Is(err, c.want) {
@@ -99,7 +110,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		})
 	}
 	overloaded := record(end, 1, "\x00\x00\x00\x00\x02\x00\x00\x00", 0)
-	if _, _, _, err := read(strings.NewReader(overloaded), http.MethodGet); err == nil || !strings.Contains(err.Error(), "refuses") {
+	if _, _, _, err := read(strings.NewReader(overloaded), http.MethodGet); err == nil ||
+		!strings.Contains(err.Error(), "refuses") {
 		t.Errorf("of an application that is overloaded is said %v", err)
 	}
 }
@@ -109,7 +121,8 @@ func TestRequests(t *testing.T) {
 	long := strings.Repeat("y", 200_000)
 	list := []fastcgi.Param{
 		{"REQUEST_METHOD", "PUT"}, {"SERVER_PROTOCOL", "HTTP/1.1"}, {"REQUEST_URI", "/x"}, {"HTTP_HOST", "a.example"},
-		{"CONTENT_LENGTH", "150000"}, {"HTTP_X_LONG", long}, {"MINE", ""}, {strings.Repeat("N", 300), strings.Repeat("v", 127)},
+		{"CONTENT_LENGTH", "150000"}, {"HTTP_X_LONG", long}, {"MINE", ""},
+		{strings.Repeat("N", 300), strings.Repeat("v", 127)},
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,8 +174,10 @@ func FuzzReadResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		status, header, body, err := read(strings.NewReader(text), http.MethodGet)
 		status2, header2, body2, err2 := read(iotest.OneByteReader(strings.NewReader(text)), http.MethodGet)
-		if status != status2 || body != body2 || fmt.Sprint(header) != fmt.Sprint(header2) || (err == nil) != (err2 == nil) {
-			t.Errorf("%d %v %q %v at once, %d %v %q %v in pieces", status, header, body, err, status2, header2, body2, err2)
+		if status != status2 || body != body2 || fmt.Sprint(header) != fmt.Sprint(header2) ||
+			(err == nil) != (err2 == nil) {
+			t.Errorf("%d %v %q %v at once, %d %v %q %v in pieces", status, header, body, err, status2,
+				header2, body2, err2)
 		}
 		if err == nil && (status < 200 || status > 999) {
 			t.Errorf("the status is %d", status)

@@ -28,7 +28,8 @@ func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
 	if strings.ContainsAny(of.Realm, `"\\`) || !httpguts.ValidHeaderFieldValue(of.Realm) {
 		return nil, fmt.Errorf("the realm %q has characters in it that it may not have", of.Realm)
 	}
-	return &basicAuth{shared.Users.Users(of.Users), message.NewField("WWW-Authenticate", `Basic realm="`+of.Realm+`"`)}, nil
+	return &basicAuth{shared.Users.Users(of.Users),
+		message.NewField("WWW-Authenticate", `Basic realm="`+of.Realm+`"`)}, nil
 }
 
 var errNoPassword = errors.New("the request has no name and password")
@@ -64,7 +65,8 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 func credentialsOf(fields message.Fields) (credentials string, ok bool) {
 	const scheme = "basic "
 	text := fields.Get(message.Authorization)
-	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) || fields.Count(message.Authorization) > 1 {
+	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) ||
+		fields.Count(message.Authorization) > 1 {
 		return "", false
 	}
 	return strings.TrimLeft(text[len(scheme):], " "), true

@@ -37,7 +37,8 @@ func (b *Block) Refuses(x *exchange.Exchange) bool {
 	if b == nil {
 		return false
 	}
-	if b.all || b.userAgents.Has(x.Fields.JoinedKind(message.UserAgent)) || b.referers.Has(x.Fields.JoinedKind(message.Referer)) {
+	if b.all || b.userAgents.Has(x.Fields.JoinedKind(message.UserAgent)) ||
+		b.referers.Has(x.Fields.JoinedKind(message.Referer)) {
 		return true
 	}
 	if len(b.networks.all) == 0 {

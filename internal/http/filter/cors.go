@@ -38,7 +38,8 @@ type wildOrigin struct{ before, behind string }
 func newCORS(of ir.CORS) (Filter, error) {
 	h := &cors{}
 	for _, f := range []struct{ name, value string }{
-		{"Access-Control-Allow-Credentials", map[bool]string{true: "true"}[of.Credentials]}, {"Access-Control-Allow-Methods", of.Methods},
+		{"Access-Control-Allow-Credentials", map[bool]string{true: "true"}[of.Credentials]},
+		{"Access-Control-Allow-Methods", of.Methods},
 		{"Access-Control-Allow-Headers", of.Headers}, {"Access-Control-Expose-Headers", of.Expose},
 		{"Access-Control-Max-Age", strconv.Itoa(of.MaxAge)},
 	} {

@@ -62,11 +62,13 @@ const (
 
 func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 	h := &externalAuth{
-		shared: shared, method: cmp.Or(of.Method, http.MethodGet), detailed: of.Method != "", always: of.AlwaysSetCookie,
+		shared: shared, method: cmp.Or(of.Method, http.MethodGet), detailed: of.Method != "",
+		always: of.AlwaysSetCookie,
 		to: callout.Service{
 			Purpose: "external authentication",
-			Connect: cmp.Or(of.Connect, 5*time.Second), Read: cmp.Or(of.Read, time.Minute), Write: cmp.Or(of.Write, time.Minute),
-			Idle: of.KeepAlive, IdleTimeout: of.KeepAliveTimeout, Requests: cmp.Or(of.KeepAliveRequests, 1000),
+			Connect: cmp.Or(of.Connect, 5*time.Second), Read: cmp.Or(of.Read, time.Minute),
+			Write: cmp.Or(of.Write, time.Minute),
+			Idle:  of.KeepAlive, IdleTimeout: of.KeepAliveTimeout, Requests: cmp.Or(of.KeepAliveRequests, 1000),
 		},
 	}
 	if h.url, err = callout.ParseURL(of.URL); err != nil {
@@ -139,7 +141,8 @@ func wantedOf(names []string) (wanted []message.Field, _ error) {
 }
 
 var (
-	errAuthHost    = errors.New("external authentication: the URL has the host of the request in it, and the Ingress answers for any host")
+	errAuthHost = errors.New(
+		"external authentication: the URL has the host of the request in it, and the Ingress answers for any host")
 	errAuthRefused = errors.New("external authentication: the service does not let the request in")
 )
 
@@ -174,7 +177,8 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (bool, error) {
 	switch {
 	case !answer.Refuses():
-		return false, exchange.Fail(http.StatusInternalServerError, fmt.Errorf("external authentication: the service answers %d", answer.Status))
+		return false, exchange.Fail(http.StatusInternalServerError,
+			fmt.Errorf("external authentication: the service answers %d", answer.Status))
 	case answer.Status == http.StatusUnauthorized && h.signIn != nil:
 		h.setCookies(x, answer)
 		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
@@ -249,7 +253,8 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	buffer := buffers.Get()
 	b := append(buffer.Bytes()[:0], h.digest[:]...)
-	for _, text := range [...]string{x.Route.Origin, x.Route.Host, x.Route.Type, x.Route.Path, message.Hostname(x.Host), h.key.Expand(x.Variable)} {
+	for _, text := range [...]string{x.Route.Origin, x.Route.Host, x.Route.Type, x.Route.Path, message.Hostname(x.Host),
+		h.key.Expand(x.Variable)} {
 		n := len(text)
 		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 		b = append(b, text...)
@@ -313,7 +318,8 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 		f := &x.Fields[i]
 		switch {
 		case !goesOut(x, f):
-		case slices.ContainsFunc(h.own, func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
+		case slices.ContainsFunc(h.own,
+			func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
 		default:
 			to = append(to, *f)
 		}
@@ -333,7 +339,8 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	if h.redirect != nil {
 		redirect = nginx.EscapeControls(h.redirect.Expand(x.Variable))
 	}
-	to = append(to, message.Field{Name: sentFromName, Value: sentFrom}, message.Field{Name: redirectName, Value: redirect})
+	to = append(to, message.Field{Name: sentFromName, Value: sentFrom},
+		message.Field{Name: redirectName, Value: redirect})
 	for _, set := range h.set {
 		if set.field.Value = nginx.EscapeControls(set.value.Expand(x.Variable)); set.field.Value != "" {
 			to = append(to, set.field)

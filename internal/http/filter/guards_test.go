@@ -23,7 +23,8 @@ func asking(t testing.TB) (f filter.Filter, credentials string) {
 	shared.Users.SetSecret(users.Secret, map[string][]byte{
 		"auth": []byte("alice:$2y$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy"),
 	}, true)
-	f, ok, err := filter.New("k8singress_basic_auth", []byte(`{"users": {"secret": "shop/users"}, "realm": "Shop"}`), shared)
+	f, ok, err := filter.New("k8singress_basic_auth",
+		[]byte(`{"users": {"secret": "shop/users"}, "realm": "Shop"}`), shared)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -56,7 +57,8 @@ func TestGuardsAreRefused(t *testing.T) {
 // could use a different one.
 func TestSeveralAuthorizations(t *testing.T) {
 	f, credentials := asking(t)
-	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " + credentials)}}}
+	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " +
+		credentials)}}}
 	if answered, err := f.Apply(x); answered || err != nil {
 		t.Fatal(answered, err)
 	}
@@ -70,7 +72,8 @@ func TestSeveralAuthorizations(t *testing.T) {
 // BenchmarkBasicAuth measures the check of a password that was verified before.
 func BenchmarkBasicAuth(b *testing.B) {
 	f, credentials := asking(b)
-	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " + credentials)}}}
+	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " +
+		credentials)}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := f.Apply(x); err != nil {

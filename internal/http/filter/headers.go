@@ -19,7 +19,8 @@ func changesOf(c ir.HeaderChanges) (changes message.Changes, err error) {
 	}{{c.Set, &changes.Set}, {c.Add, &changes.Add}, {namesOnly(c.Remove), &changes.Remove}} {
 		for _, f := range part.from {
 			if !httpguts.ValidHeaderFieldName(f.Name) || !httpguts.ValidHeaderFieldValue(f.Value) {
-				return changes, fmt.Errorf("the header field %q: %q has characters in it that no header may have", f.Name, f.Value)
+				return changes, fmt.Errorf("the header field %q: %q has characters in it that no header may have",
+					f.Name, f.Value)
 			}
 			*part.to = append(*part.to, message.NewField(f.Name, f.Value))
 		}

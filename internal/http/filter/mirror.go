@@ -81,7 +81,8 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 	c := x.Client()
 	own := [...]message.Field{
 		message.XRequestID.Field(x.ID()), message.XRealIP.Field(c.IP), message.XForwardedFor.Field(x.ForwardedFor()),
-		message.XForwardedHost.Field(c.Host), message.XForwardedPort.Field(c.Port), message.XForwardedProto.Field(c.Proto),
+		message.XForwardedHost.Field(c.Host), message.XForwardedPort.Field(c.Port),
+		message.XForwardedProto.Field(c.Proto),
 		message.XForwardedScheme.Field(c.Proto), message.XScheme.Field(c.Proto), message.Via.Field(x.Via()),
 	}
 	to := make(message.Fields, 0, len(x.Fields)+len(own))
@@ -101,5 +102,6 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 
 // isReplaced reports whether a service could confuse a field of the client with a field that the administrator sets.
 func isReplaced(x *exchange.Exchange, f *message.Field) bool {
-	return f.Kind.Mistakable() && x.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+	return f.Kind.Mistakable() &&
+		x.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }

@@ -36,10 +36,13 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Zone == "" {
 		return nil, errZone
 	}
-	h := &rateLimit{began: shared.began, most: of.Connections, status: of.Status, connectionsStatus: of.ConnectionsStatus}
+	h := &rateLimit{began: shared.began, most: of.Connections, status: of.Status,
+		connectionsStatus: of.ConnectionsStatus}
 	if of.RequestsPerSecond > 0 || of.RequestsPerMinute > 0 {
-		h.requests = shared.zones.Requests(of.Zone, ratelimit.Rates{PerSecond: of.RequestsPerSecond, PerMinute: of.RequestsPerMinute})
-		h.bursts = ratelimit.Bursts{PerSecond: of.RequestsPerSecond * of.Burst, PerMinute: of.RequestsPerMinute * of.Burst}
+		h.requests = shared.zones.Requests(of.Zone,
+			ratelimit.Rates{PerSecond: of.RequestsPerSecond, PerMinute: of.RequestsPerMinute})
+		h.bursts = ratelimit.Bursts{PerSecond: of.RequestsPerSecond * of.Burst,
+			PerMinute: of.RequestsPerMinute * of.Burst}
 	}
 	if of.Connections > 0 {
 		h.connections = shared.zones.Connections(of.Zone)

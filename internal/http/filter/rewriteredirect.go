@@ -72,13 +72,15 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 		location += "?" + x.Query
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {
-		return false, exchange.Fail(http.StatusBadRequest, errors.New("the redirect would have a character in it that no header may have"))
+		return false, exchange.Fail(http.StatusBadRequest,
+			errors.New("the redirect would have a character in it that no header may have"))
 	}
 	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
 }
 
 // expand expands a template and escapes the parts that come from the decoded path.
-func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int, escape func(string) string) string {
+func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int,
+	escape func(string) string) string {
 	return t.Expand(func(name string) string {
 		switch {
 		case len(name) == 1:

@@ -32,7 +32,8 @@ type Ask = func(*message.Request, *callout.Call) (callout.Answer, error)
 // NewShared returns the resources for the filters of a new table. ask calls services that Ingresses name.
 func NewShared(ask Ask, mirrors *mirror.Sender) *Shared {
 	return &Shared{
-		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask, answers: extauth.NewCache(),
+		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask,
+		answers: extauth.NewCache(),
 		Mirrors: mirrors,
 	}
 }

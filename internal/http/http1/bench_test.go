@@ -11,7 +11,8 @@ var short = crlf("GET / HTTP/1.1", "Host: host0042.example.org")
 
 var browser = crlf("GET /shop/items?page=2 HTTP/1.1", "Host: host0042.example.org",
 	"User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
-	"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8", "Accept-Language: en-US,en;q=0.5",
+	"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+	"Accept-Language: en-US,en;q=0.5",
 	"Accept-Encoding: gzip, deflate, br, zstd", "Referer: https://host0042.example.org/shop/",
 	"Cookie: session=0123456789abcdef0123456789abcdef; theme=dark; _ga=GA1.2.1234567890.1234567890; consent=yes",
 	"Upgrade-Insecure-Requests: 1", "Sec-Fetch-Dest: document", "Sec-Fetch-Mode: navigate", "Cache-Control: max-age=0")

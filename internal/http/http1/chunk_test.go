@@ -44,7 +44,8 @@ func TestChunks(t *testing.T) {
 		{"spaces", "5 \t\r\nhello\r\n0 ;x\r\n\r\n", "hello", ""},
 		{"trailers", "1\r\na\r\n0\r\nX-A: 1\r\nx-b:2\r\n\r\n", "a", "X-A=1 x-b=2 "},
 		{"trailers that are for the front",
-			"0\r\nssl-client-verify: SUCCESS\r\nX-Forwarded-For: 6\r\nHost: e\r\nConnection: x\r\nContent-Length: 1\r\n" +
+			"0\r\nssl-client-verify: SUCCESS\r\nX-Forwarded-For: 6\r\nHost: e\r\nConnection: " +
+				"x\r\nContent-Length: 1\r\n" +
 				"X_a: 1\r\nCookie: a\r\nok: 1\r\n\r\n", "", "ok=1 "},
 	} {
 		for piece := 1; piece <= len(c.text)+4; piece++ {
@@ -60,7 +61,8 @@ func TestChunks(t *testing.T) {
 // exactly the maximum size is accepted.
 func TestChunksLimited(t *testing.T) {
 	for text, refused := range map[string]bool{
-		"a\r\n": false, "b\r\n": true, "5\r\nhello\r\n5\r\n": false, "5\r\nhello\r\n6\r\n": true, "fffffffffffffff\r\n": true,
+		"a\r\n": false, "b\r\n": true, "5\r\nhello\r\n5\r\n": false, "5\r\nhello\r\n6\r\n": true,
+		"fffffffffffffff\r\n":                   true,
 		"9\r\nhello you\r\nfffffffffffffff\r\n": true, "a\r\nhello you!\r\n0\r\n": false,
 	} {
 		var d http1.Decoder
@@ -72,7 +74,8 @@ func TestChunksLimited(t *testing.T) {
 			in = in[n:]
 		}
 		var reason *http1.Error
-		if errors.As(err, &reason) != refused || refused && (reason.Status != 413 || reason.Reason != "body-too-large") {
+		if errors.As(err, &reason) != refused || refused &&
+			(reason.Status != 413 || reason.Reason != "body-too-large") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 // the request stays the same if it is written and parsed again.
 func FuzzRequest(f *testing.F) {
 	for _, text := range []string{
-		crlf("GET / HTTP/1.1", "Host: a"), crlf("POST /a%20b?c HTTP/1.1", "Host: [::1]:80", "Content-Length: 5", "Expect: 100-continue") + "hello",
+		crlf("GET / HTTP/1.1", "Host: a"),
+		crlf("POST /a%20b?c HTTP/1.1", "Host: [::1]:80", "Content-Length: 5", "Expect: 100-continue") + "hello",
 		crlf("GET http://a:1?x HTTP/1.1", "Host: b", "A: b", "a:c", "X_y: z", "Connection: A, close"),
 		crlf("GET / HTTP/1.0", "Connection: keep-alive"),
 		crlf("PUT / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Trailer: x", "Pragma: no-cache") + "0\r\n\r\n",
@@ -63,9 +64,11 @@ func compareRequest(t *testing.T, head []byte, h http1.RequestHead, r *message.R
 		path = "/" // message.SetTarget sets the path of a URL without a path to "/".
 	}
 	keep, chunked := !want.Close, len(want.TransferEncoding) > 0
-	got1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", r.Method, r.Path, r.OutTarget(), r.Query, r.Host, r.Minor, r.Length, h.KeepAlive,
+	got1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", r.Method, r.Path, r.OutTarget(), r.Query, r.Host,
+		r.Minor, r.Length, h.KeepAlive,
 		h.Framing == http1.Chunked)
-	want1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", want.Method, path, want.URL.RequestURI(), want.URL.RawQuery, want.Host,
+	want1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", want.Method, path, want.URL.RequestURI(),
+		want.URL.RawQuery, want.Host,
 		want.ProtoMinor, want.ContentLength, keep, chunked)
 	if got1 != want1 {
 		t.Fatalf("%s\nnet/http has %s", got1, want1)
@@ -111,13 +114,15 @@ func rewriteRequest(t *testing.T, h http1.RequestHead, r *message.Request) {
 	if r.Host == "" {
 		return
 	}
-	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: r.Host, Framing: h.Framing, Length: r.Length}
+	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: r.Host, Framing: h.Framing,
+		Length: r.Length}
 	text, err := http1.AppendRequestHead(nil, &line, r.Fields)
 	if err != nil {
 		t.Fatalf("it cannot be written: %v", err)
 	}
 	h2, r2, rest, err := parse(string(text))
-	if err != nil || rest != "" || r2.OutTarget() != r.OutTarget() || r2.Host != r.Host || r2.Length != r.Length || h2.Framing != h.Framing {
+	if err != nil || rest != "" || r2.OutTarget() != r.OutTarget() || r2.Host != r.Host || r2.Length != r.Length ||
+		h2.Framing != h.Framing {
 		t.Fatalf("written: %q, %v", text, err)
 	}
 	if got, want := onward(r2.Fields), onward(r.Fields); !reflect.DeepEqual(got, want) {
@@ -139,8 +144,10 @@ func onward(fields message.Fields) (kept message.Fields) {
 // is rejected in pieces as well as at once, and that no byte after the head is needed.
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{
-		crlf("GET / HTTP/1.1", "Host: a") + crlf("GET /behind HTTP/1.1", "Host: b"), "\r\n\r\n" + crlf("GET / HTTP/1.1"), "GET /\n\n", "\r\r\n",
-		"GET / HTTP/1.1\r\nA: b\n\r\n", "HTTP/1.1 200 OK\nA: b\n\nbody", "HTTP/1.1 200 OK\r\n\r\n", "\r\n\r\n\r\n\r\n\r\n\r\n", "\x16\x03\x01",
+		crlf("GET / HTTP/1.1", "Host: a") + crlf("GET /behind HTTP/1.1", "Host: b"),
+		"\r\n\r\n" + crlf("GET / HTTP/1.1"), "GET /\n\n", "\r\r\n",
+		"GET / HTTP/1.1\r\nA: b\n\r\n", "HTTP/1.1 200 OK\nA: b\n\nbody", "HTTP/1.1 200 OK\r\n\r\n",
+		"\r\n\r\n\r\n\r\n\r\n\r\n", "\x16\x03\x01",
 	} {
 		f.Add([]byte(text), 1, false)
 		f.Add([]byte(text), 3, true)
@@ -180,8 +187,10 @@ func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		crlf("HTTP/1.1 200 OK", "Content-Length: 5", "A: b") + "hello",
 		crlf("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Trailer: a") + "0\r\n\r\n",
-		crlf("HTTP/1.0 200 OK", "Connection: keep-alive, A", "A: b"), crlf("HTTP/1.1 304", "Content-Length: 5", "Content-Length: 5"),
-		"HTTP/1.1 103 Early Hints\nLink: a\n\n", crlf("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"),
+		crlf("HTTP/1.0 200 OK", "Connection: keep-alive, A", "A: b"),
+		crlf("HTTP/1.1 304", "Content-Length: 5", "Content-Length: 5"),
+		"HTTP/1.1 103 Early Hints\nLink: a\n\n",
+		crlf("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"),
 	} {
 		f.Add([]byte(text), false)
 		f.Add([]byte(text), true)
@@ -221,7 +230,8 @@ func rewriteAnswer(t *testing.T, method string, h http1.ResponseHead, a *message
 	}
 	var h2 http1.ResponseHead
 	var a2 message.Response
-	if err := h2.Parse(head, method, &a2); err != nil || a2.Status != a.Status || h2.Framing != h.Framing || a2.Length != a.Length {
+	if err := h2.Parse(head, method, &a2); err != nil || a2.Status != a.Status || h2.Framing != h.Framing ||
+		a2.Length != a.Length {
 		t.Fatalf("written: %q, %v, %d bytes; before: %d bytes", text, err, a2.Length, a.Length)
 	}
 	if got, want := onward(a2.Fields), onward(a.Fields); !reflect.DeepEqual(got, want) {
@@ -232,9 +242,11 @@ func rewriteAnswer(t *testing.T, method string, h http1.ResponseHead, a *message
 func compareAnswer(t *testing.T, head []byte, method string, h http1.ResponseHead, a *message.Response) {
 	t.Helper()
 	http10 := bytes.HasPrefix(head, []byte("HTTP/1.0"))
-	want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), &http.Request{Method: method}) //nolint:bodyclose // It has no body.
+	reader := bufio.NewReader(bytes.NewReader(head))
+	want, err := http.ReadResponse(reader, &http.Request{Method: method}) //nolint:bodyclose // It has no body.
 	if err != nil {
-		if strings.Contains(err.Error(), "bad trailer key") || strings.Contains(err.Error(), "multiple Content-Length") {
+		if strings.Contains(err.Error(), "bad trailer key") ||
+			strings.Contains(err.Error(), "multiple Content-Length") {
 			return // Such trailer fields are dropped here, and a length of 05 is read as 5.
 		}
 		t.Fatalf("net/http refuses: %v", err)
@@ -271,7 +283,8 @@ func compareAnswerFields(t *testing.T, a *message.Response, want *http.Response)
 	}
 	maps.DeleteFunc(want.Header, func(name string, _ []string) bool {
 		kind := message.KindOf(name)
-		return kind.Hop() && (a.Status != http.StatusSwitchingProtocols || kind != message.Connection && kind != message.Upgrade)
+		return kind.Hop() && (a.Status != http.StatusSwitchingProtocols || kind != message.Connection &&
+			kind != message.Upgrade)
 	})
 	got := a.Fields.Header()
 	if want.Header.Get("Pragma") != "" {
@@ -293,7 +306,8 @@ func compareAnswerFields(t *testing.T, a *message.Response, want *http.Response)
 // same body.
 func FuzzChunks(f *testing.F) {
 	for _, text := range []string{
-		"0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\nrest", "A;x\r\n0123456789\r\n1\r\na\r\n0\r\nA: b\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
+		"0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\nrest", "A;x\r\n0123456789\r\n1\r\na\r\n0\r\nA: b\r\n\r\n",
+		"5 \r\nhello\r\n0\r\n\r\n",
 		"0\r\nX: y\r\nz: \r\n\r\n",
 	} {
 		f.Add([]byte(text), 1)
@@ -303,7 +317,8 @@ func FuzzChunks(f *testing.F) {
 		body, trailers, rest, err := decode(string(text), len(text)+1)
 		body2, trailers2, rest2, err2 := decode(string(text), 1+abs(piece)%64)
 		if body != body2 || trailers != trailers2 || err == nil && rest != rest2 || (err == nil) != (err2 == nil) {
-			t.Fatalf("%q, %q, %q, %v; in pieces %q, %q, %q, %v", body, trailers, rest, err, body2, trailers2, rest2, err2)
+			t.Fatalf("%q, %q, %q, %v; in pieces %q, %q, %q, %v", body, trailers, rest, err, body2,
+				trailers2, rest2, err2)
 		}
 		if err != nil {
 			return
@@ -334,7 +349,8 @@ func rewriteChunks(t *testing.T, body string, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, trailers, rest, err := decode(string(text), size); got != body || trailers != "X-A=b " || rest != "" || err != nil {
+	if got, trailers, rest, err := decode(string(text), size); got != body || trailers != "X-A=b " ||
+		rest != "" || err != nil {
 		t.Fatalf("written: %q, %q, %q, %v; before: %q", got, trailers, rest, err, body)
 	}
 }

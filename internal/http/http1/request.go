@@ -108,7 +108,8 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 		case kind == message.Expect:
 			// Several Expect fields form a list. A list is not supported, whether it is in one field or in several.
 			expectations++
-			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects && field.Value != "" {
+			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects &&
+				field.Value != "" {
 				return errExpect
 			}
 		case kind == message.Authorization:

@@ -53,7 +53,8 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	const begin, code = len("HTTP/1."), len("HTTP/1.1 ")
 	b := l.bytes
-	if len(b) < code+len("200") || l.text[:begin] != "HTTP/1." || b[begin] != '0' && b[begin] != '1' || b[begin+1] != ' ' {
+	if len(b) < code+len("200") || l.text[:begin] != "HTTP/1." || b[begin] != '0' && b[begin] != '1' ||
+		b[begin+1] != ' ' {
 		return 0, errStatusLine
 	}
 	for _, c := range b[code : code+3] {

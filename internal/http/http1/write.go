@@ -134,7 +134,8 @@ func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ 
 		switch {
 		case f.Kind == message.Date:
 			dated = true
-		case f.Kind.Hop() && (a.Status != http.StatusSwitchingProtocols || f.Kind != message.Connection && f.Kind != message.Upgrade):
+		case f.Kind.Hop() && (a.Status != http.StatusSwitchingProtocols || f.Kind != message.Connection &&
+			f.Kind != message.Upgrade):
 			continue
 		}
 		if buf, err = AppendField(buf, f.Name, f.Value); err != nil {

@@ -49,7 +49,8 @@ func trivial(w message.Writer, _ *message.Request) {
 
 var (
 	trivialBody   = []byte("hello")
-	trivialAnswer = message.Response{Status: 200, Length: 5, Fields: message.Fields{message.ContentType.Field("text/plain")}}
+	trivialAnswer = message.Response{Status: 200, Length: 5,
+		Fields: message.Fields{message.ContentType.Field("text/plain")}}
 )
 
 func BenchmarkServe(b *testing.B) {
@@ -80,10 +81,11 @@ func BenchmarkLoopback(b *testing.B) {
 	s := serve(b, trivial, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
 	b.Run("ours", func(b *testing.B) { load(b, s.address) })
 	listener := fixture.Listen(b)
-	theirs := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Type"] = []string{"text/plain"}
-		_, _ = w.Write(trivialBody)
-	})}
+	theirs := &http.Server{ReadHeaderTimeout: patience,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{"text/plain"}
+			_, _ = w.Write(trivialBody)
+		})}
 	go func() { _ = theirs.Serve(listener) }()
 	b.Cleanup(func() { theirs.Close() })
 	b.Run("net-http", func(b *testing.B) { load(b, listener.Addr().String()) })
@@ -132,7 +134,8 @@ func TestPoisonedBuffer(t *testing.T) {
 	}
 	for i := range 100 {
 		path := fmt.Sprintf("/%d", i)
-		want := []string{"GET", fmt.Sprintf("a%d", i), path, fmt.Sprintf("q%d", i), fmt.Sprintf("%s?q%d", path, i), path, "A", fmt.Sprint(i)}
+		want := []string{"GET", fmt.Sprintf("a%d", i), path, fmt.Sprintf("q%d", i), fmt.Sprintf("%s?q%d", path, i),
+			path, "A", fmt.Sprint(i)}
 		if got := kept[8*i : 8*i+8]; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -230,7 +233,8 @@ func TestTLS(t *testing.T) {
 		_, _ = io.WriteString(c.Conn, crlf("POST /early HTTP/1.1", "Host: a", "Content-Length: 3000000"))
 		_, _ = c.Conn.Write(bytes.Repeat([]byte("x"), 3_000_000))
 	})
-	if got := undated(c.rest()); got != crlf("HTTP/1.1 413 Request Entity Too Large", "Content-Length: 5", closes)+"early" {
+	if got := undated(c.rest()); got != crlf("HTTP/1.1 413 Request Entity Too Large", "Content-Length: 5",
+		closes)+"early" {
 		t.Errorf("early: %q", got)
 	}
 	wg.Wait()

@@ -42,20 +42,26 @@ var unlikeNetHTTP = []differential.Row{
 	refused("fields are bounded by their number as well", "many-fields"),
 	refused("heads are smaller", "head-too-large"),
 	{Reason: "empty lines in front of a request are tolerated", Is: func(d *differential.Difference) bool {
-		return d.Want.Status == http.StatusBadRequest && d.Got.Status < http.StatusBadRequest && strings.Contains(d.Text, "\r\n")
+		return d.Want.Status == http.StatusBadRequest && d.Got.Status < http.StatusBadRequest &&
+			strings.Contains(d.Text, "\r\n")
 	}},
-	{Reason: "a body in chunks breaks off where something is strange, others read some of it or all", Is: func(d *differential.Difference) bool {
-		return strings.Contains(d.Got.Text, broken)
-	}},
-	{Reason: "spaces in front of an extension of a chunk are allowed by RFC 9112 7.1.1", Is: func(d *differential.Difference) bool {
-		return strings.Contains(d.Want.Text, broken) && (strings.Contains(d.Text, " ;") || strings.Contains(d.Text, "\t;"))
-	}},
-	{Reason: "who asks for the end of the connection gets it, whatever else Connection says", Is: func(d *differential.Difference) bool {
-		return strings.Contains(d.Got.Text, "HTTP/1.0") && strings.Contains(strings.ToLower(d.Text), "close")
-	}, Example: crlf("GET / HTTP/1.0", "Host: a", "Connection: keep-alive, close")},
-	{Reason: "options of Connection have commas in between: for net/http spaces and tabs are enough", Is: func(d *differential.Difference) bool {
-		return spaced.MatchString(d.Text) && d.Got.Status == d.Want.Status
-	}, Example: crlf("GET / HTTP/1.1", "Host: a", "Connection: keep-alive\tclose")},
+	{Reason: "a body in chunks breaks off where something is strange, others read some of it or all",
+		Is: func(d *differential.Difference) bool {
+			return strings.Contains(d.Got.Text, broken)
+		}},
+	{Reason: "spaces in front of an extension of a chunk are allowed by RFC 9112 7.1.1",
+		Is: func(d *differential.Difference) bool {
+			return strings.Contains(d.Want.Text, broken) &&
+				(strings.Contains(d.Text, " ;") || strings.Contains(d.Text, "\t;"))
+		}},
+	{Reason: "who asks for the end of the connection gets it, whatever else Connection says",
+		Is: func(d *differential.Difference) bool {
+			return strings.Contains(d.Got.Text, "HTTP/1.0") && strings.Contains(strings.ToLower(d.Text), "close")
+		}, Example: crlf("GET / HTTP/1.0", "Host: a", "Connection: keep-alive, close")},
+	{Reason: "options of Connection have commas in between: for net/http spaces and tabs are enough",
+		Is: func(d *differential.Difference) bool {
+			return spaced.MatchString(d.Text) && d.Got.Status == d.Want.Status
+		}, Example: crlf("GET / HTTP/1.1", "Host: a", "Connection: keep-alive\tclose")},
 	{Reason: "a refusal of HEAD has no body, which would say why", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Got.Reason == "" && strings.Contains(d.Text, "HEAD")
 	}, Example: crlf("HEAD / HTTP/1.2", "Host: a")},
@@ -87,7 +93,8 @@ func TestLikeNetHTTP(t *testing.T) {
 			if response.StatusCode >= http.StatusBadRequest {
 				return fmt.Sprint(response.StatusCode, response.Close)
 			}
-			return fmt.Sprint(response.StatusCode, response.Proto, len(body), err, response.ContentLength, response.Close,
+			return fmt.Sprint(response.StatusCode, response.Proto, len(body), err, response.ContentLength,
+				response.Close,
 				differential.SeenOf(response))
 		},
 	}
@@ -111,7 +118,8 @@ func seen(r *message.Request, body []byte, err error) string {
 	if err != nil {
 		state = "broken"
 	}
-	return fmt.Sprintf("%s %q %s %s %s %d %q %s\n%s", r.Method, r.Path, differential.Digest(r.OutTarget()), r.Host, r.Protocol(), r.Length,
+	return fmt.Sprintf("%s %q %s %s %s %d %q %s\n%s", r.Method, r.Path, differential.Digest(r.OutTarget()), r.Host,
+		r.Protocol(), r.Length,
 		differential.Digest(string(body)), state, differential.Digest(lines.String()))
 }
 
@@ -126,19 +134,20 @@ func answerSeen(w message.Writer, r *message.Request) {
 
 func netHTTP(t *testing.T) string {
 	t.Helper()
-	server := &http.Server{ErrorLog: zap.NewStdLog(zap.NewNop()), ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, from *http.Request) {
-			body, err := io.ReadAll(from.Body)
-			delete(from.Header, "X A") // net/http keeps fields with such names.
-			var r message.Request
-			r.FromHTTP(from)
-			if r.Path == "" {
-				r.SetPath("/")
-			}
-			w.Header().Set(differential.Seen, differential.Quote(seen(&r, body, err)))
-			w.Header().Set("Content-Length", "4")
-			_, _ = io.WriteString(w, "seen")
-		})}
+	server := &http.Server{ErrorLog: zap.NewStdLog(zap.NewNop()), ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(
+			func(w http.ResponseWriter, from *http.Request) {
+				body, err := io.ReadAll(from.Body)
+				delete(from.Header, "X A") // net/http keeps fields with such names.
+				var r message.Request
+				r.FromHTTP(from)
+				if r.Path == "" {
+					r.SetPath("/")
+				}
+				w.Header().Set(differential.Seen, differential.Quote(seen(&r, body, err)))
+				w.Header().Set("Content-Length", "4")
+				_, _ = io.WriteString(w, "seen")
+			})}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

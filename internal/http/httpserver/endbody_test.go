@@ -33,12 +33,13 @@ func TestEndBodyWhileADeadlineMoves(t *testing.T) {
 			options := limits()
 			// It differs from the timeout of the head, so that the read sets a new deadline.
 			options.BodyTimeout = time.Hour
-			server := &httpserver.Server{Options: func() *httpserver.Options { return options }, Handler: func(w message.Writer, r *message.Request) {
-				end := func() { w.EndBody() }
-				(<-nc).halt.Store(&end)
-				_, err := r.Body.Read(make([]byte, 5))
-				read <- err
-			}}
+			server := &httpserver.Server{Options: func() *httpserver.Options { return options },
+				Handler: func(w message.Writer, r *message.Request) {
+					end := func() { w.EndBody() }
+					(<-nc).halt.Store(&end)
+					_, err := r.Body.Read(make([]byte, 5))
+					read <- err
+				}}
 			address := accept(t, func(conn net.Conn) {
 				h := &halting{Conn: conn}
 				nc <- h

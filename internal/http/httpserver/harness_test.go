@@ -95,7 +95,8 @@ func accept(t testing.TB, serve func(net.Conn)) string {
 }
 
 func connOf(nc net.Conn) *message.Conn {
-	return message.NewConn(netip.MustParseAddrPort(nc.RemoteAddr().String()), netip.MustParseAddrPort(nc.LocalAddr().String()), nil)
+	return message.NewConn(netip.MustParseAddrPort(nc.RemoteAddr().String()),
+		netip.MustParseAddrPort(nc.LocalAddr().String()), nil)
 }
 
 // client is a client connection.

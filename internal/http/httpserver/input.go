@@ -72,7 +72,8 @@ func (c *conn) readHead() error {
 	limit := cmp.Or(c.options.MaxHead, maxHead)
 	for first := true; ; first = false {
 		unread := c.input.unread()
-		if c.requests == 0 && len(unread) >= len(http1.Preface) && string(unread[:len(http1.Preface)]) == http1.Preface && c.server.HandOver != nil {
+		if c.requests == 0 && len(unread) >= len(http1.Preface) &&
+			string(unread[:len(http1.Preface)]) == http1.Preface && c.server.HandOver != nil {
 			return errPreface
 		}
 		head, end, err := scanner.Find(unread)

@@ -120,7 +120,8 @@ func TestClientsThatVanish(t *testing.T) {
 	if whole.Load() < 1 || cut.Load() < 2 {
 		t.Errorf("%d whole bodies, %d cut", whole.Load(), cut.Load())
 	}
-	if got := exchange(t, s.address, crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 1")+"a"); !strings.HasPrefix(got, "HTTP/1.1 200") {
+	if got := exchange(t, s.address, crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 1")+
+		"a"); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Error(got)
 	}
 }
@@ -144,7 +145,8 @@ func TestClientGone(t *testing.T) {
 		{"closed", get("/"), func(c *net.TCPConn) { c.Close() }},
 		{"reset", get("/"), func(c *net.TCPConn) { _ = c.SetLinger(0); c.Close() }},
 		{"half-closed", get("/"), func(c *net.TCPConn) { _ = c.CloseWrite() }},
-		{"behind a body", crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 1") + "a", func(c *net.TCPConn) { c.Close() }},
+		{"behind a body", crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 1") + "a",
+			func(c *net.TCPConn) { c.Close() }},
 	} {
 		began, over := make(chan struct{}), make(chan error, 1)
 		s := serve(t, func(_ message.Writer, r *message.Request) {
@@ -245,7 +247,8 @@ func TestContexts(t *testing.T) {
 func TestSwitch(t *testing.T) {
 	s := serve(t, func(w message.Writer, r *message.Request) {
 		_ = r.Context().Done()
-		_ = w.Head(&message.Response{Status: 101, Fields: message.Fields{message.Connection.Field("Upgrade"), message.Upgrade.Field("x")}})
+		_ = w.Head(&message.Response{Status: 101,
+			Fields: message.Fields{message.Connection.Field("Upgrade"), message.Upgrade.Field("x")}})
 		conn, err := w.Switch()
 		if err != nil {
 			t.Error(err)
@@ -272,7 +275,8 @@ func TestSwitch(t *testing.T) {
 		_ = c.Conn.(*net.TCPConn).CloseWrite()
 		c.ended()
 	}
-	fixture.Holds(t, "they are no connections of the server any more", func() bool { all, _ := s.Connections(); return all == 0 })
+	fixture.Holds(t, "they are no connections of the server any more",
+		func() bool { all, _ := s.Connections(); return all == 0 })
 }
 
 // TestSwitchWithUnreadBody checks that a connection is not handed over during a read of its request body, or before the
@@ -289,14 +293,16 @@ func TestSwitchWithUnreadBody(t *testing.T) {
 			}()
 			<-reading
 		}
-		_ = w.Head(&message.Response{Status: 101, Fields: message.Fields{message.Connection.Field("Upgrade"), message.Upgrade.Field("x")}})
+		_ = w.Head(&message.Response{Status: 101,
+			Fields: message.Fields{message.Connection.Field("Upgrade"), message.Upgrade.Field("x")}})
 		_, err := w.Switch()
 		errs <- err
 		w.Abort()
 	}, nil)
 	for _, path := range []string{"/reading", "/unread"} {
 		c := dial(t, s.address)
-		c.send(crlf("GET "+path+" HTTP/1.1", "Host: a", "Connection: Upgrade", "Upgrade: x", "Content-Length: 50") + "h")
+		c.send(crlf("GET "+path+" HTTP/1.1", "Host: a", "Connection: Upgrade", "Upgrade: x",
+			"Content-Length: 50") + "h")
 		if err := <-errs; err == nil {
 			t.Errorf("%s: the connection has another owner", path)
 		}
@@ -483,56 +489,5 @@ func TestSplice(t *testing.T) {
 		if want := strings.Count(text, "GET") * size; len(got) < want || len(got) > want+400 {
 			t.Errorf("%d bytes for %q", len(got), text)
 		}
-	}
-}
-
-// TestUnfinishedHeads checks that a client that does not complete its head in time gets 408 and the end of the
-// connection. A client that has sent only empty lines gets the end of the connection without a response.
-func TestUnfinishedHeads(t *testing.T) {
-	options := limits()
-	options.HeaderTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond
-	s := serve(t, echo, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
-	late := "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 34\r\nConnection: close\r\n\r\n" +
-		"408 Request Timeout: head-timeout\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"nothing":                 {"", ""},
-		"empty lines":             {"\r\n\r\n", ""},
-		"a byte":                  {"G", late},
-		"a head without its end":  {"GET / HTTP/1.1\r\nHost: a\r\n", late},
-		"behind another request":  {get("/") + "GET / HT", ok("GET /") + late},
-		"silence after a request": {get("/"), ok("GET /")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := exchange(t, s.address, c.text); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-// TestUnfinishedHeadByBytes checks that the timeout applies to the whole head, and that single bytes do not extend it.
-func TestUnfinishedHeadByBytes(t *testing.T) {
-	options := limits()
-	options.HeaderTimeout = 200 * time.Millisecond
-	s := serve(t, echo, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
-	c := dial(t, s.address)
-	c.send("GET / HTTP/1.1\r\nHost: ")
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		ticks := time.NewTicker(20 * time.Millisecond)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-ticks.C:
-				_, _ = io.WriteString(c.Conn, "a")
-			}
-		}
-	}()
-	if got := c.rest(); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
-		t.Errorf("got %q", got)
 	}
 }

@@ -31,16 +31,17 @@ func TestPanicKeepsBuffersOutOfThePool(t *testing.T) {
 // lastBuffers returns the buffers of a connection that has ended, and their contents at the end of the handler.
 func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 	t.Helper()
-	s := &Server{Options: func() *Options { return &Options{KeepAliveRequests: 1} }, Handler: func(w message.Writer, _ *message.Request) {
-		own := w.(*writer)
-		_ = own.Head(&message.Response{Status: 200, Length: 5})
-		_, _ = own.Write([]byte("hello"))
-		buffers = [2][]byte{own.buffer, own.c.input.buffer}
-		before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
-		if panics {
-			panic("a fault of the controller")
-		}
-	}}
+	s := &Server{Options: func() *Options { return &Options{KeepAliveRequests: 1} },
+		Handler: func(w message.Writer, _ *message.Request) {
+			own := w.(*writer)
+			_ = own.Head(&message.Response{Status: 200, Length: 5})
+			_, _ = own.Write([]byte("hello"))
+			buffers = [2][]byte{own.buffer, own.c.input.buffer}
+			before = [2][]byte{bytes.Clone(buffers[0]), bytes.Clone(buffers[1])}
+			if panics {
+				panic("a fault of the controller")
+			}
+		}}
 	client, server := net.Pipe()
 	ended := make(chan struct{})
 	go func() {
@@ -48,7 +49,8 @@ func lastBuffers(t *testing.T, panics bool) (buffers, before [2][]byte) {
 		s.Serve(server, new(message.Conn))
 	}()
 	// The second request is in the buffer while the first one is served.
-	if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(client,
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, client)

@@ -9,7 +9,8 @@ import (
 
 var (
 	errNoSwitch   = errors.New("a connection can be switched after a head only, and before the end of the answer")
-	errUnreadBody = errors.New("the connection cannot be switched before the body of the request has been read to its end")
+	errUnreadBody = errors.New(
+		"the connection cannot be switched before the body of the request has been read to its end")
 )
 
 // Switch hands the connection over after a head. The new owner first reads the bytes that were already read from the

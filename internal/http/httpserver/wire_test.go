@@ -22,23 +22,30 @@ func TestRequestsAreAnswered(t *testing.T) {
 		{"GET", last("/a?b"), ok("GET /a?b", closes)},
 		{"any method", crlf("FROB / HTTP/1.1", "Host: a", closes), ok("FROB /", closes)},
 		{"body", crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 5") + "hello", ok("POST / hello", closes)},
-		{"long body", crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 200000") + long, ok("POST / "+long, closes)},
-		{"chunks", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") + "3;x\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
-			ok("POST / hello", closes)},
-		{"long chunk", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") + "30D40\r\n" + long + "\r\n0\r\n\r\n",
+		{"long body", crlf("POST / HTTP/1.1", "Host: a", closes, "Content-Length: 200000") + long,
 			ok("POST / "+long, closes)},
-		{"trailers", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") + "1\r\na\r\n0\r\nX-A: b\r\nHost: c\r\n\r\n",
+		{"chunks", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") +
+			"3;x\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+			ok("POST / hello", closes)},
+		{"long chunk", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") + "30D40\r\n" + long +
+			"\r\n0\r\n\r\n",
+			ok("POST / "+long, closes)},
+		{"trailers", crlf("POST / HTTP/1.1", "Host: a", closes, "Transfer-Encoding: chunked") +
+			"1\r\na\r\n0\r\nX-A: b\r\nHost: c\r\n\r\n",
 			ok("POST / a X-A=b", closes)},
 		{"bad chunk", crlf("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "1\r\nab\r\n0\r\n\r\n",
 			ok("POST / a invalid HTTP/1.1: chunk-end", closes)},
 		{"pipelined", get("/1") + crlf("POST /2 HTTP/1.1", "Host: a", "Content-Length: 2") + "hi" +
-			crlf("POST /3 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "2\r\nho\r\n0\r\n\r\n" + "\r\n" + last("/4"),
+			crlf("POST /3 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "2\r\nho\r\n0\r\n\r\n" +
+			"\r\n" + last("/4"),
 			ok("GET /1") + ok("POST /2 hi") + ok("POST /3 ho") + ok("GET /4", closes)},
 		{"nothing behind close", last("/1") + get("/2"), ok("GET /1", closes)},
-		{"HEAD", crlf("HEAD /x HTTP/1.1", "Host: a") + last("/"), crlf("HTTP/1.1 200 OK", "Content-Length: 7") + ok("GET /", closes)},
+		{"HEAD", crlf("HEAD /x HTTP/1.1", "Host: a") + last("/"),
+			crlf("HTTP/1.1 200 OK", "Content-Length: 7") + ok("GET /", closes)},
 		{"1.0", crlf("GET / HTTP/1.0"), strings.Replace(ok("GET /", closes), "1.1", "1.0", 1)},
 		{"1.0 keeps", crlf("GET / HTTP/1.0", "Connection: keep-alive") + crlf("GET /2 HTTP/1.0"),
-			strings.Replace(ok("GET /", "Connection: keep-alive"), "1.1", "1.0", 1) + strings.Replace(ok("GET /2", closes), "1.1", "1.0", 1)},
+			strings.Replace(ok("GET /", "Connection: keep-alive"), "1.1", "1.0", 1) +
+				strings.Replace(ok("GET /2", closes), "1.1", "1.0", 1)},
 	} {
 		if got := exchange(t, s.address, c.text); got != c.want {
 			t.Errorf("%s: %.300q, want %.300q", c.name, got, c.want)
@@ -99,7 +106,10 @@ func TestAnswers(t *testing.T) {
 				panic("a line has been written")
 			}
 		},
-		"/noswitch": func(w message.Writer, _ *message.Request) { _ = w.Head(head(101, 0, message.Upgrade.Field("x"))) },
+		"/noswitch": func(w message.Writer, _ *message.Request) {
+			_ = w.Head(head(101, 0,
+				message.Upgrade.Field("x")))
+		},
 		"/long": func(w message.Writer, _ *message.Request) {
 			_ = w.Head(head(200, int64(len(long))))
 			_, _ = io.WriteString(w, long)
@@ -118,7 +128,10 @@ func TestAnswers(t *testing.T) {
 			_ = w.Interim(103, message.Fields{message.NewField("Link", "b")})
 			answer(w, 200, "x")
 		},
-		"/short": func(w message.Writer, _ *message.Request) { _ = w.Head(head(200, 5)); _, _ = io.WriteString(w, "hell") },
+		"/short": func(w message.Writer, _ *message.Request) {
+			_ = w.Head(head(200, 5))
+			_, _ = io.WriteString(w, "hell")
+		},
 		"/over": func(w message.Writer, _ *message.Request) {
 			_ = w.Head(head(200, 2))
 			if n, err := io.WriteString(w, "hello"); n != 0 || err == nil {
@@ -155,21 +168,27 @@ func TestAnswers(t *testing.T) {
 	end := ok("x", closes)
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", get("/nothing") + next, crlf("HTTP/1.1 500 Internal Server Error", "Content-Length: 0") + end},
-		{"chunks", get("/chunks") + next, crlf("HTTP/1.1 200 OK", chunked) + "5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n" + end},
-		{"large chunk", get("/chunk") + next, crlf("HTTP/1.1 200 OK", chunked) + "1388\r\n" + long[:5000] + "\r\n0\r\n\r\n" + end},
+		{"chunks", get("/chunks") + next,
+			crlf("HTTP/1.1 200 OK", chunked) + "5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n" + end},
+		{"large chunk", get("/chunk") + next,
+			crlf("HTTP/1.1 200 OK", chunked) + "1388\r\n" + long[:5000] + "\r\n0\r\n\r\n" + end},
 		{"chunks to HEAD", crlf("HEAD /chunks HTTP/1.1", "Host: a") + next, crlf("HTTP/1.1 200 OK") + end},
-		{"chunks to 1.0", crlf("GET /chunks HTTP/1.0", "Connection: keep-alive"), crlf("HTTP/1.0 200 OK", closes) + "helloyou"},
+		{"chunks to 1.0", crlf("GET /chunks HTTP/1.0", "Connection: keep-alive"),
+			crlf("HTTP/1.0 200 OK", closes) + "helloyou"},
 		{"no chunk", get("/unfinished") + next, crlf("HTTP/1.1 200 OK", chunked) + "0\r\n\r\n" + end},
-		{"trailers", get("/trailers") + next, crlf("HTTP/1.1 200 OK", chunked, "Trailer: X-A") + "1\r\na\r\n0\r\nX-A: b\r\nx-b: c\r\n\r\n" + end},
+		{"trailers", get("/trailers") + next,
+			crlf("HTTP/1.1 200 OK", chunked, "Trailer: X-A") + "1\r\na\r\n0\r\nX-A: b\r\nx-b: c\r\n\r\n" + end},
 		{"bad trailers", get("/badtrailers") + next, crlf("HTTP/1.1 200 OK", chunked) + "0\r\n\r\n" + end},
 		{"101 without switch", get("/noswitch") + next, crlf("HTTP/1.1 101 Switching Protocols", "Upgrade: x")},
 		{"trailers to 1.0", crlf("GET /trailers HTTP/1.0"), crlf("HTTP/1.0 200 OK", closes) + "a"},
 		{"long", get("/long") + next, ok(long) + end},
-		{"long to HEAD", crlf("HEAD /long HTTP/1.1", "Host: a") + next, crlf("HTTP/1.1 200 OK", "Content-Length: 300000") + end},
+		{"long to HEAD", crlf("HEAD /long HTTP/1.1", "Host: a") + next,
+			crlf("HTTP/1.1 200 OK", "Content-Length: 300000") + end},
 		{"long from a reader", get("/longread") + next, ok(long) + end},
 		{"204", get("/204") + next, crlf("HTTP/1.1 204 No Content") + end},
 		{"304", get("/304") + next, crlf("HTTP/1.1 304 Not Modified", "Content-Length: 5") + end},
-		{"hints", get("/hints") + next, crlf("HTTP/1.1 103 Early Hints", "Link: a") + crlf("HTTP/1.1 103 Early Hints", "Link: b") + ok("x") + end},
+		{"hints", get("/hints") + next, crlf("HTTP/1.1 103 Early Hints", "Link: a") + crlf("HTTP/1.1 103 Early Hints",
+			"Link: b") + ok("x") + end},
 		{"hints to 1.0", crlf("GET /hints HTTP/1.0"), crlf("HTTP/1.0 200 OK", "Content-Length: 1", closes) + "x"},
 		{"too short", get("/short") + next, crlf("HTTP/1.1 200 OK", "Content-Length: 5") + "hell"},
 		{"too long", get("/over") + next, ok("ok") + end},
@@ -205,7 +224,8 @@ func TestRefusedRequests(t *testing.T) {
 	}{
 		{crlf("GET / HTTP/1.1"), 400, "no-host"},
 		{"GET / HTTP/1.1\nHost: a\n\n", 400, "bare-lf"},
-		{crlf("GET / HTTP/1.1", "Host: a", "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" + get("/admin"), 400,
+		{crlf("GET / HTTP/1.1", "Host: a", "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" +
+			get("/admin"), 400,
 			"length-and-coding"},
 		{crlf("GET / HTTP/1.1", "Host: a", "Transfer-Encoding: gzip"), 501, "transfer-encoding"},
 		{crlf("CONNECT a:1 HTTP/1.1", "Host: a"), 405, "method-not-served"},
@@ -216,7 +236,8 @@ func TestRefusedRequests(t *testing.T) {
 		{"POST /" + strings.Repeat("a", 100_000), 431, "head-too-large"},
 	} {
 		body := fmt.Sprintf("%d %s: %s\n", c.status, http.StatusText(c.status), c.reason)
-		want := crlf(fmt.Sprintf("HTTP/1.1 %d %s", c.status, http.StatusText(c.status)), "Content-Type: text/plain; charset=utf-8",
+		want := crlf(fmt.Sprintf("HTTP/1.1 %d %s", c.status, http.StatusText(c.status)),
+			"Content-Type: text/plain; charset=utf-8",
 			fmt.Sprintf("Content-Length: %d", len(body)), closes) + body
 		if got := exchange(t, s.address, c.text); got != want {
 			t.Errorf("%.100q: %q, want %q", c.text, got, want)
@@ -254,19 +275,26 @@ func TestRefusedBehindAnother(t *testing.T) {
 func TestEarlyAnswers(t *testing.T) {
 	s := serve(t, func(w message.Writer, r *message.Request) { answer(w, 413, r.Path) }, nil)
 	early := func(path string, fields ...string) string {
-		return crlf(append([]string{"HTTP/1.1 413 Request Entity Too Large", fmt.Sprintf("Content-Length: %d", len(path))}, fields...)...) + path
+		return crlf(append([]string{"HTTP/1.1 413 Request Entity Too Large",
+			fmt.Sprintf("Content-Length: %d", len(path))}, fields...)...) + path
 	}
 	small := strings.Repeat("a", 100_000)
 	large := strings.Repeat("a", 4<<20)
 	for _, c := range []struct{ name, text, want string }{
-		{"small", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 100000") + small + last("/2"), early("/1") + early("/2", closes)},
-		{"in one piece", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 2") + "hi" + last("/2"), early("/1") + early("/2", closes)},
+		{"small", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 100000") + small + last("/2"),
+			early("/1") + early("/2", closes)},
+		{"in one piece", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 2") + "hi" + last("/2"),
+			early("/1") + early("/2", closes)},
 		{"large", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 4194304") + large, early("/1", closes)},
-		{"chunks", crlf("POST /1 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "400000\r\n" + large, early("/1", closes)},
-		{"expects", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 5", "Expect: 100-continue"), early("/1", closes)},
-		{"does not wait", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 5", "Expect: 100-continue") + "hello" + get("/2"),
+		{"chunks", crlf("POST /1 HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + "400000\r\n" + large,
 			early("/1", closes)},
-		{"closes", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 200000", closes) + small + small, early("/1", closes)},
+		{"expects", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 5", "Expect: 100-continue"),
+			early("/1", closes)},
+		{"does not wait", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 5", "Expect: 100-continue") +
+			"hello" + get("/2"),
+			early("/1", closes)},
+		{"closes", crlf("POST /1 HTTP/1.1", "Host: a", "Content-Length: 200000", closes) + small + small,
+			early("/1", closes)},
 	} {
 		if got := exchange(t, s.address, c.text); got != c.want {
 			t.Errorf("%s: %.300q, want %q", c.name, got, c.want)
@@ -282,7 +310,8 @@ func TestContinue(t *testing.T) {
 		c.expect(crlf("HTTP/1.1 100 Continue"))
 		c.send("hello")
 		//nolint:bodyclose // It is read to its end.
-		if response, err := http.ReadResponse(c.reader, nil); err != nil || response.ContentLength != int64(len("POST / hello")) {
+		if response, err := http.ReadResponse(c.reader, nil); err != nil ||
+			response.ContentLength != int64(len("POST / hello")) {
 			t.Fatal(response, err)
 		} else if body, err := io.ReadAll(response.Body); err != nil || string(body) != "POST / hello" {
 			t.Fatal(string(body), err)
@@ -292,7 +321,8 @@ func TestContinue(t *testing.T) {
 
 func TestTimeLimits(t *testing.T) {
 	options := limits()
-	options.HeaderTimeout, options.BodyTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+	options.HeaderTimeout, options.BodyTimeout, options.KeepAlive = 100*time.Millisecond, 100*time.Millisecond,
+		100*time.Millisecond
 	bodyErr := make(chan error, 1)
 	s := serve(t, func(w message.Writer, r *message.Request) {
 		if r.Body != nil {

@@ -134,7 +134,8 @@ func (w *writer) Head(a *message.Response) (err error) {
 func (w *writer) frame(a *message.Response) {
 	c := w.c
 	status := a.Status
-	w.bodiless = w.toHead || status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified
+	w.bodiless = w.toHead || status < http.StatusOK || status == http.StatusNoContent ||
+		status == http.StatusNotModified
 	w.left = a.Length
 	unknown := a.Length < 0 && !w.bodiless
 	w.chunked = unknown && !w.http10
@@ -144,7 +145,8 @@ func (w *writer) frame(a *message.Response) {
 
 // isLast reports whether the connection is closed after a response, for reasons other than its body.
 func (c *conn) isLast(a *message.Response) bool {
-	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() || a.Fields.HasToken(message.Connection, "close") ||
+	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() ||
+		a.Fields.HasToken(message.Connection, "close") ||
 		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 

@@ -86,7 +86,8 @@ func TestStreamsEndWhenOthersGetIn(t *testing.T) {
 	unrendered := guarded("/", "one")
 	unrendered.Chain, unrendered.Refused = nil, "odd"
 	for name, next := range map[string]*document.Route{
-		"a guard comes": guarded("/", "two"), "all guards go": guarded("/", ""), "a chain is refused": closed, "no chain": unrendered,
+		"a guard comes": guarded("/", "two"), "all guards go": guarded("/", ""), "a chain is refused": closed,
+		"no chain": unrendered,
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := quick(t)
@@ -154,7 +155,8 @@ func TestRefusedChainIsMended(t *testing.T) {
 	table := quick(t)
 	configuration.Store("")
 	table.Update(map[string]*document.Host{"a": gated(), "b": gated()})
-	if got := table.Refused(); len(got) != 2 || got[0].Host != "a" || got[1].Host != "b" || !strings.Contains(got[0].Err.Error(), "without it") {
+	if got := table.Refused(); len(got) != 2 || got[0].Host != "a" || got[1].Host != "b" ||
+		!strings.Contains(got[0].Err.Error(), "without it") {
 		t.Fatalf("refused %+v", got)
 	}
 	if got := status(t, table, "a", "/"); got != http.StatusServiceUnavailable {

@@ -68,7 +68,8 @@ func newShop(t *testing.T, lb *ir.LoadBalancing, addresses ...string) *shop {
 	s.backends.Set(backendID, list)
 	update(t, s.table, hostOf(&document.Route{
 		Type: "prefix", Path: "/cart", Origin: ingress,
-		Destination: document.Destination{Backend: backendID, Chain: []byte(`[{"handle":[{"handler":"test_scripted"}]}]`)},
+		Destination: document.Destination{Backend: backendID,
+			Chain: []byte(`[{"handle":[{"handler":"test_scripted"}]}]`)},
 	}))
 	return s
 }
@@ -149,8 +150,9 @@ func TestLastAttemptIsJudged(t *testing.T) {
 		do      script
 		ejected bool
 	}{
-		"answered":       {func(r *exchange.Exchange) error { r.Next(); return nil }, false},
-		"done":           {func(r *exchange.Exchange) error { r.Next(); r.Done(false); return exchange.Fail(502, nil) }, false},
+		"answered": {func(r *exchange.Exchange) error { r.Next(); return nil }, false},
+		"done": {func(r *exchange.Exchange) error { r.Next(); r.Done(false); return exchange.Fail(502, nil) },
+			false},
 		"failed":         {func(r *exchange.Exchange) error { r.Next(); r.Done(true); return nil }, true},
 		"asked again":    {func(r *exchange.Exchange) error { r.Next(); r.Next(); return nil }, true},
 		"bad gateway":    {func(r *exchange.Exchange) error { r.Next(); return exchange.Fail(502, nil) }, true},
@@ -190,7 +192,8 @@ func TestClientThatLeaves(t *testing.T) {
 		leave()
 		return exchange.Fail(http.StatusBadGateway, ctx.Err())
 	})
-	r := httptest.NewRequestWithContext(context.WithValue(ctx, scriptKey{}, do), http.MethodGet, "http://shop.example/cart", nil)
+	r := httptest.NewRequestWithContext(context.WithValue(ctx, scriptKey{}, do), http.MethodGet,
+		"http://shop.example/cart", nil)
 	w := httptest.NewRecorder()
 	_, _ = serve(s.table, w, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
 	seen := map[*balancer.Endpoint]bool{}

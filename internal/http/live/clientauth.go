@@ -101,5 +101,6 @@ const challenges = "/.well-known/acme-challenge"
 // Certificate authorities present no client certificate. The path of the request is checked too, because a regular
 // expression that begins with the prefix may match other paths.
 func (r *Route) answersChallenges(request *message.Request) bool {
-	return r != nil && strings.HasPrefix(r.Path, challenges) && strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")
+	return r != nil && strings.HasPrefix(r.Path, challenges) &&
+		strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")
 }

@@ -31,13 +31,16 @@ func TestAsksClient(t *testing.T) {
 	}
 	table.Update(map[string]*document.Host{"open.example": {}})
 	check(map[string]bool{"": false, "a.example": false, "open.example": false})
-	table.Update(map[string]*document.Host{"a.example": on(), "*.w.example": on(), "x.w.example": {}, "off.example": off})
+	table.Update(map[string]*document.Host{"a.example": on(), "*.w.example": on(), "x.w.example": {},
+		"off.example": off})
 	check(map[string]bool{
-		"a.example": true, "A.Example": true, "b.w.example": true, "x.w.example": false, "w.example": false, "a.b.w.example": false,
-		"off.example": false, "open.example": false, "": false, "other.example": false,
+		"a.example": true, "A.Example": true, "b.w.example": true, "x.w.example": false, "w.example": false,
+		"a.b.w.example": false,
+		"off.example":   false, "open.example": false, "": false, "other.example": false,
 	})
 	table.Update(map[string]*document.Host{"": on(), "a.example": {}})
-	check(map[string]bool{"": true, "other.example": true, "a.example": false, "b.w.example": true, "open.example": false})
+	check(map[string]bool{"": true, "other.example": true, "a.example": false, "b.w.example": true,
+		"open.example": false})
 	table.Update(map[string]*document.Host{"": nil, "*.w.example": nil, "off.example": nil})
 	check(map[string]bool{"": false, "other.example": false, "b.w.example": false})
 }
@@ -52,6 +55,7 @@ func TestStreamsOfOthersEnd(t *testing.T) {
 	table.Update(map[string]*document.Host{"shop.example": host(nil)})
 	ended := open(t, table, "/", http.Header{"Upgrade": {"websocket"}})
 	table.Update(map[string]*document.Host{"shop.example": host(nil)})
-	table.Update(map[string]*document.Host{"shop.example": host(&ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: "on"})})
+	table.Update(map[string]*document.Host{"shop.example": host(&ir.ClientAuth{Secret: ir.Name{Namespace: "shop",
+		Name: "ca"}, Verify: "on"})})
 	await(t, ended, "the stream goes on")
 }

@@ -67,7 +67,8 @@ func TestConditions(t *testing.T) {
 		when(ir.Conditions{Method: "GET"}, "exact", "/b", "never reached"),
 	))
 	for request, want := range map[string]string{
-		"POST /a": "post", "GET /a": "none", "GET /a/1": "second regex", "GET /a/1?r=1": "first regex", "POST /a/x": "none",
+		"POST /a": "post", "GET /a": "none", "GET /a/1": "second regex", "GET /a/1?r=1": "first regex",
+		"POST /a/x":                             "none",
 		"GET /a?q=a+b X-Version: 2":             "both",
 		"GET /a?x&q=a%20b&q=c X-Version: 2":     "both",
 		"GET /a?q=c&q=a+b X-Version: 2":         "number",
@@ -95,7 +96,8 @@ func TestRegexesAmongPaths(t *testing.T) {
 		route("regex", "/ap.*", "short"), route("prefix", "/", "root"), route("regex", "/.*", "never reached"),
 	))
 	for request, want := range map[string]string{
-		"GET /api/exact": "exact", "GET /api/x": "long", "GET /api": "prefix", "GET /apis": "short", "GET /x": "root", "GET /": "root",
+		"GET /api/exact": "exact", "GET /api/x": "long", "GET /api": "prefix", "GET /apis": "short", "GET /x": "root",
+		"GET /": "root",
 	} {
 		if got := askFor(t, table, request); got != want {
 			t.Errorf("%s answers %q, want %q", request, got, want)
@@ -111,7 +113,8 @@ func TestConditionThatIsNone(t *testing.T) {
 		when(ir.Conditions{Headers: []ir.ValueMatch{{Name: "X", Value: "(", Regex: true}}}, "prefix", "/a", "bad"),
 		route("prefix", "/a", "behind it"), route("prefix", "/", "good"),
 	)})
-	if refused := table.Refused(); len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "regular expression") {
+	if refused := table.Refused(); len(refused) != 1 ||
+		!strings.Contains(refused[0].Err.Error(), "regular expression") {
 		t.Errorf("refused is %v", refused)
 	}
 	for request, want := range map[string]string{"GET /a X: (": "closed", "GET /a/b": "closed", "GET /b": "good"} {
@@ -146,8 +149,9 @@ func TestWildcardsOfManyLabels(t *testing.T) {
 	table.Update(hosts)
 	for name, want := range map[string]string{
 		"a.example": "a.example", "x.example": "*.example", "y.x.example": "**.example", "b.example": "*.example",
-		"x.b.example": "**.b.example", "y.x.b.example": "**.b.example", "x.c.b.example": "*.c.b.example", "y.x.c.b.example": "**.b.example",
-		"example": "none", ".example": "none",
+		"x.b.example": "**.b.example", "y.x.b.example": "**.b.example", "x.c.b.example": "*.c.b.example",
+		"y.x.c.b.example": "**.b.example",
+		"example":         "none", ".example": "none",
 	} {
 		if got := get(t, table, name, "/"); got != want {
 			t.Errorf("%s is served as %s, want %s", name, got, want)

@@ -25,8 +25,10 @@ func next(r *exchange.Exchange) error {
 }
 
 const (
-	chrome60 = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/60.0.3112.90 Safari/537.36"
-	chrome80 = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/80.0.3987.149 Safari/537.36"
+	chrome60 = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/60.0.3112.90 " +
+		"Safari/537.36"
+	chrome80 = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/80.0.3987.149 " +
+		"Safari/537.36"
 )
 
 func TestSessionCookie(t *testing.T) {
@@ -44,14 +46,17 @@ func TestSessionCookie(t *testing.T) {
 		"https":  {nil, overTLS, "; Path=/cart; HttpOnly; Secure"},
 		"secure": {func(c *ir.SessionCookie) { c.Secure = true }, nil, "; Path=/cart; HttpOnly; Secure"},
 		"path":   {func(c *ir.SessionCookie) { c.Path = "/other" }, nil, "; Path=/other; HttpOnly"},
-		"domain": {func(c *ir.SessionCookie) { c.Domain = "example.com" }, nil, "; Path=/cart; Domain=example.com; HttpOnly"},
+		"domain": {func(c *ir.SessionCookie) { c.Domain = "example.com" }, nil,
+			"; Path=/cart; Domain=example.com; HttpOnly"},
 		"age":    {func(c *ir.SessionCookie) { c.MaxAge = time.Hour }, nil, "; Path=/cart; Max-Age=3600; HttpOnly"},
 		"lax":    {func(c *ir.SessionCookie) { c.SameSite = "Lax" }, nil, "; Path=/cart; HttpOnly; SameSite=Lax"},
 		"strict": {func(c *ir.SessionCookie) { c.SameSite = "Strict" }, nil, "; Path=/cart; HttpOnly; SameSite=Strict"},
-		"none":   {func(c *ir.SessionCookie) { c.SameSite = "None" }, from(chrome60), "; Path=/cart; HttpOnly; SameSite=None"},
-		"new":    {none, from(chrome80), "; Path=/cart; HttpOnly; SameSite=None"},
-		"old":    {none, from(chrome60), "; Path=/cart; HttpOnly"},
-		"inject": {func(c *ir.SessionCookie) { c.Path = "/x; Domain=evil.example\r\nA: b" }, nil, "; Path=/x Domain=evil.exampleA: b; HttpOnly"},
+		"none": {func(c *ir.SessionCookie) { c.SameSite = "None" }, from(chrome60),
+			"; Path=/cart; HttpOnly; SameSite=None"},
+		"new": {none, from(chrome80), "; Path=/cart; HttpOnly; SameSite=None"},
+		"old": {none, from(chrome60), "; Path=/cart; HttpOnly"},
+		"inject": {func(c *ir.SessionCookie) { c.Path = "/x; Domain=evil.example\r\nA: b" }, nil,
+			"; Path=/x Domain=evil.exampleA: b; HttpOnly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, withCookie(c.cookie), "a:1", "b:1")
@@ -61,7 +66,8 @@ func TestSessionCookie(t *testing.T) {
 			if got := ";" + attributes; name != "INGRESSCOOKIE" || got != c.want {
 				t.Errorf("%s: attributes %q, want %q", name, got, c.want)
 			}
-			if key, tag, ok := strings.Cut(value, "|"); !ok || key == "" || tag == "" || strings.Contains(value, "a:1") {
+			if key, tag, ok := strings.Cut(value, "|"); !ok || key == "" || tag == "" ||
+				strings.Contains(value, "a:1") {
 				t.Errorf("the value is %q", value)
 			}
 		})
@@ -78,9 +84,10 @@ func TestSessionCookieExpires(t *testing.T) {
 
 func TestNoSessionCookie(t *testing.T) {
 	for name, lb := range map[string]*ir.LoadBalancing{
-		"another Ingress asks for it": withCookie(func(c *ir.SessionCookie) { c.Origins = []string{"Ingress/shop/back"} }),
-		"its name is none":            withCookie(func(c *ir.SessionCookie) { c.Name = "a b" }),
-		"round robin":                 nil,
+		"another Ingress asks for it": withCookie(
+			func(c *ir.SessionCookie) { c.Origins = []string{"Ingress/shop/back"} }),
+		"its name is none": withCookie(func(c *ir.SessionCookie) { c.Name = "a b" }),
+		"round robin":      nil,
 	} {
 		response, _ := newShop(t, lb, "a:1", "b:1").visit(nil, next)
 		if got := response.Header.Values("Set-Cookie"); len(got) != 0 {

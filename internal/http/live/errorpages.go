@@ -66,7 +66,8 @@ func (t *Table) replaced(p *errorPages) []int {
 // asking holds the proxy settings for error pages. The timeouts are shorter than for requests, because the client has
 // already waited.
 var asking = mustSettings(ir.Proxy{
-	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2, Total: 10 * time.Second},
+	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2,
+		Total: 10 * time.Second},
 })
 
 func mustSettings(p ir.Proxy) *proxy.Settings {
@@ -143,7 +144,8 @@ func (t *Table) serveDefault(x *exchange.Exchange) (Outcome, error) {
 	}
 	x.Route, x.Backend = &route.Route, route.backend
 	err := t.serveOn(x, route.chain.acquire(), route, &route.destination)
-	if err == nil || errors.Is(err, exchange.ErrCut) || x.Writer.Started() || exchange.StatusOf(err) < http.StatusInternalServerError {
+	if err == nil || errors.Is(err, exchange.ErrCut) || x.Writer.Started() ||
+		exchange.StatusOf(err) < http.StatusInternalServerError {
 		return Served, err
 	}
 	x.Hidden = err

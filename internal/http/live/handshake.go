@@ -68,7 +68,8 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 		config.CipherSuites = own.ciphers
 	}
 	if onlyHTTP1 {
-		config.NextProtos = slices.DeleteFunc(slices.Clone(config.NextProtos), func(name string) bool { return name == "h2" })
+		config.NextProtos = slices.DeleteFunc(slices.Clone(config.NextProtos),
+			func(name string) bool { return name == "h2" })
 	}
 	return config
 }

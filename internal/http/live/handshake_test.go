@@ -19,8 +19,9 @@ var (
 func tableOfHandshakes(t *testing.T) *live.Table {
 	table := tableWith(t, endpoints.NewTable())
 	table.Update(map[string]*document.Host{
-		"picky.example": {TLS: &aes}, "old.example": {TLS: &cbc}, "plain.example": {}, "*.wild.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13}},
-		"": {TLS: &aes},
+		"picky.example": {TLS: &aes}, "old.example": {TLS: &cbc}, "plain.example": {},
+		"*.wild.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13}},
+		"":               {TLS: &aes},
 	})
 	return table
 }
@@ -39,7 +40,8 @@ func TestVersionsOfHandshakes(t *testing.T) {
 		}
 	}
 	speak(map[string]string{
-		"picky.example": "tls1.2", "PICKY.example.": "tls1.2", "old.example": "tls1.2+tls1.3", "plain.example": "tls1.2+tls1.3",
+		"picky.example": "tls1.2", "PICKY.example.": "tls1.2", "old.example": "tls1.2+tls1.3",
+		"plain.example":  "tls1.2+tls1.3",
 		"a.wild.example": "tls1.3", "nobody.example": "tls1.2", "": "tls1.2",
 	})
 	table.SetGlobal(&ir.Global{TLS: ir.TLSPolicy{Version: ir.TLS13}})
@@ -51,12 +53,14 @@ func TestVersionsOfHandshakes(t *testing.T) {
 // fail.
 func TestCiphersOfHandshakes(t *testing.T) {
 	table := tableOfHandshakes(t)
-	config := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
+	config := &tls.Config{NextProtos: []string{"h2", "http/1.1"},
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
 	agree := func(host string, cipher uint16, protocols ...string) {
 		t.Helper()
 		got := table.Handshake(live.ServerPorts, host, config)
 		if !slices.Equal(got.CipherSuites, []uint16{cipher}) || !slices.Equal(got.NextProtos, protocols) {
-			t.Errorf("%q has the ciphers %x and the protocols %q, want %x and %q", host, got.CipherSuites, got.NextProtos, cipher, protocols)
+			t.Errorf("%q has the ciphers %x and the protocols %q, want %x and %q", host, got.CipherSuites,
+				got.NextProtos, cipher, protocols)
 		}
 	}
 	agree("picky.example", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "h2", "http/1.1")

@@ -108,7 +108,8 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 
 // errTooLong is the error for a path that takes too long to match against the regular expressions of the host. Any of
 // these expressions may protect the path, so none of them may be skipped.
-var errTooLong = exchange.Fail(http.StatusRequestURITooLong, errors.New("the path is too long for the regular expressions of its host"))
+var errTooLong = exchange.Fail(http.StatusRequestURITooLong,
+	errors.New("the path is too long for the regular expressions of its host"))
 
 // search returns the first of routes whose regular expression matches, or nil. It skips expressions whose literal
 // prefix the path does not have, so that the expressions of one namespace do not use up the time for the paths of

@@ -97,7 +97,8 @@ func withExpression(list []*host, name string, h *host) []*host {
 // olderName sorts hosts by age, as objects are sorted. Of hosts of the same age, the one whose object has the last
 // namespace and name comes first.
 func olderName(a, b *host) int {
-	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy),
+		cmp.Compare(a.name, b.name))
 }
 
 // find returns the virtual host that serves a name, or nil. The name is in lower case.

@@ -94,7 +94,8 @@ func nearer(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(b), len(a))
 	}
-	return cmp.Or(cmp.Compare(min(wild(a), 1), min(wild(b), 1)), cmp.Compare(len(b)-wild(b), len(a)-wild(a)), cmp.Compare(wild(a), wild(b)))
+	return cmp.Or(cmp.Compare(min(wild(a), 1), min(wild(b), 1)), cmp.Compare(len(b)-wild(b), len(a)-wild(a)),
+		cmp.Compare(wild(a), wild(b)))
 }
 
 // find returns the listener of a port for a name in lower case, or nil.

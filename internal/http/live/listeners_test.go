@@ -14,8 +14,10 @@ import (
 func TestListenerFor(t *testing.T) {
 	all := []live.Listener{
 		{Name: "all", Port: 80, Group: "g"}, {Name: "deep", Port: 80, Hostname: "**.example", Group: "g"},
-		{Name: "one", Port: 80, Hostname: "*.b.example", Group: "g"}, {Name: "below", Port: 80, Hostname: "**.b.example", Group: "g"},
-		{Name: "exact", Port: 80, Hostname: "a.b.example", Group: "g"}, {Name: "other", Port: 81, Hostname: "a.b.example", Group: "g"},
+		{Name: "one", Port: 80, Hostname: "*.b.example", Group: "g"},
+		{Name: "below", Port: 80, Hostname: "**.b.example", Group: "g"},
+		{Name: "exact", Port: 80, Hostname: "a.b.example", Group: "g"},
+		{Name: "other", Port: 81, Hostname: "a.b.example", Group: "g"},
 		{Name: "gone", Port: 82, Group: "nobody's"},
 	}
 	for range all {
@@ -24,7 +26,8 @@ func TestListenerFor(t *testing.T) {
 		table.UpdateGroup("g", nil)
 		table.SetListeners(all)
 		for name, want := range map[string]string{
-			"a.b.example": "exact", "A.B.Example.": "exact", "x.b.example": "one", "y.x.b.example": "below", "b.example": "deep",
+			"a.b.example": "exact", "A.B.Example.": "exact", "x.b.example": "one", "y.x.b.example": "below",
+			"b.example":   "deep",
 			"x.c.example": "deep",
 			"example":     "all", "": "all", "xb.example": "deep",
 		} {
@@ -48,7 +51,8 @@ func TestListenerFor(t *testing.T) {
 func TestHandshakesOfListeners(t *testing.T) {
 	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 	table.Update(map[string]*document.Host{"a.example": {TLS: &ir.TLSPolicy{Version: ir.TLS12}}})
-	table.UpdateGroup("g", map[string]*document.Host{"a.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13}, Passthrough: "shop/a/443"}})
+	table.UpdateGroup("g", map[string]*document.Host{"a.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13},
+		Passthrough: "shop/a/443"}})
 	table.SetListeners([]live.Listener{{Name: "l", Port: 443, Hostname: "a.example", Group: "g"}})
 	table.MarkReady()
 	for port, versions := range map[uint16]string{live.ServerPorts: "tls1.2", 443: "tls1.3"} {
@@ -56,7 +60,8 @@ func TestHandshakesOfListeners(t *testing.T) {
 			t.Errorf("port %d does not speak %s", port, versions)
 		}
 	}
-	if table.Speaks(443, "b.example", "tls1.2+tls1.3") || !table.Speaks(live.ServerPorts, "b.example", "tls1.2+tls1.3") {
+	if table.Speaks(443, "b.example", "tls1.2+tls1.3") ||
+		!table.Speaks(live.ServerPorts, "b.example", "tls1.2+tls1.3") {
 		t.Error("a name that no listener is for has a handshake, or one of the servers has none")
 	}
 	if table.PassesAny(live.ServerPorts) || !table.PassesAny(443) || table.Passthrough(443, "a.example") == nil {

@@ -80,7 +80,8 @@ func BenchmarkLongPath(b *testing.B) {
 			path := long[:2*elements-2] + "/x"
 			b.Run(fmt.Sprintf("%s/elements=%d", name, elements), func(b *testing.B) {
 				for b.Loop() {
-					if found, err := h.find(path, &message.Request{Method: http.MethodGet}); found == nil || err != nil {
+					if found, err := h.find(path, &message.Request{Method: http.MethodGet}); found == nil ||
+						err != nil {
 						b.Fatal("no route")
 					}
 				}

@@ -41,7 +41,8 @@ func (t *Table) PassesAny(port uint16) bool {
 	if port == ServerPorts {
 		return t.index.Load().passing > 0
 	}
-	return slices.ContainsFunc((*t.listeners.Load())[port], func(l *listener) bool { return l.group.index.Load().passing > 0 })
+	return slices.ContainsFunc((*t.listeners.Load())[port],
+		func(l *listener) bool { return l.group.index.Load().passing > 0 })
 }
 
 // Passthrough returns the passthrough of a server name on a port. server is as the client sent it, or empty. It returns

@@ -31,8 +31,9 @@ func TestPassthroughByName(t *testing.T) {
 	table.Update(passing("a.example", "*.b.example"))
 	table.Update(map[string]*document.Host{"here.b.example": {}, "": {}})
 	for name, want := range map[string]string{
-		"a.example": "a.example", "A.Example.": "a.example", "x.b.example": "*.b.example", "here.b.example": "", "x.x.b.example": "",
-		"b.example": "", "x.a.example": "", "": "", ".": "", "a.example:443": "a.example",
+		"a.example": "a.example", "A.Example.": "a.example", "x.b.example": "*.b.example", "here.b.example": "",
+		"x.x.b.example": "",
+		"b.example":     "", "x.a.example": "", "": "", ".": "", "a.example:443": "a.example",
 	} {
 		got := ""
 		if to := table.Passthrough(live.ServerPorts, name); to != nil {
@@ -61,7 +62,8 @@ func TestPassthroughIsShared(t *testing.T) {
 	update := func(weights ...int) {
 		d := &document.Host{}
 		for i, w := range weights {
-			d.PassthroughSplit = append(d.PassthroughSplit, document.StreamShare{Backend: fmt.Sprint(i), Weight: w, Fallback: i == 0})
+			d.PassthroughSplit = append(d.PassthroughSplit,
+				document.StreamShare{Backend: fmt.Sprint(i), Weight: w, Fallback: i == 0})
 			backends.Set(fmt.Sprint(i), []ir.Endpoint{{Address: "10.0.0.1:1"}})
 		}
 		table.Update(map[string]*document.Host{"a.example": d})
@@ -70,7 +72,8 @@ func TestPassthroughIsShared(t *testing.T) {
 		t.Helper()
 		got := make([]int, len(want))
 		for range 1000 {
-			if to, err := strconv.Atoi(table.Passthrough(live.ServerPorts, "a.example").Backends.Next().ID()); err == nil {
+			if to, err := strconv.Atoi(table.Passthrough(live.ServerPorts,
+				"a.example").Backends.Next().ID()); err == nil {
 				got[to]++
 			}
 		}
@@ -105,9 +108,11 @@ func TestPassthroughDrains(t *testing.T) {
 		begin := time.Now()
 		ended := make(chan time.Duration, 1)
 		leave := table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })
-		stay := table.Passthrough(live.ServerPorts, "b.example").Follow(func() { t.Error("a connection of another host is ended") })
+		stay := table.Passthrough(live.ServerPorts,
+			"b.example").Follow(func() { t.Error("a connection of another host is ended") })
 		// The connection stays open even if the host gets another backend.
-		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"}, "b.example": {Passthrough: "shop/other/443"}})
+		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"},
+			"b.example": {Passthrough: "shop/other/443"}})
 		<-time.After(time.Hour) // The test uses the fake clock of synctest.
 		begin = time.Now()
 		table.Update(map[string]*document.Host{"a.example": {}})

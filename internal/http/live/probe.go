@@ -56,5 +56,6 @@ func newStatusReaders(of *ir.StatusPage) (all statusReaders) {
 func (t *Table) ReadsStatus(x *exchange.Exchange) bool {
 	ip, err := netip.ParseAddr(x.Client().IP)
 	ip = ip.Unmap().WithZone("")
-	return err == nil && slices.ContainsFunc(*t.global.status.Load(), func(network netip.Prefix) bool { return network.Contains(ip) })
+	return err == nil && slices.ContainsFunc(*t.global.status.Load(),
+		func(network netip.Prefix) bool { return network.Contains(ip) })
 }

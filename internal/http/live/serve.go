@@ -102,7 +102,8 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 
 // beforeRoute responds to requests that must not reach a chain: those that are redirected to HTTPS, that came over a
 // connection for another host, or whose client is not accepted.
-func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host, route *Route) (answered bool, err error) {
+func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host,
+	route *Route) (answered bool, err error) {
 	// The redirect comes first, because there is no client certificate without TLS.
 	if x.TLS() == nil && route != nil && route.redirect != nil {
 		if answered, err := redirect(x, route.redirect); answered {
@@ -125,7 +126,8 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 
 // refuse writes the response for a client that is not accepted.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
-	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())), Close: why.Leave}
+	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
+		Close: why.Leave}
 	if err := x.Head(answer); err != nil {
 		return err
 	}
@@ -136,7 +138,8 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
 	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
-		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
+		defer route.streams.follow(x.Request,
+			stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
 	}
 	defer x.Close()
 	owned := visits.Get()

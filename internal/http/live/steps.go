@@ -74,7 +74,8 @@ func (b *building) context() caddy.Context {
 	if b.sub == nil {
 		b.sum = sha256.New()
 		ctx := b.parent
-		ctx.Context = context.WithValue(context.WithValue(ctx.Context, partsKey{}, b.sum), sharedKey{}, b.shared.filters)
+		ctx.Context = context.WithValue(context.WithValue(ctx.Context, partsKey{}, b.sum), sharedKey{},
+			b.shared.filters)
 		sub, cancel := caddy.NewContext(ctx)
 		b.sub, b.cancel = &sub, cancel
 	}

@@ -11,7 +11,8 @@ import (
 
 // limited is a chain with a parameter: the zone of its rate limit.
 const limited = `[{"handle":[{"handler":"k8singress_response_headers","set":[{"name":"X-A","value":"b"}]},` +
-	`{"handler":"k8singress_rate_limit","requests_per_second":1,"burst":5,"status_code":503,"zone":"a/%s"},` + toEndpoints + `]}]`
+	`{"handler":"k8singress_rate_limit","requests_per_second":1,"burst":5,"status_code":503,"zone":"a/%s"},` +
+	toEndpoints + `]}]`
 
 const toEndpoints = `{"handler":"k8singress_proxy","connect_timeout":1,"read_timeout":1,"write_timeout":1,"max_body":-1}`
 
@@ -43,7 +44,8 @@ func TestChainsShareSteps(t *testing.T) {
 	if b.replace(nil); len(shared.all) != 0 {
 		t.Errorf("%d steps stay that no chain has", len(shared.all))
 	}
-	if c := newChain(ctx, chainID{}, []byte(`[{"handle":[`+toEndpoints+`,{"handler":"nothing"}]}]`), shared); c.refused == nil ||
+	if c := newChain(ctx, chainID{}, []byte(`[{"handle":[`+toEndpoints+`,{"handler":"nothing"}]}]`),
+		shared); c.refused == nil ||
 		len(shared.all) != 0 {
 		t.Errorf("of a chain that is refused (%v) %d steps stay", c.refused, len(shared.all))
 	}
@@ -54,7 +56,8 @@ func TestChainsShareSteps(t *testing.T) {
 func TestOnlyHandlersOfCaddyNeedAContext(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
-	for source, again := range map[string]bool{fmt.Sprintf(limited, "a"): false, `[{"handle":[{"handler":"static_response"}]}]`: true} {
+	for source, again := range map[string]bool{fmt.Sprintf(limited, "a"): false,
+		`[{"handle":[{"handler":"static_response"}]}]`: true} {
 		c := newChain(ctx, chainID{}, []byte(source), newSharedSteps(filter.NewShared(nil, nil)))
 		if c.refused != nil {
 			t.Fatal(c.refused)

@@ -78,9 +78,11 @@ func (t *Table) SetOptions(o Options) {
 // NewTable returns a table without hosts. Serve returns NotReady until MarkReady is called.
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
-		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[chainID]*chain{},
+		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()),
+		chains:   map[chainID]*chain{},
 		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
-		logs: accesslog.NewFiles(logs.Logger("k8singress.access")), spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
+		logs:  accesslog.NewFiles(logs.Logger("k8singress.access")),
+		spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
 	}
 	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, logs.Logger("k8singress.mirror")))
 	t.steps = newSharedSteps(t.shared)

@@ -170,7 +170,8 @@ func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	}}
 	table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
 	refused := table.Refused()
-	if len(refused) != 1 || refused[0].Origin != "Ingress/shop/web" || !strings.Contains(refused[0].Err.Error(), "no_such") {
+	if len(refused) != 1 || refused[0].Origin != "Ingress/shop/web" ||
+		!strings.Contains(refused[0].Err.Error(), "no_such") {
 		t.Fatalf("refused %+v", refused)
 	}
 	if got := get(t, table, "h", "/x"); got != "good" {
@@ -246,7 +247,8 @@ func BenchmarkServe(b *testing.B) {
 			changes := map[string]*document.Host{}
 			for i := range n {
 				changes[fmt.Sprintf("host-%d.example.com", i)] = hostOf(
-					&document.Route{Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`)}})
+					&document.Route{Type: "prefix", Path: "/",
+						Destination: document.Destination{Chain: json.RawMessage(`[]`)}})
 			}
 			table.Update(changes)
 			r := httptest.NewRequest(http.MethodGet, "http://x/some/path", nil)

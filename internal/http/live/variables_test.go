@@ -32,12 +32,17 @@ func TestVariables(t *testing.T) {
 		for text, want := range map[string]string{
 			"$args": "id=9&Size=a%20b", "$query_string": "id=9&Size=a%20b", "$is_args": "?",
 			"$best_http_host": "Shop.Example:8443", "$http_host": "Shop.Example:8443", "$host": "shop.example",
-			"$binary_remote_addr": "\xc0\x00\x02\x07", "$remote_addr": "192.0.2.7", "$the_real_ip": "192.0.2.7", "$remote_port": "4711",
-			"$ingress_name": "front", "$namespace": "shop", "$service_name": "web", "$service_port": "80", "$location_path": "/cart",
-			"$scheme": "https", "$pass_access_scheme": "https", "$server_name": "shop.example", "$server_port": "8443",
-			"$request_id": "r1", "$request_method": "GET", "$request_uri": "/cart//7?id=9&Size=a%20b", "$uri": "/cart/7",
-			"$http_x_user": "ada, bob", "$http_x_none": "", "$cookie_theme": "dark", "$cookie_lang": "en", "$cookie_none": "",
-			"$arg_id": "9", "$arg_size": "a%20b", "$arg_none": "",
+			"$binary_remote_addr": "\xc0\x00\x02\x07", "$remote_addr": "192.0.2.7", "$the_real_ip": "192.0.2.7",
+			"$remote_port":  "4711",
+			"$ingress_name": "front", "$namespace": "shop", "$service_name": "web", "$service_port": "80",
+			"$location_path": "/cart",
+			"$scheme":        "https", "$pass_access_scheme": "https", "$server_name": "shop.example",
+			"$server_port": "8443",
+			"$request_id":  "r1", "$request_method": "GET", "$request_uri": "/cart//7?id=9&Size=a%20b",
+			"$uri":         "/cart/7",
+			"$http_x_user": "ada, bob", "$http_x_none": "", "$cookie_theme": "dark", "$cookie_lang": "en",
+			"$cookie_none": "",
+			"$arg_id":      "9", "$arg_size": "a%20b", "$arg_none": "",
 			"a${arg_id}b$host": "a9bshop.example",
 		} {
 			template, err := nginx.ParseTemplate(text)

@@ -18,7 +18,8 @@ func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, le
 		s.Drop(Body)
 		return nil
 	}
-	return &Copied{sender: s, call: call, ingress: ingress, source: body, length: length, room: s.memory.Share(call.Namespace, ingress)}
+	return &Copied{sender: s, call: call, ingress: ingress, source: body, length: length,
+		room: s.memory.Share(call.Namespace, ingress)}
 }
 
 // Copied is a request body that is copied while it is read.

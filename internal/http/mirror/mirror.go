@@ -67,12 +67,13 @@ func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error)
 	s := &Sender{
 		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.Mirrors.Budget(),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "k8singress_mirrored_requests_total", Help: "How many copies of requests were sent to a mirror, by what came of it.",
+			Name: "k8singress_mirrored_requests_total",
+			Help: "How many copies of requests were sent to a mirror, by what came of it.",
 		}, []string{"result"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_dropped_total",
-			Help: "How many requests with a mirror were not copied, by reason: too many copies under way, a body that is too long, has no room " +
-				"or breaks off, or a URL that leads nowhere.",
+			Help: "How many requests with a mirror were not copied, by reason: too many copies under way, a body " +
+				"that is too long, has no room or breaks off, or a URL that leads nowhere.",
 		}, []string{"reason"}),
 	}
 	for _, result := range []string{answered, failed} {
@@ -81,7 +82,8 @@ func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error)
 	for _, why := range []Reason{Busy, Body, URL} {
 		s.dropped.WithLabelValues(string(why))
 	}
-	s.over, s.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // Copies outlive their requests, and end with Close.
+	s.over, s.cancel = context.WithCancel(
+		context.Background()) //nolint:forbidigo // Copies outlive their requests, and end with Close.
 	return s
 }
 
@@ -145,5 +147,6 @@ func (s *Sender) run(call *callout.Call, ingress string) {
 	default:
 		s.sent.WithLabelValues(failed).Inc()
 	}
-	s.log.Debug("a request was not mirrored", zap.String("namespace", call.Namespace), zap.String("ingress", ingress), zap.Error(err))
+	s.log.Debug("a request was not mirrored", zap.String("namespace", call.Namespace), zap.String("ingress", ingress),
+		zap.Error(err))
 }

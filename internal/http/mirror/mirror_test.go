@@ -74,7 +74,8 @@ func TestDeadMirrorsLeaveRoom(t *testing.T) {
 	before := m.droppedFor(Busy)
 	m.Send(callOf("other"), "three")
 	if one == 0 || two == 0 || one+two >= mostAtOnce || m.droppedFor(Busy) != before {
-		t.Errorf("one Ingress has %d, another one %d of %d, and %d were dropped", one, two, mostAtOnce, m.droppedFor(Busy))
+		t.Errorf("one Ingress has %d, another one %d of %d, and %d were dropped", one, two, mostAtOnce,
+			m.droppedFor(Busy))
 	}
 	for range one + two + 1 {
 		fixture.Receive(t, "a call", m.calls)
@@ -112,9 +113,11 @@ func TestBodies(t *testing.T) {
 		sent   bool
 	}{
 		"sized": {"hello", 5, 5, true}, "empty": {"", -1, 1, true}, "of no known length": {"hello", -1, 6, true},
-		"as long as may be": {large, MostBody, MostBody, true}, "too long": {large + "x", MostBody + 1, MostBody + 1, false},
-		"too long, as it turns out": {large + "x", -1, MostBody + 2, false}, "not read to its end": {"hello", 5, 4, false},
-		"its end not read": {"hello", -1, 5, false},
+		"as long as may be":         {large, MostBody, MostBody, true},
+		"too long":                  {large + "x", MostBody + 1, MostBody + 1, false},
+		"too long, as it turns out": {large + "x", -1, MostBody + 2, false},
+		"not read to its end":       {"hello", 5, 4, false},
+		"its end not read":          {"hello", -1, 5, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMirrors(t)
@@ -132,7 +135,8 @@ func TestBodies(t *testing.T) {
 			}
 			if !c.sent {
 				if m.droppedFor(Body) != 1 || m.slots.Used() != 0 || m.memory.Used() != 0 {
-					t.Errorf("%d dropped, %d under way, and %d bytes kept", m.droppedFor(Body), m.slots.Used(), m.memory.Used())
+					t.Errorf("%d dropped, %d under way, and %d bytes kept", m.droppedFor(Body), m.slots.Used(),
+						m.memory.Used())
 				}
 				return
 			}

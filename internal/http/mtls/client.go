@@ -75,7 +75,8 @@ const (
 // SetFields sets the request fields that describe the client. It first removes all fields with these names that the
 // client sent, in any spelling. As in nginx, empty values are left out.
 func (p *Policy) SetFields(c *Client, fields *message.Fields) {
-	*fields = slices.DeleteFunc(*fields, func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })
+	*fields = slices.DeleteFunc(*fields,
+		func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })
 	add := func(name, value string) {
 		if value != "" {
 			fields.Add(message.Field{Name: name, Value: value, Kind: message.SSLClient})

@@ -31,10 +31,12 @@ func authority(t testing.TB, lifetime time.Duration) *trusting {
 	t.Helper()
 	ca := fixture.Authority(t, nil, "ca")
 	client := fixture.Identify(t, ca, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
+		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(lifetime),
 	})
 	s := trust.NewStore()
-	s.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
+	s.Update(
+		&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
 	tr.pem = ca.PEM()
 	tr.tell(map[string][]byte{"ca.crt": tr.pem})
@@ -77,7 +79,8 @@ func TestTruth(t *testing.T) {
 		if p.Asks() != test.asks || p.Closed() != test.closed {
 			t.Errorf("%s: asks %t, closed %t", test.name, p.Asks(), p.Closed())
 		}
-		for state, want := range map[*tls.ConnectionState]int{nil: test.without, {}: test.without, tr.state: test.with} {
+		for state, want := range map[*tls.ConnectionState]int{nil: test.without, {}: test.without,
+			tr.state: test.with} {
 			got := 0
 			if _, refusal := p.Check(state); refusal != nil {
 				got = refusal.Status
@@ -125,7 +128,8 @@ func TestRemembers(t *testing.T) {
 // name of its issuer is in the Secret.
 func TestForged(t *testing.T) {
 	tr, other := authority(t, time.Hour), authority(t, time.Hour)
-	if client, refusal := tr.policy(ir.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
+	if client, refusal := tr.policy(ir.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil ||
+		refusal.Status != 400 {
 		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
 	}
 }
@@ -159,13 +163,15 @@ func TestTell(t *testing.T) {
 	}{
 		{"nobody", nil, http.Header{"Accept": {"*"}, "Ssl-Client-Verify": {"NONE"}, "Ssl-Clien": {"x"}}},
 		{"alice", tr.state, http.Header{
-			"Accept": {"*"}, "Ssl-Client-Verify": {"SUCCESS"}, "Ssl-Client-Subject-Dn": {"CN=alice"}, "Ssl-Client-Issuer-Dn": {"CN=ca"},
-			"Ssl-Clien": {"x"},
+			"Accept": {"*"}, "Ssl-Client-Verify": {"SUCCESS"}, "Ssl-Client-Subject-Dn": {"CN=alice"},
+			"Ssl-Client-Issuer-Dn": {"CN=ca"},
+			"Ssl-Clien":            {"x"},
 		}},
 	} {
 		p := tr.policy(ir.ClientAuth{Verify: "optional"})
 		header := http.Header{"Accept": {"*"}, "Ssl-Clien": {"x"}}
-		for _, name := range []string{"Ssl-Client-Verify", "ssl-client-subject-dn", "SSL_CLIENT_ISSUER_DN", "Ssl.client-cert", "Ssl-Client-S-Dn"} {
+		for _, name := range []string{"Ssl-Client-Verify", "ssl-client-subject-dn", "SSL_CLIENT_ISSUER_DN",
+			"Ssl.client-cert", "Ssl-Client-S-Dn"} {
 			header[name] = []string{"claimed", "twice"}
 		}
 		client, _ := p.Check(test.state)
@@ -180,7 +186,8 @@ func TestTell(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	tr := authority(t, time.Hour)
 	_, refusal := tr.policy(ir.ClientAuth{Verify: "on"}).Check(nil)
-	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.Leave || fields.Get(message.ContentType) != "text/html" ||
+	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.Leave ||
+		fields.Get(message.ContentType) != "text/html" ||
 		!strings.Contains(refusal.Body(), "No required SSL certificate was sent") {
 		t.Errorf("%+v %v %q", refusal, fields, refusal.Body())
 	}

@@ -35,8 +35,9 @@ func page(status int, why string, leave bool) *Refusal {
 	if why != "" {
 		title, line = fmt.Sprintf("%d %s", status, why), "<center>"+why+"</center>\r\n"
 	}
-	return &Refusal{Status: status, Leave: leave, body: "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
-		heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
+	return &Refusal{Status: status, Leave: leave,
+		body: "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
+			heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
 }
 
 // Body returns the body of the response.

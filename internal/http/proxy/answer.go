@@ -158,7 +158,8 @@ func (r *request) passBody(c *conn) error {
 // flushes reports whether each part of a body is flushed to the client as it arrives. This is so for bodies of unknown
 // length and for event streams, unless responses are buffered.
 func (r *request) flushes(a *message.Response) bool {
-	return !r.settings.BufferResponse && (a.Length < 0 || strings.HasPrefix(a.Fields.Get(message.ContentType), "text/event-stream"))
+	return !r.settings.BufferResponse &&
+		(a.Length < 0 || strings.HasPrefix(a.Fields.Get(message.ContentType), "text/event-stream"))
 }
 
 // source is the body of a response. stop ends a read that is in progress in another goroutine.

@@ -28,8 +28,10 @@ func (nobody) Interim(int, message.Fields) error        { return nil }
 // BenchmarkForward sends short requests to an endpoint and reads short responses.
 func BenchmarkForward(b *testing.B) {
 	for name, answer := range map[string]string{
-		"length":  "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 11:00:00 GMT\r\nContent-Length: 3\r\n\r\nok\n",
-		"chunked": "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nok\n\r\n0\r\n\r\n",
+		"length": "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 11:00:00 " +
+			"GMT\r\nContent-Length: 3\r\n\r\nok\n",
+		"chunked": "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n3\r\nok\n\r\n0\r\n\r\n",
 	} {
 		b.Run(name, func(b *testing.B) { benchmark(b, answer) })
 	}
@@ -40,15 +42,18 @@ func benchmark(b *testing.B, answer string) {
 	s.Read, s.Write = time.Minute, time.Minute
 	backend := of(&endpoint{Listener: raw(b, answer)})
 	r := message.Request{
-		Method: http.MethodGet, Host: "shop.example", Target: "/a?b=c", Path: "/a", EscapedPath: "/a", Query: "b=c", Major: 1, Minor: 1,
-		Fields: message.Fields{message.UserAgent.Field("bench"), message.Accept.Field("*/*"), message.XRequestID.Field("id")},
-		Conn:   &message.Conn{RemoteIP: "192.0.2.1", LocalPort: "80"},
+		Method: http.MethodGet, Host: "shop.example", Target: "/a?b=c", Path: "/a", EscapedPath: "/a", Query: "b=c",
+		Major: 1, Minor: 1,
+		Fields: message.Fields{message.UserAgent.Field("bench"), message.Accept.Field("*/*"),
+			message.XRequestID.Field("id")},
+		Conn: &message.Conn{RemoteIP: "192.0.2.1", LocalPort: "80"},
 	}
 	clients, global, route := realip.New(ir.Clients{}), &ir.Global{}, &exchange.Route{Path: "/"}
 	x := &exchange.Exchange{}
 	b.ReportAllocs()
 	for b.Loop() {
-		*x = exchange.Exchange{Request: &r, Route: route, Backend: backend, Clients: clients, Global: global, Writer: nobody{}}
+		*x = exchange.Exchange{Request: &r, Route: route, Backend: backend, Clients: clients, Global: global,
+			Writer: nobody{}}
 		if err := p.Forward(x, s, nil); err != nil {
 			b.Fatal(err)
 		}

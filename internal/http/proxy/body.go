@@ -70,13 +70,15 @@ func (r *request) takeBody() error {
 	}
 	most := r.settings.MaxBody
 	if most != ir.NoLimit && r.Length > most {
-		return exchange.Fail(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
+		return exchange.Fail(http.StatusRequestEntityTooLarge,
+			fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
 	}
 	if chunks, ok := r.Body.(limited); ok && most != ir.NoLimit {
 		chunks.Limit(most)
 	}
 	r.body = &body{namespace: r.Backend.Namespace(), length: r.Length, rest: &incoming{
-		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1, begun: time.Now(),
+		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1,
+		begun: time.Now(),
 	}}
 	if r.streams() {
 		return nil

@@ -87,7 +87,8 @@ func (d *dialing) open(ctx context.Context, address string, config *tls.Config) 
 
 // dial opens a connection. As in nginx, the TLS handshake must end within the connect timeout, and the endpoint has not
 // received any part of the request if the handshake fails. wrap is applied to the socket before the handshake.
-func (d *dialing) dial(ctx context.Context, address string, config *tls.Config, wrap func(net.Conn) net.Conn) (net.Conn, error) {
+func (d *dialing) dial(ctx context.Context, address string, config *tls.Config,
+	wrap func(net.Conn) net.Conn) (net.Conn, error) {
 	ctx, end := d.limit(ctx)
 	defer end()
 	conn, err := d.pool.guard.Dial(ctx, net.Dialer{}, d.backend, address)

@@ -38,7 +38,10 @@ func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 			s.Tries = 1
 			backend := of(silent)
 			choice, _ := backend.Pick(nil, nil)
-			got := while(t.Context(), func() string { return ask(pool(t), request(t, http.MethodPost, "all"), s, backend) })
+			got := while(t.Context(), func() string {
+				return ask(pool(t), request(t, http.MethodPost, "all"),
+					s, backend)
+			})
 			fixture.Eventually(t, "the request", func() error {
 				if n := choice.Endpoint.InFlight(); n != 1 {
 					return fmt.Errorf("%d are under way", n)
@@ -69,7 +72,9 @@ func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 // TestAHandshakeThatFails checks that another endpoint is tried after a failed TLS handshake, for any method, because
 // the endpoint has not received the request.
 func TestAHandshakeThatFails(t *testing.T) {
-	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok"))
+	}))
 	defer secured.Close()
 	well := &endpoint{Listener: secured.Listener}
 	for name, first := range map[string]*endpoint{
@@ -85,7 +90,8 @@ func TestAHandshakeThatFails(t *testing.T) {
 	t.Run("it says nothing", func(t *testing.T) {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
 		s.Connect, s.Tries = 300*time.Millisecond, 1
-		if got := ask(pool(t), request(t, http.MethodPost, "all"), s, of(&endpoint{Listener: fixture.Listen(t)})); got != "error 504" {
+		if got := ask(pool(t), request(t, http.MethodPost, "all"), s,
+			of(&endpoint{Listener: fixture.Listen(t)})); got != "error 504" {
 			t.Errorf("%s, and the handshake is a part of connecting", got)
 		}
 	})

@@ -80,7 +80,8 @@ func (r *request) edit(fields message.Fields) {
 			if len(e.cookies) > 0 {
 				field.Value = e.cookies.edit(field.Value, left, r.Variable)
 			}
-		case e.redirect == nil || field.Kind != message.Location && !strings.EqualFold(field.Name, "Refresh") || !left.has():
+		case e.redirect == nil || field.Kind != message.Location &&
+			!strings.EqualFold(field.Name, "Refresh") || !left.has():
 		case field.Kind == message.Location:
 			field.Value = left.take(e.redirect.rewriteURL(field.Value, r.Variable))
 		default:

@@ -61,7 +61,8 @@ func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
 	})
 	t.Run("its body breaks off", func(t *testing.T) {
 		r := request(t, http.MethodPut, "")
-		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("half"), ending{errors.New("malformed chunk")})), -1
+		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("half"),
+			ending{errors.New("malformed chunk")})), -1
 		blameless(t, serve(t, says(fine)), r, "error 400")
 	})
 	t.Run("its body is too short", func(t *testing.T) {
@@ -83,7 +84,8 @@ func TestWhatAnEndpointDoesIsItsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := serve(t, func(conn net.Conn, r *http.Request) bool { return c.answer(conn, r) && false })
 			backend := of(e, refusing(t))
-			if got := ask(pool(t), request(t, http.MethodPost, "body"), settings(), backend); !strings.Contains(got, c.want) {
+			if got := ask(pool(t), request(t, http.MethodPost, "body"), settings(),
+				backend); !strings.Contains(got, c.want) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 			if !failing(backend, e) {
@@ -121,7 +123,8 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 	}
 	t.Run("nobody is there", func(t *testing.T) {
 		f := streaming(ir.RetryOnError)
-		if got := ask(f.pool, request(t, http.MethodPost, "all"), f.settings, of(refusing(t), serve(t, says(fine)))); got != "200 ok" {
+		if got := ask(f.pool, request(t, http.MethodPost, "all"), f.settings,
+			of(refusing(t), serve(t, says(fine)))); got != "200 ok" {
 			t.Errorf("%s, although the first endpoint got nothing", got)
 		}
 	})

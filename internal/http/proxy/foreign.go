@@ -106,7 +106,8 @@ func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
 		response, err = r.generation.clear.of(r.Backend.Namespace()).RoundTrip(request)
 	}
 	var failed dialFailed
-	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
+	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") &&
+		!errors.Is(err, errInvalid) {
 		// net/http has no exported error for malformed responses.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}

@@ -54,7 +54,8 @@ func TestGRPC(t *testing.T) {
 				}
 				w.Header().Set("Grpc-Status", "7")
 			}))
-			f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}}), of(&endpoint{Listener: behind.Listener}))
+			f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}}),
+				of(&endpoint{Listener: behind.Listener}))
 			server := speaking2(t, false, f)
 			client := &http.Client{Transport: &http.Transport{Protocols: server.Config.Protocols}}
 			reader, writer := io.Pipe()
@@ -77,7 +78,8 @@ func TestGRPC(t *testing.T) {
 				}
 			}
 			writer.Close()
-			if rest, err := io.ReadAll(response.Body); len(rest) > 0 || err != nil || response.Trailer.Get("Grpc-Status") != "7" {
+			if rest, err := io.ReadAll(response.Body); len(rest) > 0 || err != nil ||
+				response.Trailer.Get("Grpc-Status") != "7" {
 				t.Errorf("%q, %v, %v", rest, err, response.Trailer)
 			}
 			if err := fixture.Receive(t, "the end", f.errs); err != nil {
@@ -121,8 +123,10 @@ func TestGRPCOfTwoNamespaces(t *testing.T) {
 
 // TestAGRPCAnswerBeforeTheEnd checks that an endpoint can finish its response while the client may still send.
 func TestAGRPCAnswerBeforeTheEnd(t *testing.T) {
-	behind := speaking2(t, false, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Grpc-Status", "12") }))
-	f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}}), of(&endpoint{Listener: behind.Listener}))
+	behind := speaking2(t, false,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Grpc-Status", "12") }))
+	f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}}),
+		of(&endpoint{Listener: behind.Listener}))
 	server := speaking2(t, false, f)
 	client := &http.Client{Transport: &http.Transport{Protocols: server.Config.Protocols}}
 	reader, writer := io.Pipe()
@@ -147,14 +151,16 @@ func TestFastCGI(t *testing.T) {
 	go func() {
 		_ = fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
-			w.Header().Set("X-Got", fmt.Sprint(r.Method, " ", r.URL, " ", r.Host, r.Header["Cookie"], r.Header["X-Real-Ip"], r.RemoteAddr, err))
+			w.Header().Set("X-Got", fmt.Sprint(r.Method, " ", r.URL, " ", r.Host, r.Header["Cookie"],
+				r.Header["X-Real-Ip"], r.RemoteAddr, err))
 			w.Header().Set("Set-Cookie", "a=b; Path=/in")
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = w.Write(body)
 		}))
 	}()
 	for _, streams := range []bool{false, true} {
-		forwarding := ir.Forwarding{Protocol: ir.FastCGI, StreamRequest: streams, CookiePath: ir.AnswerRewrite{From: "/in", To: "/out"}}
+		forwarding := ir.Forwarding{Protocol: ir.FastCGI, StreamRequest: streams,
+			CookiePath: ir.AnswerRewrite{From: "/in", To: "/out"}}
 		f := inFront(t, settingsOf(ir.Proxy{Forwarding: forwarding}), of(&endpoint{Listener: listener}))
 		for _, size := range []int{0, 10, 100_000} {
 			r := request(t, http.MethodPost, string(pattern(size)))
@@ -164,7 +170,8 @@ func TestFastCGI(t *testing.T) {
 			if err != nil || w.Code != http.StatusAccepted || !bytes.Equal(w.Body.Bytes(), pattern(size)) {
 				t.Errorf("%d bytes, streamed %v: %d, %d bytes, %v", size, streams, w.Code, w.Body.Len(), err)
 			}
-			if got := w.Header().Get("X-Got"); got != "POST http://shop.example/a?b=c shop.example[a=b; c=d] [192.0.2.1]192.0.2.1:1234<nil>" {
+			if got := w.Header().Get(
+				"X-Got"); got != "POST http://shop.example/a?b=c shop.example[a=b; c=d] [192.0.2.1]192.0.2.1:1234<nil>" {
 				t.Errorf("the application got %s", got)
 			}
 			if got := w.Header().Get("Set-Cookie"); got != "a=b; Path=/out" {
@@ -193,7 +200,8 @@ func TestTheWayOfARoute(t *testing.T) {
 	e := serving(t, true, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	secret, ca := ir.Name{Namespace: "shop", Name: "ca"}, fixture.Authority(t, nil, "ca")
 	store, p := trust.NewStore(), pool(t)
-	one, two := ir.BackendTLS{Secret: secret, Name: "one", SendName: true}, ir.BackendTLS{Secret: secret, Name: "two", SendName: true}
+	one, two := ir.BackendTLS{Secret: secret, Name: "one", SendName: true},
+		ir.BackendTLS{Secret: secret, Name: "two", SendName: true}
 	store.Update(&document.Delta{Hosts: map[string]*document.Host{"a": {
 		Routes: []*document.Route{{Destination: document.Destination{TLS: &one}}},
 	}}})

@@ -37,11 +37,15 @@ func script(text []byte, piece int) *conn {
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\nHTTP/1.1 200 OK\r\n",
-		"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nDate: now\r\n\r\nno\n",
-		"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nset-cookie: c=d\r\nX-EMPTY:\r\nX-Tab: a\tb\r\nContent-Length: 10\r\n\r\nshort",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3;a=b\r\nok\n\r\n00\r\nX: y\r\nY: z\r\n\r\nHTTP",
+		"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nDate: " +
+			"now\r\n\r\nno\n",
+		"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nset-cookie: c=d\r\nX-EMPTY:\r\nX-Tab: a\tb\r\nContent-Length: " +
+			"10\r\n\r\nshort",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3;a=b\r\nok\n\r\n00\r\nX: y\r\nY: " +
+			"z\r\n\r\nHTTP",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n1\r\n0\r\n0\r\n\r\n",
-		"HTTP/1.0 200 OK\r\n\r\nuntil the end", "HTTP/1.1 204 No Content\r\n\r\nHTTP", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nHTTP",
+		"HTTP/1.0 200 OK\r\n\r\nuntil the end", "HTTP/1.1 204 No Content\r\n\r\nHTTP",
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nHTTP",
 		"HTTP/1.1 200 OK\r\nConnection: X-Own, close\r\nX-Own: x\r\nContent-Length: 0\r\n\r\n",
 	} {
 		f.Add([]byte(text), 1)
@@ -110,7 +114,8 @@ func compareRest(t *testing.T, c *conn, theirs *bufio.Reader, want *http.Respons
 		t.Errorf("behind it there is %q; net/http: %q", rest, left)
 	}
 	for _, field := range c.body.chunks.Trailers() {
-		if values := want.Trailer.Values(field.Name); !reflect.DeepEqual(values[:1], []string{field.Value}) && len(values) == 1 {
+		if values := want.Trailer.Values(field.Name); !reflect.DeepEqual(values[:1], []string{field.Value}) &&
+			len(values) == 1 {
 			t.Errorf("the trailer %v; net/http: %v", field, values)
 		}
 	}

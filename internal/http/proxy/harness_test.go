@@ -186,19 +186,22 @@ func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client)
 			if err != nil {
 				return
 			}
-			remote, local := netip.MustParseAddrPort(conn.RemoteAddr().String()), netip.MustParseAddrPort(conn.LocalAddr().String())
+			remote, local := netip.MustParseAddrPort(conn.RemoteAddr().String()),
+				netip.MustParseAddrPort(conn.LocalAddr().String())
 			go server.Serve(conn, message.NewConn(remote, local, nil))
 		}
 	}()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &httptest.Server{URL: "http://" + listener.Addr().String(), Listener: listener}, &http.Client{Transport: transport}
+	return &httptest.Server{URL: "http://" + listener.Addr().String(),
+		Listener: listener}, &http.Client{Transport: transport}
 }
 
 // loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
-	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("::1/128")}})
 	return guard
 }
 

@@ -43,7 +43,8 @@ func (r *request) converse() error {
 // may have been closed before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.again()
-	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) &&
+	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) &&
+		!isTimeout(err) &&
 		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 

@@ -16,7 +16,8 @@ func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 102 Processing\r\n\r\n")
 		return false
 	})
-	if got := forward(pool(t), request(t, http.MethodPost, "body"), of(e)); got != "error 502" || e.requests.Load() != 1 {
+	if got := forward(pool(t), request(t, http.MethodPost, "body"), of(e)); got != "error 502" ||
+		e.requests.Load() != 1 {
 		t.Errorf("%s after %d requests", got, e.requests.Load())
 	}
 }
@@ -24,7 +25,8 @@ func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
 func TestManyInterimAnswers(t *testing.T) {
 	e := serve(t, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
 	w := &interim{ResponseRecorder: httptest.NewRecorder()}
-	if got := outcome(w.ResponseRecorder, send(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
+	if got := outcome(w.ResponseRecorder,
+		send(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
 		t.Error(got)
 	}
 	if w.count != 50 {

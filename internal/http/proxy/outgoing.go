@@ -18,8 +18,10 @@ type forwarded struct {
 }
 
 var forwardedKinds = [...]message.Kind{
-	message.XRequestID, message.XRealIP, message.XForwardedFor, message.XForwardedHost, message.XForwardedPort, message.XForwardedProto,
-	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost, message.XForwardedPrefix, message.Via,
+	message.XRequestID, message.XRealIP, message.XForwardedFor, message.XForwardedHost, message.XForwardedPort,
+	message.XForwardedProto,
+	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost,
+	message.XForwardedPrefix, message.Via,
 }
 
 // prepareFields computes the header fields about the client.
@@ -31,7 +33,8 @@ func (r *request) prepareFields() {
 	c := r.Client()
 	r.forwarded.values = [...]string{
 		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,
-		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost), r.settings.Prefix, r.Via(),
+		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost),
+		r.settings.Prefix, r.Via(),
 	}
 }
 
@@ -45,7 +48,8 @@ func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
 // mistaken reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
 // could confuse it with a field that the controller sets, or if r.Names rejects it.
 func (r *request) mistaken(f *message.Field) bool {
-	return !r.Names.Let(f.Kind) || r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+	return !r.Names.Let(f.Kind) ||
+		r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }
 
 // outgoingTrailers returns the trailer fields for an endpoint. It leaves out trailers that an endpoint could confuse
@@ -56,7 +60,8 @@ func (r *request) outgoingTrailers() message.Fields {
 	}
 	return slices.DeleteFunc(slices.Clone(r.Trailers()), func(trailer message.Field) bool {
 		same := func(name string) bool { return extauth.SameToBackends(name, trailer.Name) }
-		return r.SendsToEndpoint(same) || slices.ContainsFunc(r.Fields, func(f message.Field) bool { return same(f.Name) })
+		return r.SendsToEndpoint(same) ||
+			slices.ContainsFunc(r.Fields, func(f message.Field) bool { return same(f.Name) })
 	})
 }
 

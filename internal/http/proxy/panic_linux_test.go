@@ -93,14 +93,16 @@ func TestPanicKeepsBodiesApart(t *testing.T) {
 	collapse(t, p, r, e)
 	other := serve(t, says(fine))
 	for range 5 {
-		if got := forward(p, request(t, http.MethodPost, string(bytes.Repeat([]byte("b"), size))), of(other)); got != "200 ok" {
+		if got := forward(p, request(t, http.MethodPost, string(bytes.Repeat([]byte("b"), size))),
+			of(other)); got != "200 ok" {
 			t.Error(got)
 		}
 	}
 	close(read)
 	body := fixture.Receive(t, "the body", got)
 	if others := bytes.TrimLeft(body, "a"); len(others) > 0 {
-		t.Errorf("the endpoint gets %d bytes, and behind the first %d something else: %q...", len(body), len(body)-len(others), others[:1])
+		t.Errorf("the endpoint gets %d bytes, and behind the first %d something else: %q...", len(body),
+			len(body)-len(others), others[:1])
 	}
 }
 
@@ -114,14 +116,16 @@ func TestPanicFreesTheConnection(t *testing.T) {
 		}
 	}()
 	for range 3 {
-		r := &message.Request{Method: http.MethodGet, Target: "/", Path: "/", EscapedPath: "/", Major: 1, Minor: 1, Conn: new(message.Conn)}
+		r := &message.Request{Method: http.MethodGet, Target: "/", Path: "/", EscapedPath: "/", Major: 1, Minor: 1,
+			Conn: new(message.Conn)}
 		collapse(t, p, r, serve(t, says(fine)))
 		service := serve(t, says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: b\r\n\r\n"))
 		asks := &callout.Service{
 			Connect: patience, Read: patience, Write: patience,
 			Wants: func(*message.Field) bool { panic("a fault of the controller") },
 		}
-		call := &callout.Call{Service: asks, Method: http.MethodGet, Target: "/", Host: "auth.example", Address: service.Addr().String()}
+		call := &callout.Call{Service: asks, Method: http.MethodGet, Target: "/", Host: "auth.example",
+			Address: service.Addr().String()}
 		if panics.Try(func() { _, _ = p.Ask(new(message.Request), call) }) == nil {
 			t.Error("there was no panic")
 		}

@@ -26,8 +26,10 @@ var usual = mustParams(map[string]string{
 	"QUERY_STRING": "$query_string", "REQUEST_METHOD": "$request_method", "CONTENT_TYPE": "$content_type",
 	"CONTENT_LENGTH": "$content_length", "SCRIPT_NAME": "$fastcgi_script_name", "REQUEST_URI": "$request_uri",
 	"DOCUMENT_URI": "$document_uri", "DOCUMENT_ROOT": "/", "SERVER_PROTOCOL": "$server_protocol",
-	"REQUEST_SCHEME": "$scheme", "GATEWAY_INTERFACE": "CGI/1.1", "SERVER_SOFTWARE": exchange.Pseudonym, "REMOTE_ADDR": "$remote_addr",
-	"REMOTE_PORT": "$remote_port", "SERVER_ADDR": "$server_addr", "SERVER_PORT": "$server_port", "SERVER_NAME": "$server_name",
+	"REQUEST_SCHEME": "$scheme", "GATEWAY_INTERFACE": "CGI/1.1", "SERVER_SOFTWARE": exchange.Pseudonym,
+	"REMOTE_ADDR": "$remote_addr",
+	"REMOTE_PORT": "$remote_port", "SERVER_ADDR": "$server_addr", "SERVER_PORT": "$server_port",
+	"SERVER_NAME":     "$server_name",
 	"REDIRECT_STATUS": "200", "SCRIPT_FILENAME": "$fastcgi_script_name", "PATH_INFO": "$fastcgi_path_info",
 })
 

@@ -41,7 +41,8 @@ func TestAClientThatGoesAway(t *testing.T) {
 // asks returns a request as a server reads it.
 func asks(fields ...message.Field) *message.Request {
 	return &message.Request{
-		Method: http.MethodGet, Host: "shop.example", Target: "/a", Path: "/a", EscapedPath: "/a", Query: "b=c", Major: 1, Minor: 1,
+		Method: http.MethodGet, Host: "shop.example", Target: "/a", Path: "/a", EscapedPath: "/a", Query: "b=c",
+		Major: 1, Minor: 1,
 		Fields: fields, Conn: &message.Conn{RemoteIP: "192.0.2.1", LocalPort: "80"},
 	}
 }
@@ -51,7 +52,8 @@ func sends(t *testing.T, r *message.Request, s *proxy.Settings, e *endpoint) (*h
 	t.Helper()
 	w := httptest.NewRecorder()
 	x := &exchange.Exchange{
-		Request: r, Route: &exchange.Route{Path: "/"}, Backend: of(e), Clients: realip.New(ir.Clients{}), Global: &ir.Global{},
+		Request: r, Route: &exchange.Route{Path: "/"}, Backend: of(e), Clients: realip.New(ir.Clients{}),
+		Global: &ir.Global{},
 		Writer: message.NewHTTPWriter(w, httptest.NewRequest(r.Method, "/", nil)),
 	}
 	err := pool(t).Forward(x, s, nil)
@@ -102,7 +104,8 @@ func TestWhatAnEndpointGets(t *testing.T) {
 		heads <- string(all)
 		_, _ = io.WriteString(conn, strings.Replace(fine, "\r\n", "\r\nConnection: close\r\n", 1))
 	})
-	const told = "X-Request-ID: id\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Host: shop.example\r\n" +
+	const told = "X-Request-ID: id\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Host: " +
+		"shop.example\r\n" +
 		"X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Scheme: http\r\nX-Scheme: http\r\n"
 	const begin, via, end = "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\n", "Via: 1.1 k8singress\r\n", "\r\n"
 	for name, c := range map[string]struct {
@@ -116,28 +119,35 @@ func TestWhatAnEndpointGets(t *testing.T) {
 			want:   begin + "b: 1\r\nA: 2\r\ncookie: a=b\r\nA: 3\r\nauthorization: x\r\n" + told + via + end,
 		},
 		"the framing": {
-			fields: "Content-Length: 0|Transfer-Encoding: chunked|Trailer: a|Expect: 100-continue|Connection: keep-alive|Keep-Alive: 5",
-			want:   begin + told + via + end,
+			fields: "Content-Length: 0|Transfer-Encoding: chunked|Trailer: a|Expect: 100-continue|Connection: " +
+				"keep-alive|Keep-Alive: 5",
+			want: begin + told + via + end,
 		},
-		"proxies": {fields: "Proxy-Connection: x|Proxy-Authorization: x|Proxy-Authenticate: x|TE: gzip", want: begin + told + via + end},
-		"h2c":     {fields: "Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMA", want: begin + told + via + end},
+		"proxies": {fields: "Proxy-Connection: x|Proxy-Authorization: x|Proxy-Authenticate: x|TE: gzip",
+			want: begin + told + via + end},
+		"h2c": {fields: "Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMA",
+			want: begin + told + via + end},
 		"websocket": {
 			fields: "Connection: keep-alive, Upgrade|Upgrade: WebSocket|Sec-WebSocket-Key: x",
-			want:   begin + "Sec-WebSocket-Key: x\r\n" + told + via + "Connection: Upgrade\r\nUpgrade: WebSocket\r\n" + end,
+			want: begin + "Sec-WebSocket-Key: x\r\n" + told + via +
+				"Connection: Upgrade\r\nUpgrade: WebSocket\r\n" + end,
 		},
 		"trailers": {fields: "te: trailers", want: begin + told + via + "Connection: TE\r\nTE: trailers\r\n" + end},
-		"close":    {settings: ir.Forwarding{Connection: "close"}, want: begin + told + via + "Connection: close\r\n" + end},
+		"close": {settings: ir.Forwarding{Connection: "close"},
+			want: begin + told + via + "Connection: close\r\n" + end},
 		"forged": {
-			fields: "x-forwarded-for: 6.6.6.6|X-Forwarded-Host: evil|X-Real-IP: 6.6.6.6|Forwarded: for=6.6.6.6|X-Original-URI: /|" +
-				"Proxy: x|X-Rewrite-URL: /",
+			fields: "x-forwarded-for: 6.6.6.6|X-Forwarded-Host: evil|X-Real-IP: 6.6.6.6|Forwarded: " +
+				"for=6.6.6.6|X-Original-URI: /|Proxy: x|X-Rewrite-URL: /",
 			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + via + end,
 		},
 		"connection names": {
 			fields: "Connection: X-Forwarded-For, Authorization, X-Set-By-Filter|Authorization: x|X-Set-By-Filter: y",
 			want:   begin + "Authorization: x\r\nX-Set-By-Filter: y\r\n" + told + via + end,
 		},
-		"proxies before": {fields: "via: 1.0 a|Via: 1.1 b", want: begin + told + "Via: 1.0 a, 1.1 b, 1.1 k8singress\r\n" + end},
-		"his prefix":     {fields: "X-Forwarded-Prefix: /p", want: begin + "X-Forwarded-Prefix: /p\r\n" + told + via + end},
+		"proxies before": {fields: "via: 1.0 a|Via: 1.1 b",
+			want: begin + told + "Via: 1.0 a, 1.1 b, 1.1 k8singress\r\n" + end},
+		"his prefix": {fields: "X-Forwarded-Prefix: /p",
+			want: begin + "X-Forwarded-Prefix: /p\r\n" + told + via + end},
 		"our prefix": {
 			fields: "X-Forwarded-Prefix: /p", settings: ir.Forwarding{Prefix: "/q"},
 			want: begin + told + "X-Forwarded-Prefix: /q\r\n" + via + end,
@@ -154,7 +164,8 @@ func TestWhatAnEndpointGets(t *testing.T) {
 					r.Fields.Add(message.NewField(name, value))
 				}
 			}
-			if got := outcome(sends(t, r, settingsOf(ir.Proxy{Forwarding: c.settings}), &endpoint{Listener: listener})); got != "200 ok" {
+			if got := outcome(sends(t, r, settingsOf(ir.Proxy{Forwarding: c.settings}),
+				&endpoint{Listener: listener})); got != "200 ok" {
 				t.Error(got)
 			}
 			if got := fixture.Receive(t, "the head", heads); got != c.want {
@@ -167,7 +178,8 @@ func TestWhatAnEndpointGets(t *testing.T) {
 // TestLoops checks when a request is detected as looping.
 func TestLoops(t *testing.T) {
 	for via, want := range map[string]bool{
-		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false, strings.Repeat("1.1 k8singress, ", 8): true,
+		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false,
+		strings.Repeat("1.1 k8singress, ", 8): true,
 	} {
 		if got := proxy.Loops(asks(message.Via.Field(via), message.Via.Field("1.1 other"))); got != want {
 			t.Errorf("%q: %v", via, got)

@@ -17,14 +17,18 @@ func TestRetryConditions(t *testing.T) {
 		first  func(net.Conn, *http.Request) bool
 		want   string
 	}{
-		"off":                            {[]ir.RetryOn{}, http.MethodGet, hangUp, "error 502"},
-		"error only, invalid header":     {[]ir.RetryOn{ir.RetryOnError}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "error 502"},
-		"invalid header":                 {[]ir.RetryOn{ir.RetryOnInvalidHeader}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "200 ok"},
-		"a status":                       {[]ir.RetryOn{ir.RetryOn503}, http.MethodGet, unavailable, "200 ok"},
-		"another status":                 {[]ir.RetryOn{ir.RetryOn502}, http.MethodGet, unavailable, "503 no"},
-		"a status, POST":                 {[]ir.RetryOn{ir.RetryOn503}, http.MethodPost, unavailable, "503 no"},
-		"a status, POST, non_idempotent": {[]ir.RetryOn{ir.RetryOn503, ir.RetryNonIdempotent}, http.MethodPost, unavailable, "200 ok"},
-		"error, POST, non_idempotent":    {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost, hangUp, "200 ok"},
+		"off": {[]ir.RetryOn{}, http.MethodGet, hangUp, "error 502"},
+		"error only, invalid header": {[]ir.RetryOn{ir.RetryOnError}, http.MethodGet,
+			says("SSH-2.0-x\r\n\r\n"), "error 502"},
+		"invalid header": {[]ir.RetryOn{ir.RetryOnInvalidHeader}, http.MethodGet,
+			says("SSH-2.0-x\r\n\r\n"), "200 ok"},
+		"a status":       {[]ir.RetryOn{ir.RetryOn503}, http.MethodGet, unavailable, "200 ok"},
+		"another status": {[]ir.RetryOn{ir.RetryOn502}, http.MethodGet, unavailable, "503 no"},
+		"a status, POST": {[]ir.RetryOn{ir.RetryOn503}, http.MethodPost, unavailable, "503 no"},
+		"a status, POST, non_idempotent": {[]ir.RetryOn{ir.RetryOn503, ir.RetryNonIdempotent}, http.MethodPost,
+			unavailable, "200 ok"},
+		"error, POST, non_idempotent": {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost,
+			hangUp, "200 ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoints := of(serve(t, test.first), serve(t, says(fine)))
@@ -39,7 +43,8 @@ func TestRetryConditions(t *testing.T) {
 // left.
 func TestTheLastAnswerCounts(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
-	if got := ask(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" || bad.requests.Load() != 3 {
+	if got := ask(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
+		bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
 	}
 }

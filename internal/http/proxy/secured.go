@@ -132,7 +132,8 @@ func (s *Secured) now() *generation {
 func (s *Secured) make(contents *trust.Contents) *generation {
 	config, err := contents.ClientConfig(&s.way.tls)
 	if err != nil {
-		return &generation{contents: contents, err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
+		return &generation{contents: contents,
+			err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
 	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

@@ -46,7 +46,8 @@ func TestSlowButAlive(t *testing.T) {
 	// On a busy machine the endpoint may occasionally be silent for longer, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := httptest.NewRecorder()
-		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
+		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+
+			strings.Repeat("x", 20) {
 			return errors.New(got)
 		}
 		return nil

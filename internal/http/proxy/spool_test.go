@@ -90,7 +90,8 @@ func TestWithoutRoomInMemory(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
 	r := bodyOf(want)
 	err := r.takeBody()
-	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil || len(r.body.buffer.Bytes()) > inMemory || !bytes.Equal(got, want) {
+	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil ||
+		len(r.body.buffer.Bytes()) > inMemory || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
 	}
 	r.body.close()
@@ -133,7 +134,8 @@ func TestRoomInMemoryIsGivenBack(t *testing.T) {
 // body.
 func TestBodiesInMemory(t *testing.T) {
 	for _, size := range []int{
-		1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2, mostInMemory - 1, mostInMemory, mostInMemory + 1, 2 * mostInMemory,
+		1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2, mostInMemory - 1, mostInMemory,
+		mostInMemory + 1, 2 * mostInMemory,
 	} {
 		want := bytes.Repeat([]byte("x"), size)
 		r := bodyOf(want)
@@ -164,7 +166,8 @@ func TestLongBodiesInMemory(t *testing.T) {
 		defer r.body.close()
 		return bodyMemory().Used()
 	}
-	for length, want := range map[int64]int64{-1: mostInMemory, mostInMemory: mostInMemory, mostInMemory + 1: inMemory} {
+	for length, want := range map[int64]int64{-1: mostInMemory, mostInMemory: mostInMemory,
+		mostInMemory + 1: inMemory} {
 		if got := takes(length); got != want {
 			t.Errorf("one whose length is %d takes %d bytes, want %d", length, got, want)
 		}

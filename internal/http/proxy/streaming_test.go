@@ -67,13 +67,15 @@ func bodies(t *testing.T, ours bool) {
 			_, _ = w.Write(body)
 			w.Header().Set("X-Sum", "7"+r.Trailer.Get("X-Checked"))
 		})
-		for _, f := range []ir.Forwarding{{}, {StreamRequest: true}, {BufferResponse: true}, {StreamRequest: true, BufferResponse: true}} {
+		for _, f := range []ir.Forwarding{{}, {StreamRequest: true}, {BufferResponse: true},
+			{StreamRequest: true, BufferResponse: true}} {
 			f.Protocol = protocol
 			front := inFront(t, settingsOf(ir.Proxy{Forwarding: f}), of(e))
 			server, client := front.listen(t, ours)
 			for _, size := range []int{0, 1, 4 << 10, 64<<10 + 1, 1 << 20} {
 				for _, query := range []string{"", "?known"} {
-					name := fmt.Sprintf("%s, streams %v, buffers %v, %d bytes%s", protocol, f.StreamRequest, f.BufferResponse, size, query)
+					name := fmt.Sprintf("%s, streams %v, buffers %v, %d bytes%s", protocol, f.StreamRequest,
+						f.BufferResponse, size, query)
 					t.Run(name, func(t *testing.T) {
 						there(t, client, server.URL+"/"+query, size, true)
 						there(t, client, server.URL+"/"+query, size, false)
@@ -97,7 +99,8 @@ func there(t *testing.T, client *http.Client, url string, size int, known bool) 
 	}
 	if !known {
 		checked = "yes"
-		r.Body, r.ContentLength, r.Trailer = io.NopCloser(bytes.NewReader(sent)), -1, http.Header{"X-Checked": {checked}}
+		r.Body, r.ContentLength, r.Trailer = io.NopCloser(bytes.NewReader(sent)), -1,
+			http.Header{"X-Checked": {checked}}
 	}
 	response, err := client.Do(r)
 	if err != nil {
@@ -126,25 +129,32 @@ func answersOf(t *testing.T, ours bool) {
 		// again means that the connection is reused.
 		again bool
 	}{
-		"nothing":        {"GET", "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "204 -1", true},
-		"not modified":   {"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "304 0", true},
-		"HEAD":           {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "200 5", true},
-		"HEAD, no end":   {"HEAD", "HTTP/1.1 200 OK\r\n\r\n", "200 -1", true},
-		"HEAD, chunks":   {"HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "200 -1", true},
-		"until close":    {"GET", "HTTP/1.1 200 OK\r\n\r\nok", "200 -1 ok", false},
-		"old":            {"GET", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "200 2 ok", false},
-		"closes":         {"GET", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", "200 2 ok", false},
-		"chunks":         {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\n\r\n", "200 2 ok", true},
+		"nothing":      {"GET", "HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", "204 -1", true},
+		"not modified": {"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "304 0", true},
+		"HEAD":         {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "200 5", true},
+		"HEAD, no end": {"HEAD", "HTTP/1.1 200 OK\r\n\r\n", "200 -1", true},
+		"HEAD, chunks": {"HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "200 -1", true},
+		"until close":  {"GET", "HTTP/1.1 200 OK\r\n\r\nok", "200 -1 ok", false},
+		"old":          {"GET", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "200 2 ok", false},
+		"closes": {"GET", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+			"200 2 ok", false},
+		"chunks": {"GET",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\n\r\n", "200 2 ok", true},
 		"empty chunks":   {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "200 0", true},
 		"no chunks":      {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno", "cut", false},
 		"half of chunks": {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok", "cut", false},
 		"no last chunk":  {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", "cut", false},
 		"half":           {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok", "cut", false},
-		"long":           {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + long, "200 100000 " + long, true},
-		"half of long":   {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + long, "cut", false},
-		"long head":      {"GET", "HTTP/1.1 200 OK\r\nX-A: " + long + "\r\nContent-Length: 2\r\n\r\nok", "200 2 ok", true},
-		"hop by hop":     {"GET", "HTTP/1.1 200 OK\r\nConnection: X-Secret\r\nX-Secret: x\r\nServer: x\r\nContent-Length: 0\r\n\r\n", "200 0", true},
-		"compressed":     {"GET", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok", "200 2 ok", true},
+		"long": {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + long,
+			"200 100000 " + long, true},
+		"half of long": {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + long, "cut", false},
+		"long head": {"GET", "HTTP/1.1 200 OK\r\nX-A: " + long + "\r\nContent-Length: 2\r\n\r\nok",
+			"200 2 ok", true},
+		"hop by hop": {"GET",
+			"HTTP/1.1 200 OK\r\nConnection: X-Secret\r\nX-Secret: x\r\nServer: x\r\nContent-Length: 0\r\n\r\n",
+			"200 0", true},
+		"compressed": {"GET", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok",
+			"200 2 ok", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ends := strings.HasPrefix(c.want, "cut") || name == "until close"
@@ -254,7 +264,8 @@ func anEarlyAnswer(t *testing.T, ours bool) {
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	for _, streams := range []bool{true, false} {
-		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams}}), of(&endpoint{Listener: listener}))
+		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams}}),
+			of(&endpoint{Listener: listener}))
 		server, client := f.listen(t, ours)
 		body := io.Reader(bytes.NewReader(pattern(1 << 20)))
 		if streams {
@@ -268,7 +279,8 @@ func anEarlyAnswer(t *testing.T, ours bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := io.ReadAll(response.Body); err != nil || string(got) != "no" || response.StatusCode != http.StatusRequestEntityTooLarge {
+		if got, err := io.ReadAll(response.Body); err != nil || string(got) != "no" ||
+			response.StatusCode != http.StatusRequestEntityTooLarge {
 			t.Errorf("%d %q, %v", response.StatusCode, got, err)
 		}
 		response.Body.Close()
@@ -282,7 +294,8 @@ func anEarlyAnswer(t *testing.T, ours bool) {
 func TestBodyLimits(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams, MaxBody: 100_000}})
-		f := inFront(t, s, of(serving(t, false, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })))
+		f := inFront(t, s, of(serving(t, false,
+			func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })))
 		for size, want := range map[int]string{100_000: "200", 100_001: "error 413", 200_000: "error 413"} {
 			for _, known := range []bool{true, false} {
 				r := request(t, http.MethodPost, strings.Repeat("x", size))
@@ -329,7 +342,8 @@ func TestAnEndpointThatTakesNothing(t *testing.T) {
 func TestEvents(t *testing.T) { onFronts(t, events) }
 
 func events(t *testing.T, ours bool) {
-	for _, head := range []string{"Transfer-Encoding: chunked", "Content-Length: 21\r\nContent-Type: text/event-stream"} {
+	for _, head := range []string{"Transfer-Encoding: chunked",
+		"Content-Length: 21\r\nContent-Type: text/event-stream"} {
 		next := make(chan string)
 		listener := fixture.Listen(t)
 		fixture.Serve(listener, func(conn net.Conn) {
@@ -392,7 +406,8 @@ func aLongAnswerThatPauses(t *testing.T, ours bool) {
 			f := inFront(t, s, backend)
 			server, client := f.listen(t, ours)
 			got := answered(t, client, http.MethodGet, server.URL)
-			if err := fixture.Receive(t, "the end", f.errs); !errors.Is(err, c.want) || (got == "cut") != (c.want != nil) {
+			if err := fixture.Receive(t, "the end", f.errs); !errors.Is(err, c.want) ||
+				(got == "cut") != (c.want != nil) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 			if failing(backend, e) != (c.want != nil) {
@@ -436,7 +451,8 @@ func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
 			ended <- err
 		})
 		backend := of(e, refusing(t))
-		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}), backend)
+		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}),
+			backend)
 		server, _ := f.listen(t, ours)
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
@@ -464,7 +480,8 @@ func anEndpointThatLeavesAnUpload(t *testing.T, ours bool) {
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.GRPC, ir.FastCGI} {
 		e := &endpoint{Listener: listener}
 		backend := of(e, refusing(t))
-		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}), backend)
+		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}),
+			backend)
 		server, _ := f.listen(t, ours)
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	upgrade  = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n"
-	switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\n"
+	upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: " +
+		"websocket\r\nSec-WebSocket-Key: x\r\n\r\n"
+	switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " +
+		"websocket\r\nSec-WebSocket-Accept: y\r\n\r\n"
 )
 
 // talking starts an endpoint that switches protocols, sends a hello at once, and then passes the connection to talk.
@@ -25,7 +27,8 @@ func talking(t *testing.T, secure bool, talk func(conn net.Conn, reader *bufio.R
 	t.Helper()
 	listener := fixture.Listen(t)
 	if secure {
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{fixture.Certificate(t, "a").Pair()}})
+		listener = tls.NewListener(listener,
+			&tls.Config{Certificates: []tls.Certificate{fixture.Certificate(t, "a").Pair()}})
 	}
 	fixture.Serve(listener, func(conn net.Conn) {
 		reader := bufio.NewReader(conn)
@@ -52,7 +55,8 @@ func socket(t *testing.T, address string) (*net.TCPConn, *bufio.Reader) {
 	_, _ = io.WriteString(conn, upgrade)
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Upgrade") != "websocket" ||
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols ||
+		response.Header.Get("Upgrade") != "websocket" ||
 		response.Header.Get("Sec-Websocket-Accept") != "y" || response.Header.Get("Connection") != "Upgrade" {
 		t.Fatalf("got %v, %v", response, err)
 	}
@@ -108,7 +112,8 @@ func webSockets(t *testing.T, ours bool) {
 		t.Run(string(protocol)+", silence", func(t *testing.T) {
 			begin := time.Now()
 			_, reader := socket(t, server.Listener.Addr().String())
-			if rest, err := io.ReadAll(reader); len(rest) > 0 || time.Since(begin) < s.Read || time.Since(begin) > 10*s.Read {
+			if rest, err := io.ReadAll(reader); len(rest) > 0 || time.Since(begin) < s.Read ||
+				time.Since(begin) > 10*s.Read {
 				t.Errorf("%q, %v after %v", rest, err, time.Since(begin))
 			}
 			_ = fixture.Receive(t, "the end at the endpoint", ends)
@@ -123,11 +128,12 @@ func TestASwitchThatWasNotAskedFor(t *testing.T) { onFronts(t, aSwitchThatWasNot
 
 func aSwitchThatWasNotAskedFor(t *testing.T, ours bool) {
 	for name, c := range map[string]struct{ answer, request string }{
-		"not asked":    {switched, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
-		"no Upgrade":   {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},
-		"another":      {strings.ReplaceAll(switched, "websocket", "h2c"), upgrade},
-		"asked for it": {strings.ReplaceAll(switched, "websocket", "h2c"), strings.ReplaceAll(upgrade, "websocket", "h2c")},
-		"HTTP/1.0":     {switched, strings.ReplaceAll(upgrade, "HTTP/1.1", "HTTP/1.0")},
+		"not asked":  {switched, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
+		"no Upgrade": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},
+		"another":    {strings.ReplaceAll(switched, "websocket", "h2c"), upgrade},
+		"asked for it": {strings.ReplaceAll(switched, "websocket", "h2c"),
+			strings.ReplaceAll(upgrade, "websocket", "h2c")},
+		"HTTP/1.0": {switched, strings.ReplaceAll(upgrade, "HTTP/1.1", "HTTP/1.0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, _ := inFront(t, settings(), of(serve(t, says(c.answer)))).listen(t, ours)

@@ -73,7 +73,8 @@ func TestAsNginxCounts(t *testing.T) {
 				refused++
 			}
 		}
-		if (rates.PerSecond > 0 || rates.PerMinute > 0) && refused == 0 && bursts.PerMinute+bursts.PerSecond < 10 && rates.PerSecond < 3 {
+		if (rates.PerSecond > 0 || rates.PerMinute > 0) && refused == 0 && bursts.PerMinute+bursts.PerSecond < 10 &&
+			rates.PerSecond < 3 {
 			t.Errorf("seed %d: nothing was refused with %v and %v", seed, rates, bursts)
 		}
 	}
@@ -109,7 +110,8 @@ func TestBursts(t *testing.T) {
 func TestLongSilence(t *testing.T) {
 	zone := ratelimit.NewZones().Requests("z", ratelimit.Rates{PerSecond: 1_000_000, PerMinute: 1_000_000})
 	bursts := ratelimit.Bursts{PerSecond: 1_000_000_000, PerMinute: 1_000_000_000}
-	for _, now := range []time.Duration{0, time.Hour, 100 * 365 * 24 * time.Hour, 250 * 365 * 24 * time.Hour, time.Hour} {
+	for _, now := range []time.Duration{0, time.Hour, 100 * 365 * 24 * time.Hour,
+		250 * 365 * 24 * time.Hour, time.Hour} {
 		if !zone.Take(nth(1), bursts, now) {
 			t.Errorf("refused after %v", now)
 		}
@@ -186,7 +188,8 @@ func TestZonesLiveAsLongAsTheyAreHad(t *testing.T) {
 		t.Error("it is not one zone")
 	}
 	for name, other := range map[string]*ratelimit.Requests{
-		"another Ingress": zones.Requests("y", rates), "another rate": zones.Requests("z", ratelimit.Rates{PerMinute: 2}),
+		"another Ingress": zones.Requests("y", rates),
+		"another rate":    zones.Requests("z", ratelimit.Rates{PerMinute: 2}),
 	} {
 		if !other.Take(nth(1), ratelimit.Bursts{}, 0) {
 			t.Errorf("%s has the same zone", name)

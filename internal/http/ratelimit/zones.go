@@ -29,7 +29,8 @@ type requestsID struct {
 // NewZones returns an empty Zones.
 func NewZones() *Zones {
 	return &Zones{
-		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{}, entries: budget.New(mostOfAll),
+		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{},
+		entries: budget.New(mostOfAll),
 	}
 }
 

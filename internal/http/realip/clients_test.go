@@ -27,7 +27,8 @@ func request(peer string, secure bool, header http.Header) *message.Request {
 
 func TestOf(t *testing.T) {
 	forwarded := http.Header{
-		"X-Forwarded-For": {"9.9.9.9, 10.0.0.7"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"www.example"}, "X-Forwarded-Port": {"444"},
+		"X-Forwarded-For": {"9.9.9.9, 10.0.0.7"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"www.example"},
+		"X-Forwarded-Port": {"444"},
 	}
 	for name, c := range map[string]struct {
 		options ir.Clients
@@ -44,34 +45,40 @@ func TestOf(t *testing.T) {
 		},
 		"https has the port 443": {
 			peer: "[2001:db8::1%eth0]:99", secure: true,
-			want: realip.Client{IP: "2001:db8::1", Peer: "2001:db8::1", Proto: "https", Host: "shop.example", Port: "443"},
+			want: realip.Client{IP: "2001:db8::1", Peer: "2001:db8::1", Proto: "https",
+				Host: "shop.example", Port: "443"},
 			full: "2001:db8::1",
 		},
 		"everybody is believed": {
 			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99", header: forwarded,
-			want: realip.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444", Believed: true},
+			want: realip.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444",
+				Believed: true},
 			full: "9.9.9.9",
 		},
 		"the whole list": {
 			options: ir.Clients{UseForwarded: true, AppendForwarded: true}, peer: "192.0.2.1:99", header: forwarded,
-			want: realip.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444", Believed: true},
+			want: realip.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444",
+				Believed: true},
 			full: "9.9.9.9, 10.0.0.7, 192.0.2.1",
 		},
 		"the last that is not trusted": {
 			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "10.1.1.1:99",
 			header: http.Header{"X-Forwarded-For": {"6.6.6.6, 9.9.9.9", "10.0.0.7:55"}},
-			want:   realip.Client{IP: "9.9.9.9", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true},
-			full:   "9.9.9.9",
+			want: realip.Client{IP: "9.9.9.9", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080",
+				Believed: true},
+			full: "9.9.9.9",
 		},
 		"a peer that is not trusted": {
-			options: ir.Clients{UseForwarded: true, AppendForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "192.0.2.1:99", header: forwarded,
+			options: ir.Clients{UseForwarded: true, AppendForwarded: true, Trusted: []string{"10.0.0.0/8"}},
+			peer:    "192.0.2.1:99", header: forwarded,
 			want: realip.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
 			full: "192.0.2.1",
 		},
 		"a network that cannot be read trusts nobody": {
-			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/99"}}, peer: "10.1.1.1:99", header: forwarded,
-			want: realip.Client{IP: "10.1.1.1", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080"},
-			full: "10.1.1.1",
+			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/99"}}, peer: "10.1.1.1:99",
+			header: forwarded,
+			want:   realip.Client{IP: "10.1.1.1", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full:   "10.1.1.1",
 		},
 		"only the address": {
 			options: ir.Clients{RealIP: true, Header: "cf-connecting-ip"}, peer: "192.0.2.1:99",
@@ -80,8 +87,10 @@ func TestOf(t *testing.T) {
 			full:   "9.9.9.9",
 		},
 		"what is no address": {
-			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99", header: http.Header{"X-Forwarded-For": {"unknown"}},
-			want: realip.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true},
+			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99",
+			header: http.Header{"X-Forwarded-For": {"unknown"}},
+			want: realip.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080",
+				Believed: true},
 			full: "192.0.2.1",
 		},
 	} {
@@ -100,7 +109,8 @@ func TestOf(t *testing.T) {
 }
 
 func TestUnixSocketHasNoAddress(t *testing.T) {
-	got := realip.New(ir.Clients{UseForwarded: true}).Of(request("@", false, http.Header{"X-Forwarded-For": {"9.9.9.9"}}))
+	got := realip.New(ir.Clients{UseForwarded: true}).Of(request("@", false,
+		http.Header{"X-Forwarded-For": {"9.9.9.9"}}))
 	if got.IP != "" || got.Believed {
 		t.Errorf("got %+v", got)
 	}

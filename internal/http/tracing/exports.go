@@ -22,9 +22,11 @@ type Exports struct {
 func NewExports(log *zap.Logger) *Exports {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_trace_spans_total",
-		Help: "How many spans of requests the collector of OpenTelemetry was sent, by result: sent, or lost where it did not take them.",
+		Help: "How many spans of requests the collector of OpenTelemetry was sent, by result: sent, or lost where " +
+			"it did not take them.",
 	}, []string{"result"})
-	return &Exports{log: log, Collector: spans, sent: spans.WithLabelValues("sent"), lost: spans.WithLabelValues("lost")}
+	return &Exports{log: log, Collector: spans, sent: spans.WithLabelValues("sent"),
+		lost: spans.WithLabelValues("lost")}
 }
 
 func (e *Exports) refuse(err error) {

@@ -57,7 +57,8 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(samplerOf(&c)), sdktrace.WithResource(resourceOf(&c)),
 		sdktrace.WithBatcher(
-			&exporter{client, exports}, sdktrace.WithMaxQueueSize(c.Queue), sdktrace.WithMaxExportBatchSize(min(c.Batch, c.Queue)),
+			&exporter{client, exports}, sdktrace.WithMaxQueueSize(c.Queue),
+			sdktrace.WithMaxExportBatchSize(min(c.Batch, c.Queue)),
 			sdktrace.WithBatchTimeout(c.Delay), sdktrace.WithExportTimeout(exportTime),
 		),
 	)
@@ -146,7 +147,8 @@ func (t *Tracer) Flush() {
 }
 
 func (t *Tracer) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), exportTime) //nolint:forbidigo // The time limit is the end of it.
+	background := context.Background() //nolint:forbidigo // The time limit ends it.
+	ctx, cancel := context.WithTimeout(background, exportTime)
 	defer cancel()
 	_ = t.provider.Shutdown(ctx) // Spans that are still in the queue are lost and not counted.
 }

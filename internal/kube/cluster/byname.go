@@ -56,7 +56,8 @@ func (f *factory) byName(name string) (*byName, error) {
 		return nil, fmt.Errorf("making a client for %s: %w", kind.Resource, err)
 	}
 	return &byName{
-		kind: kind, client: client, store: f.store, errors: f.errors, gate: &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
+		kind: kind, client: client, store: f.store, errors: f.errors,
+		gate:     &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
 		followed: map[ir.Ref]*single{}, changed: make(chan struct{}, 1),
 	}, nil
 }

@@ -43,12 +43,16 @@ func TestReferencedSecrets(t *testing.T) {
 	if follow(secretRef("a", "one"), secretRef("a", "missing")) {
 		t.Error("Secrets count as read before they are asked for")
 	}
-	eventually(t, c.Store(), "both are read", func() bool { return follow(secretRef("a", "one"), secretRef("a", "missing")) })
+	eventually(t, c.Store(), "both are read",
+		func() bool { return follow(secretRef("a", "one"), secretRef("a", "missing")) })
 	if got := holds(c, "a", "one"); got != "1" {
 		t.Errorf("the Secret holds %q", got)
 	}
 	s.set(secretWith("a", "one", "new"), secretWith("a", "missing", "here"))
-	eventually(t, c.Store(), "changes", func() bool { return holds(c, "a", "one") == "new" && holds(c, "a", "missing") == "here" })
+	eventually(t, c.Store(), "changes", func() bool {
+		return holds(c, "a", "one") == "new" &&
+			holds(c, "a", "missing") == "here"
+	})
 	s.remove(secretWith("a", "one", ""))
 	eventually(t, c.Store(), "deleted", func() bool { return holds(c, "a", "one") == "" })
 	s.set(secretWith("a", "one", "again"))
@@ -59,7 +63,8 @@ func TestReferencedSecrets(t *testing.T) {
 		t.Error("what nobody refers to any more is kept")
 	}
 	for _, r := range s.seen(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") }) {
-		if !strings.Contains(r.URL.Path, "/namespaces/") || !strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=") {
+		if !strings.Contains(r.URL.Path, "/namespaces/") ||
+			!strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=") {
 			t.Errorf("a request for more than one Secret: %s", r.URL)
 		}
 	}
@@ -74,7 +79,8 @@ func TestReferencedSecretsSurviveLostWatches(t *testing.T) {
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) })
 	s.vanish(secretWith("a", "two", ""))
 	s.set(secretWith("a", "one", "2"))
-	eventually(t, c.Store(), "caught up", func() bool { return holds(c, "a", "one") == "2" && holds(c, "a", "two") == "" })
+	eventually(t, c.Store(), "caught up",
+		func() bool { return holds(c, "a", "one") == "2" && holds(c, "a", "two") == "" })
 	if !c.Follow(refs) {
 		t.Error("a lost watch makes a Secret unread")
 	}
@@ -92,7 +98,10 @@ func TestReferencedSecretThatMayNotBeRead(t *testing.T) {
 		t.Error("the snapshot does not say that the Secret may not be read")
 	}
 	s.refuse("secrets", false)
-	eventually(t, c.Store(), "allowed", func() bool { return holds(c, "a", "one") == "1" && !c.Store().Take().Denied(ref) })
+	eventually(t, c.Store(), "allowed", func() bool {
+		return holds(c, "a", "one") == "1" &&
+			!c.Store().Take().Denied(ref)
+	})
 }
 
 func TestReferencedSecretsWhileTheServerIsAway(t *testing.T) {

@@ -185,7 +185,8 @@ func others(namespaces []string, o Options) []scope {
 	seen := map[ir.Ref]bool{}
 	for _, ref := range o.Also {
 		kind, ok := kinds.ByName(ref.Kind)
-		if !ok || o.Referenced && ref.Kind == kinds.Secret || kind.ClusterScoped || seen[ref] || slices.Contains(namespaces, ref.Namespace) {
+		if !ok || o.Referenced && ref.Kind == kinds.Secret || kind.ClusterScoped || seen[ref] ||
+			slices.Contains(namespaces, ref.Namespace) {
 			continue
 		}
 		seen[ref] = true

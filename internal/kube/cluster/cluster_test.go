@@ -216,7 +216,8 @@ func TestNamespaces(t *testing.T) {
 	c := run(t, Options{
 		Kubeconfig: api.kubeconfig(t), Namespaces: []string{"web", "shop", "web"},
 		Also: []ir.Ref{
-			{Kind: kinds.Secret, Namespace: "private", Name: "y"}, {Kind: kinds.Secret, Namespace: "private", Name: "y"},
+			{Kind: kinds.Secret, Namespace: "private", Name: "y"},
+			{Kind: kinds.Secret, Namespace: "private", Name: "y"},
 			{Kind: kinds.Secret, Namespace: "shop", Name: "x"},
 		},
 	}, quietLog(t))
@@ -232,7 +233,8 @@ func TestNamespaces(t *testing.T) {
 		t.Error("objects of the whole cluster are read in any case")
 	}
 	for _, r := range api.seen(func(*http.Request) bool { return true }) {
-		if r.URL.Path == "/api/v1/namespaces" || r.URL.Path == "/api/v1/secrets" || strings.Contains(r.URL.Path, "/private/ingresses") {
+		if r.URL.Path == "/api/v1/namespaces" || r.URL.Path == "/api/v1/secrets" ||
+			strings.Contains(r.URL.Path, "/private/ingresses") {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
 	}
@@ -252,7 +254,8 @@ func TestFieldSelectorsAreSent(t *testing.T) {
 	waitSynced(t, c)
 	s := c.Store().Take()
 	if snapshot.Of[*corev1.Secret](s).Len() != 1 || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 {
-		t.Errorf("%d Secrets and %d ConfigMaps, want one of each", snapshot.Of[*corev1.Secret](s).Len(), snapshot.Of[*corev1.ConfigMap](s).Len())
+		t.Errorf("%d Secrets and %d ConfigMaps, want one of each", snapshot.Of[*corev1.Secret](s).Len(),
+			snapshot.Of[*corev1.ConfigMap](s).Len())
 	}
 	for path, want := range map[string]string{
 		"/api/v1/namespaces/shop/secrets":                          "type!=helm.sh/release.v1",
@@ -426,7 +429,8 @@ func TestStartIsFast(t *testing.T) {
 	waitSynced(t, c)
 	took := time.Since(start)
 	s := c.Store().Take()
-	if snapshot.Of[*networkingv1.Ingress](s).Len() != n || snapshot.Of[*corev1.Service](s).Len() != n || len(s.Changed) != 3*n {
+	if snapshot.Of[*networkingv1.Ingress](s).Len() != n || snapshot.Of[*corev1.Service](s).Len() != n ||
+		len(s.Changed) != 3*n {
 		t.Errorf("%d Ingresses, %d Services, %d objects",
 			snapshot.Of[*networkingv1.Ingress](s).Len(), snapshot.Of[*corev1.Service](s).Len(), len(s.Changed))
 	}

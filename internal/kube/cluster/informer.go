@@ -129,7 +129,8 @@ func (f *factory) informer(s scope) (*informer, error) {
 		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),
 		dispensable: s.kind.Dispensable || s.kind.ClusterScoped && f.limited,
 	}
-	err = errors.Join(i.shared.SetTransform(transform(s.kind, f.store)), i.shared.SetWatchErrorHandlerWithContext(i.failed))
+	err = errors.Join(i.shared.SetTransform(transform(s.kind, f.store)),
+		i.shared.SetWatchErrorHandlerWithContext(i.failed))
 	if err != nil {
 		return nil, err
 	}

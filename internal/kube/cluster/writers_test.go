@@ -24,7 +24,8 @@ func TestMetadataPatchesAStatus(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		requests <- r.Method + " " + r.URL.String() + " " + r.Header.Get("Content-Type") + " " + string(body)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"8"}}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"8"}}`)
 	}))
 	defer api.Close()
 	c, err := New(Options{Kubeconfig: writeKubeconfig(t, api.Listener.Addr().String())}, quietLog(t))
@@ -32,7 +33,8 @@ func TestMetadataPatchesAStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := c.Metadata().Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").
-		Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":{}}`), metav1.PatchOptions{FieldManager: "me"}, "status")
+		Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":{}}`),
+			metav1.PatchOptions{FieldManager: "me"}, "status")
 	if err != nil || o.ResourceVersion != "8" {
 		t.Fatalf("the answer is %v, %v", o, err)
 	}
@@ -54,7 +56,8 @@ func TestWritersShareTheirLimit(t *testing.T) {
 	// The client returns an error at once if it would have to wait longer than the deadline of the context.
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()
-	_, err = objects.Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").Get(ctx, "web", metav1.GetOptions{})
+	_, err = objects.Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").Get(ctx, "web",
+		metav1.GetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "rate limiter") {
 		t.Errorf("a request beyond the limit: %v", err)
 	}

@@ -37,7 +37,8 @@ func (f *found) complete(clusterScoped bool) error {
 }
 
 func badName(kind, field, name string) error {
-	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower case letters, digits and inner dashes", kind, field, name)
+	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower case letters, digits and inner dashes",
+		kind, field, name)
 }
 
 // finish sets the defaults that an API server would set, and trims the object. The resource version is a hash of the

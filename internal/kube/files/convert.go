@@ -25,7 +25,8 @@ type reader struct {
 }
 
 const ingressChanged = ", with backend.service.name and backend.service.port.number (or .name) in place of " +
-	"backend.serviceName and backend.servicePort, spec.defaultBackend in place of spec.backend, and a pathType in each path"
+	"backend.serviceName and backend.servicePort, spec.defaultBackend in place of spec.backend, and a pathType in " +
+	"each path"
 
 // oldVersions has the deprecated versions, which are converted. The Ingress of extensions/v1beta1 is the same as in
 // networking.k8s.io/v1beta1.
@@ -43,7 +44,8 @@ var oldVersions = map[identity]reader{
 		successor: "discovery.k8s.io/v1", read: converting(sliceFromBeta),
 	},
 	{apiVersion: "v1", kind: endpointsKind}: {
-		successor: "discovery.k8s.io/v1 EndpointSlice", read: converting(same[corev1.Endpoints]), //nolint:staticcheck // the old kind is the point
+		successor: "discovery.k8s.io/v1 EndpointSlice",
+		read:      converting(same[corev1.Endpoints]), //nolint:staticcheck // Manifests may still have the old kind.
 	},
 }
 

@@ -44,7 +44,8 @@ type Files struct {
 // New returns the source for a folder or a single file. Nothing is read before Run.
 func New(dir string, log *zap.Logger) *Files {
 	return &Files{
-		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
+		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}),
+		pace: defaultPace, log: log,
 	}
 }
 

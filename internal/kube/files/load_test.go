@@ -158,7 +158,8 @@ func TestStayNamesFewObjects(t *testing.T) {
 	for kept, want := range map[int]string{
 		1: "ConfigMap/default/d is kept as it was before, until the file is fixed",
 		2: "ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the file is fixed",
-		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the file is fixed",
+		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the " +
+			"file is fixed",
 		4: "4 objects are kept as they were before, until the file is fixed",
 	} {
 		documents := strings.SplitAfter(all, "---\n")
@@ -192,11 +193,13 @@ func FuzzLoad(f *testing.F) {
 		verdicts := m.verdicts()
 		for _, o := range objects {
 			ref := snapshot.RefOf(o)
-			if ref.Kind == "" || ref.Name == "" || strings.ContainsAny(ref.String(), "\x00{}") || o.GetResourceVersion() == "" {
+			if ref.Kind == "" || ref.Name == "" || strings.ContainsAny(ref.String(), "\x00{}") ||
+				o.GetResourceVersion() == "" {
 				t.Errorf("object %q of version %q", ref, o.GetResourceVersion())
 			}
 		}
-		if !slices.IsSortedFunc(verdicts, func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) }) {
+		if !slices.IsSortedFunc(verdicts,
+			func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) }) {
 			t.Error("verdicts are not sorted")
 		}
 	})

@@ -56,8 +56,9 @@ func (t *todo) add(ref ir.Ref) {
 
 func newMerger() *merger {
 	return &merger{
-		claims: map[ir.Ref][]*found{}, slices: map[ir.Ref]int{}, mirrors: map[ir.Ref][]ir.Ref{}, mirrored: map[ir.Ref]ir.Ref{},
-		objects: map[ir.Ref]kinds.Object{}, problems: map[ir.Ref][]report.Problem{},
+		claims: map[ir.Ref][]*found{}, slices: map[ir.Ref]int{}, mirrors: map[ir.Ref][]ir.Ref{},
+		mirrored: map[ir.Ref]ir.Ref{},
+		objects:  map[ir.Ref]kinds.Object{}, problems: map[ir.Ref][]report.Problem{},
 	}
 }
 
@@ -96,7 +97,8 @@ func (m *merger) add(p *parsed) {
 	for _, f := range p.objects {
 		list := m.claims[f.ref]
 		// Insert the object after the objects of earlier files and of the same file.
-		at, _ := slices.BinarySearchFunc(list, p.name+"\x00", func(f *found, name string) int { return strings.Compare(f.file, name) })
+		at, _ := slices.BinarySearchFunc(list, p.name+"\x00",
+			func(f *found, name string) int { return strings.Compare(f.file, name) })
 		m.claims[f.ref] = slices.Insert(list, at, f)
 		m.touch(f, 1)
 	}
@@ -157,7 +159,8 @@ func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 		default:
 			problems = append(problems, report.Problem{
 				Severity: report.Warning, Reason: report.DuplicateObject,
-				Message: fmt.Sprintf("%s:%d: ignored, because %s:%d defines the same object", f.file, f.line, first.file, first.line),
+				Message: fmt.Sprintf("%s:%d: ignored, because %s:%d defines the same object", f.file, f.line,
+					first.file, first.line),
 			})
 		}
 	}
@@ -199,7 +202,8 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	case m.slices[service] > 0:
 		problems = append(problems, report.Problem{
 			Severity: report.Info, Reason: report.DeprecatedVersion,
-			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file, m.claims[ref][0].line),
+			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file,
+				m.claims[ref][0].line),
 		})
 	default:
 		for _, slice := range mirror(o) {

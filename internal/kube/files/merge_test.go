@@ -29,7 +29,8 @@ func TestMergeStepByStep(t *testing.T) {
 					files[name] = parse(name, []byte(randomManifests(r)))
 				}
 			}
-			list := slices.SortedFunc(maps.Values(files), func(a, b *parsed) int { return strings.Compare(a.name, b.name) })
+			list := slices.SortedFunc(maps.Values(files),
+				func(a, b *parsed) int { return strings.Compare(a.name, b.name) })
 			follow(objects, m, list)
 			wantObjects, wantVerdicts := atOnce(list)
 			if got := versions(objects); !maps.Equal(got, wantObjects) {
@@ -80,13 +81,15 @@ func randomManifests(r *rand.Rand) string {
 			// Sometimes use a name that a slice made from Endpoints has.
 			name := []string{"x", service + "-ipv4-0", "a-ipv4-0"}[r.IntN(3)]
 			fmt.Fprintf(&b, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n"+
-				"metadata: {name: %s, labels: {kubernetes.io/service-name: %s}}\nendpoints: [{addresses: [10.0.1.%d]}]\n", name, service, n)
+				"metadata: {name: %s, labels: {kubernetes.io/service-name: %s}}\nendpoints: [{addresses: "+
+				"[10.0.1.%d]}]\n", name, service, n)
 		case 2:
 			b.WriteString(configMap(service, fmt.Sprint(n)))
 		case 3:
 			fmt.Fprintf(&b, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: [broken %d]\n", service, n)
 		default:
-			fmt.Fprintf(&b, "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: 10.2.0.%d}\n", service, n)
+			fmt.Fprintf(&b, "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: 10.2.0.%d}\n",
+				service, n)
 		}
 		b.WriteString("---\n")
 	}

@@ -192,7 +192,8 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	}
 	if r.successor != "" {
 		f.add(report.Info, report.DeprecatedVersion, "apiVersion",
-			fmt.Sprintf("%s %s is a deprecated version, and is read as %s: write that instead%s", id.apiVersion, id.kind, r.successor, r.changed))
+			fmt.Sprintf("%s %s is a deprecated version, and is read as %s: write that instead%s", id.apiVersion,
+				id.kind, r.successor, r.changed))
 	}
 	f.object = object
 	f.finish(raw)
@@ -202,7 +203,8 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
-	if !ok || row.NoManifest || (grouped && !slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersion.Group == group })) {
+	if !ok || row.NoManifest || (grouped &&
+		!slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersion.Group == group })) {
 		p.ignored[id.kind]++
 		return
 	}

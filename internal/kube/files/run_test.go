@@ -411,7 +411,8 @@ func TestVersionsFollowTheText(t *testing.T) {
 
 func TestVerdictsAreSorted(t *testing.T) {
 	_, verdicts, err := Load("testdata/typos/in")
-	if err != nil || !slices.IsSortedFunc(verdicts, func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) }) {
+	if err != nil || !slices.IsSortedFunc(verdicts,
+		func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) }) {
 		t.Errorf("%v, verdicts %v", err, verdicts)
 	}
 }

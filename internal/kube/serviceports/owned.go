@@ -37,7 +37,8 @@ type listKey struct {
 func appliedTo(service *corev1.Service) []listKey {
 	var keys []listKey
 	for _, managed := range service.ManagedFields {
-		if managed.Manager != kinds.PortsManager || managed.Operation != metav1.ManagedFieldsOperationApply || managed.FieldsV1 == nil {
+		if managed.Manager != kinds.PortsManager || managed.Operation != metav1.ManagedFieldsOperationApply ||
+			managed.FieldsV1 == nil {
 			continue
 		}
 		var fields struct {

@@ -50,8 +50,9 @@ func Make(s Situation) Plan {
 		p.publish()
 	}
 	if p.Loopback && (s.Publish || s.Pod != nil) {
-		p.warn(report.PortUnreachable, p.Routes, "stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
-			"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
+		p.warn(report.PortUnreachable, p.Routes,
+			"stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
+				"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
 	} else {
 		p.checkNodes()
 	}
@@ -72,14 +73,17 @@ func (p *planning) publish() {
 		p.warn(report.PortNotPublished, p.Routes,
 			"there is no Service "+p.Name.String()+", which publish_service names: create it, and it gets %s")
 	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
-		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
-			"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
+		p.warn(report.PortNotPublished, p.Routes,
+			"the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
+				"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
 	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
-		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is headless, which passes nothing on: "+
-			"let publish_service name one that has an address, and that one gets %s")
+		p.warn(report.PortNotPublished, p.Routes,
+			"the Service "+p.Name.String()+" is headless, which passes nothing on: "+
+				"let publish_service name one that has an address, and that one gets %s")
 	case len(p.theirs) == 1 && p.theirs[0].Name == "":
 		p.warn(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
-			"the port of the Service "+p.Name.String()+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
+			"the port of the Service "+p.Name.String()+
+				" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
 				"and the Service gets %s")
 	default:
 		p.entries()
@@ -97,8 +101,9 @@ func (p *planning) entries() {
 			elsewhere = append(elsewhere, route)
 		}
 	}
-	p.warn(report.PortNotPublished, elsewhere, "the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
-		"another port of the pods: take that entry out, or set its targetPort to the same number")
+	p.warn(report.PortNotPublished, elsewhere,
+		"the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
+			"another port of the pods: take that entry out, or set its targetPort to the same number")
 }
 
 // entry returns our entry for a port. If we already have an entry for it, its name is kept, because a new name would
@@ -127,7 +132,10 @@ func (p *planning) isTaken(name string) bool {
 // isServed reports whether the Service forwards a port to the pods, regardless of the entry's owner.
 func (p *planning) isServed(route *ir.StreamRoute) bool {
 	all := append(slices.Clone(p.theirs), p.wanted...)
-	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool { return isFor(route)(e) && leadsTo(e, route.Port) })
+	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool {
+		return isFor(route)(e) &&
+			leadsTo(e, route.Port)
+	})
 }
 
 // differs reports whether our current entries differ from the wanted ones. The order does not matter.
@@ -146,7 +154,8 @@ func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
 
 // leadsTo reports whether an entry forwards to a port of the pods. It assumes that a named target port is correct.
 func leadsTo(e corev1.ServicePort, port uint16) bool {
-	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 && e.Port == int32(port)
+	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 &&
+		e.Port == int32(port)
 }
 
 func protocolOf(route *ir.StreamRoute) corev1.Protocol {

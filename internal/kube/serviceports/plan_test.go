@@ -30,7 +30,8 @@ func entry(t *testing.T, text string) (corev1.ServicePort, string) {
 		t.Fatal(err)
 	}
 	e := corev1.ServicePort{
-		Name: strings.Trim(words[0], "-"), Port: int32(port), Protocol: corev1.Protocol(protocol), TargetPort: intstr.Parse(words[2]),
+		Name: strings.Trim(words[0], "-"), Port: int32(port), Protocol: corev1.Protocol(protocol),
+		TargetPort: intstr.Parse(words[2]),
 	}
 	if words[0] != "-" {
 		e.Name = words[0]
@@ -72,7 +73,8 @@ func service(t *testing.T, kind corev1.ServiceType, entries ...string) *corev1.S
 	managed("kubectl", metav1.ManagedFieldsOperationUpdate,
 		`{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:targetPort":{}}}}}`)
 	if len(ours) > 0 {
-		managed(kinds.PortsManager, metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:ports":{`+strings.Join(ours, ",")+`}}}`)
+		managed(kinds.PortsManager, metav1.ManagedFieldsOperationApply,
+			`{"f:spec":{"f:ports":{`+strings.Join(ours, ",")+`}}}`)
 	}
 	return s
 }
@@ -155,27 +157,33 @@ func TestEntries(t *testing.T) {
 			outcome{Ports: []string{"tcp-5432-3 5432/TCP 5432"}, Write: true},
 		},
 		"the other name stays": {
-			[]string{http, "tcp-5432-2 5432/TCP 5432 ours"}, []string{"tcp/5432"}, outcome{Ports: []string{"tcp-5432-2 5432/TCP 5432"}},
+			[]string{http, "tcp-5432-2 5432/TCP 5432 ours"}, []string{"tcp/5432"},
+			outcome{Ports: []string{"tcp-5432-2 5432/TCP 5432"}},
 		},
-		"somebody has added the port by hand": {[]string{http, "postgres 5432/TCP 5432"}, []string{"tcp/5432"}, outcome{}},
-		"and by a name":                       {[]string{http, "postgres 5432/TCP postgres"}, []string{"tcp/5432"}, outcome{}},
-		"and without a target":                {[]string{http, "postgres 5432/TCP 0"}, []string{"tcp/5432"}, outcome{}},
-		"and without a protocol":              {[]string{http, "postgres 5432/ 5432"}, []string{"tcp/5432"}, outcome{}},
+		"somebody has added the port by hand": {[]string{http, "postgres 5432/TCP 5432"},
+			[]string{"tcp/5432"}, outcome{}},
+		"and by a name": {[]string{http, "postgres 5432/TCP postgres"},
+			[]string{"tcp/5432"}, outcome{}},
+		"and without a target":   {[]string{http, "postgres 5432/TCP 0"}, []string{"tcp/5432"}, outcome{}},
+		"and without a protocol": {[]string{http, "postgres 5432/ 5432"}, []string{"tcp/5432"}, outcome{}},
 		"somebody else's leads elsewhere": {
 			[]string{http, "postgres 5432/TCP 15432"}, []string{"tcp/5432", "tcp/6379"},
 			outcome{Ports: []string{"tcp-6379 6379/TCP 6379"}, Write: true, Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that sends clients of " +
-					"port 5432/TCP to another port of the pods: take that entry out, or set its targetPort to the same number",
+				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that " +
+					"sends clients of port 5432/TCP to another port of the pods: take that entry out, or set its " +
+					"targetPort to the same number",
 			}},
 		},
 		"somebody else's has the other protocol": {
-			[]string{http, "dns 53/UDP 1053"}, []string{"tcp/53"}, outcome{Ports: []string{"tcp-53 53/TCP 53"}, Write: true},
+			[]string{http, "dns 53/UDP 1053"}, []string{"tcp/53"},
+			outcome{Ports: []string{"tcp-53 53/TCP 53"}, Write: true},
 		},
 		"ours was taken over": {
 			[]string{http, "tcp-5432 5432/TCP 15432 ours f:targetPort"}, []string{"tcp/5432"},
 			outcome{Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that sends clients of " +
-					"port 5432/TCP to another port of the pods: take that entry out, or set its targetPort to the same number",
+				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that " +
+					"sends clients of port 5432/TCP to another port of the pods: take that entry out, or set its " +
+					"targetPort to the same number",
 			}},
 		},
 		"ours has another target": {
@@ -185,14 +193,15 @@ func TestEntries(t *testing.T) {
 		"the only port has no name": {
 			[]string{"- 80/TCP 80"}, []string{"tcp/5432", "tcp/80"},
 			outcome{Problems: []string{
-				"tcp-services PortNotPublished: the port of the Service k8singress/edge has no name, and Kubernetes lets no other one " +
-					"stand beside it: give it a name, and the Service gets port 5432/TCP",
+				"tcp-services PortNotPublished: the port of the Service k8singress/edge has no name, and Kubernetes " +
+					"lets no other one stand beside it: give it a name, and the Service gets port 5432/TCP",
 			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := serviceports.Make(serviceports.Situation{
-				Name: edge, Service: service(t, public, test.service...), Publish: true, Routes: routes(t, test.open...),
+				Name: edge, Service: service(t, public, test.service...), Publish: true,
+				Routes: routes(t, test.open...),
 			})
 			if diff := cmp.Diff(test.want, told(plan)); diff != "" {
 				t.Error(diff)
@@ -224,11 +233,13 @@ func TestServicesThatPassNothingOn(t *testing.T) {
 	}{
 		"missing":  {nil, false, "there is no Service k8singress/edge"},
 		"headless": {headless, true, "the Service k8singress/edge is headless"},
-		"a name":   {service(t, corev1.ServiceTypeExternalName, http), false, "the Service k8singress/edge is of type ExternalName"},
+		"a name": {service(t, corev1.ServiceTypeExternalName, http), false,
+			"the Service k8singress/edge is of type ExternalName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := told(serviceports.Make(serviceports.Situation{
-				Name: edge, Service: test.service, Publish: true, Routes: routes(t, "tcp/5432", "tcp/6379", "udp/53 udp-services"),
+				Name: edge, Service: test.service, Publish: true,
+				Routes: routes(t, "tcp/5432", "tcp/6379", "udp/53 udp-services"),
 			}))
 			if got.Write != test.write || len(got.Ports) > 0 || len(got.Problems) != 2 {
 				t.Fatalf("the plan is %+v", got)
@@ -238,7 +249,8 @@ func TestServicesThatPassNothingOn(t *testing.T) {
 					t.Errorf("told: %s", got.Problems[i])
 				}
 			}
-			if !strings.HasSuffix(got.Problems[0], "gets the ports 5432/TCP, 6379/TCP") || !strings.HasSuffix(got.Problems[1], "gets port 53/UDP") {
+			if !strings.HasSuffix(got.Problems[0], "gets the ports 5432/TCP, 6379/TCP") ||
+				!strings.HasSuffix(got.Problems[1], "gets port 53/UDP") {
 				t.Errorf("told: %q", got.Problems)
 			}
 		})
@@ -252,8 +264,10 @@ func pod(ports ...corev1.ContainerPort) *corev1.Pod {
 
 func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	listed := pod(
-		corev1.ContainerPort{ContainerPort: 80, HostPort: 80}, corev1.ContainerPort{ContainerPort: 6379, HostPort: 16379},
-		corev1.ContainerPort{ContainerPort: 53, HostPort: 53, Protocol: corev1.ProtocolUDP}, corev1.ContainerPort{ContainerPort: 9000})
+		corev1.ContainerPort{ContainerPort: 80, HostPort: 80},
+		corev1.ContainerPort{ContainerPort: 6379, HostPort: 16379},
+		corev1.ContainerPort{ContainerPort: 53, HostPort: 53, Protocol: corev1.ProtocolUDP},
+		corev1.ContainerPort{ContainerPort: 9000})
 	onHost := listed.DeepCopy()
 	onHost.Spec.HostNetwork = true
 	for name, test := range map[string]struct {
@@ -305,8 +319,9 @@ func TestPortsAtLoopback(t *testing.T) {
 		"published": {true, nil, 1}, "in a pod": {false, &corev1.Pod{}, 1}, "on a machine": {false, nil, 0},
 	} {
 		s := serviceports.Situation{
-			Name: edge, Service: service(t, corev1.ServiceTypeLoadBalancer, "http 80/TCP http"), Publish: test.published,
-			Pod: test.pod, Loopback: true, Routes: routes(t, "tcp/5432", "udp/53"),
+			Name: edge, Service: service(t, corev1.ServiceTypeLoadBalancer, "http 80/TCP http"),
+			Publish: test.published,
+			Pod:     test.pod, Loopback: true, Routes: routes(t, "tcp/5432", "udp/53"),
 		}
 		problems := told(serviceports.Make(s)).Problems
 		if len(problems) != test.want {
@@ -326,7 +341,8 @@ func TestMessagesOfManyPortsAreShort(t *testing.T) {
 	for port := range 200 {
 		many = append(many, fmt.Sprint("tcp/", 10000+port))
 	}
-	problems := told(serviceports.Make(serviceports.Situation{Name: edge, Publish: true, Routes: routes(t, many...)})).Problems
+	problems := told(serviceports.Make(serviceports.Situation{Name: edge, Publish: true,
+		Routes: routes(t, many...)})).Problems
 	if len(problems) != 1 || !strings.HasSuffix(problems[0], "10008/TCP, 10009/TCP, and 190 more") {
 		t.Errorf("told: %q", problems)
 	}

@@ -52,8 +52,9 @@ func listed(routes []*ir.StreamRoute) string {
 // Refused returns the verdict on the controller's own Service if it did not get its ports.
 func Refused(service *corev1.Service, why string) *report.Verdict {
 	return &report.Verdict{
-		Object:   ir.Ref{Kind: kinds.Service, Namespace: service.Namespace, Name: service.Name},
-		Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished, Field: "spec.ports", Message: why}},
+		Object: ir.Ref{Kind: kinds.Service, Namespace: service.Namespace, Name: service.Name},
+		Problems: []report.Problem{{Severity: report.Warning, Reason: report.PortNotPublished, Field: "spec.ports",
+			Message: why}},
 	}
 }
 
@@ -75,13 +76,16 @@ func (p *planning) checkNodes() {
 		return
 	}
 	unreachable := slices.DeleteFunc(slices.Clone(p.Routes), func(route *ir.StreamRoute) bool {
-		return p.isPublic() && p.isServed(route) || slices.ContainsFunc(fromNodes, func(port corev1.ContainerPort) bool {
-			return port.ContainerPort == int32(route.Port) && cmp.Or(port.Protocol, corev1.ProtocolTCP) == protocolOf(route)
-		})
+		return p.isPublic() && p.isServed(route) ||
+			slices.ContainsFunc(fromNodes, func(port corev1.ContainerPort) bool {
+				return port.ContainerPort == int32(route.Port) &&
+					cmp.Or(port.Protocol, corev1.ProtocolTCP) == protocolOf(route)
+			})
 	})
-	p.warn(report.PortUnreachable, unreachable, "the pods of the controller take single ports from their nodes, by hostPort, so that no "+
-		"client outside of the cluster reaches %s: each needs an entry in the ports of the container, with containerPort and hostPort, "+
-		"or in a Service of type LoadBalancer or NodePort")
+	p.warn(report.PortUnreachable, unreachable,
+		"the pods of the controller take single ports from their nodes, by hostPort, so that no "+
+			"client outside of the cluster reaches %s: each needs an entry in the ports of the container, with "+
+			"containerPort and hostPort, or in a Service of type LoadBalancer or NodePort")
 }
 
 // isPublic reports whether the Service accepts clients from outside the cluster.

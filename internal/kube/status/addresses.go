@@ -62,7 +62,10 @@ func entries(addresses []string) []networkingv1.IngressLoadBalancerIngress {
 }
 
 func ordered(all []networkingv1.IngressLoadBalancerIngress) []networkingv1.IngressLoadBalancerIngress {
-	all = slices.DeleteFunc(all, func(a networkingv1.IngressLoadBalancerIngress) bool { return a.IP == "" && a.Hostname == "" })
+	all = slices.DeleteFunc(all, func(a networkingv1.IngressLoadBalancerIngress) bool {
+		return a.IP == "" &&
+			a.Hostname == ""
+	})
 	slices.SortFunc(all, func(a, b networkingv1.IngressLoadBalancerIngress) int {
 		return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Hostname, b.Hostname))
 	})

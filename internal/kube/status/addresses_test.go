@@ -33,13 +33,17 @@ func TestAddressesOfAService(t *testing.T) {
 		status corev1.ServiceStatus
 		want   []string
 	}{
-		"ClusterIP":      {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.0.0.1"}, want: []string{"10.0.0.1"}},
-		"no type":        {spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}, want: []string{"10.0.0.1"}},
-		"headless":       {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone}},
+		"ClusterIP": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.0.0.1"},
+			want: []string{"10.0.0.1"}},
+		"no type": {spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}, want: []string{"10.0.0.1"}},
+		"headless": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP,
+			ClusterIP: corev1.ClusterIPNone}},
 		"no address yet": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
-		"NodePort":       {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1"}, want: []string{"10.0.0.1"}},
+		"NodePort": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1"},
+			want: []string{"10.0.0.1"}},
 		"NodePort with external addresses": {
-			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ExternalIPs: []string{"192.0.2.2", "192.0.2.1"}},
+			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1",
+				ExternalIPs: []string{"192.0.2.2", "192.0.2.1"}},
 			want: []string{"192.0.2.1", "192.0.2.2"},
 		},
 		"ExternalName": {
@@ -48,15 +52,19 @@ func TestAddressesOfAService(t *testing.T) {
 		},
 		"ExternalName without name": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName}},
 		"LoadBalancer": {
-			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", ExternalIPs: []string{"192.0.2.9", "192.0.2.1"}},
-			status: balancer(corev1.LoadBalancerIngress{Hostname: "lb.example"}, corev1.LoadBalancerIngress{IP: "192.0.2.1"},
+			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1",
+				ExternalIPs: []string{"192.0.2.9", "192.0.2.1"}},
+			status: balancer(corev1.LoadBalancerIngress{Hostname: "lb.example"},
+				corev1.LoadBalancerIngress{IP: "192.0.2.1"},
 				corev1.LoadBalancerIngress{IP: "192.0.2.1"}, corev1.LoadBalancerIngress{}),
 			want: []string{"/lb.example", "192.0.2.1", "192.0.2.9"},
 		},
-		"LoadBalancer that is pending": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1"}},
+		"LoadBalancer that is pending": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
+			ClusterIP: "10.0.0.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"}, Spec: c.spec, Status: c.status})
+			s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"}, Spec: c.spec,
+				Status: c.status})
 			if d := cmp.Diff(c.want, short(status.Addresses(s, nil, ir.Name{Namespace: "a", Name: "lb"}))); d != "" {
 				t.Error(d)
 			}
@@ -65,8 +73,10 @@ func TestAddressesOfAService(t *testing.T) {
 }
 
 func TestGivenAddresses(t *testing.T) {
-	s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}})
-	got := status.Addresses(s, []string{"lb.example", "192.0.2.1", "2001:db8::1", "192.0.2.1", ""}, ir.Name{Namespace: "a", Name: "lb"})
+	s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}})
+	got := status.Addresses(s, []string{"lb.example", "192.0.2.1", "2001:db8::1", "192.0.2.1", ""},
+		ir.Name{Namespace: "a", Name: "lb"})
 	if d := cmp.Diff([]string{"/lb.example", "192.0.2.1", "2001:db8::1"}, short(got)); d != "" {
 		t.Error(d)
 	}

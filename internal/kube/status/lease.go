@@ -67,7 +67,8 @@ func (w *Writer) elect(ctx context.Context) error {
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
-				w.options.Log.Info("elected as leader: this replica writes status and Events", zap.String("lease", name))
+				w.options.Log.Info("elected as leader: this replica writes status and Events",
+					zap.String("lease", name))
 				t.serve(func() { w.lead(ctx) })
 			},
 			OnStoppedLeading: func() {},
@@ -98,7 +99,8 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 			}
 		}
 		if !told {
-			w.options.Log.Warn("no status is written: the rights allow neither Lease", zap.String("lease", w.options.LeaseName),
+			w.options.Log.Warn("no status is written: the rights allow neither Lease",
+				zap.String("lease", w.options.LeaseName),
 				zap.String("fallback", w.options.LeaseFallback), zap.String("namespace", w.options.LeaseNamespace))
 		}
 		_ = kubeclient.Pause(ctx, pause) // The loop checks the context.

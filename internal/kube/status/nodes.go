@@ -33,7 +33,8 @@ func NodeAddresses(s *snapshot.Snapshot, pod ir.Name, internal bool) []networkin
 	var addresses []string
 	for p := range pods.All() {
 		same := p == own || len(common) > 0 && labels.SelectorFromSet(common).Matches(labels.Set(p.Labels))
-		if node, ok := snapshot.Of[*corev1.Node](s).Get("", p.Spec.NodeName); ok && same && p.Namespace == pod.Namespace && serves(p) {
+		if node, ok := snapshot.Of[*corev1.Node](s).Get("", p.Spec.NodeName); ok && same &&
+			p.Namespace == pod.Namespace && serves(p) {
 			addresses = append(addresses, addressOf(node, internal))
 		}
 	}
@@ -43,7 +44,8 @@ func NodeAddresses(s *snapshot.Snapshot, pod ir.Name, internal bool) []networkin
 // serves reports whether a pod is ready and not being deleted.
 func serves(p *corev1.Pod) bool {
 	ready := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
-	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, ready)
+	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning &&
+		slices.ContainsFunc(p.Status.Conditions, ready)
 }
 
 func addressOf(node *corev1.Node, internal bool) string {

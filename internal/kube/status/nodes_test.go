@@ -25,10 +25,12 @@ func address(kind corev1.NodeAddressType, text string) corev1.NodeAddress {
 // pod returns a ready pod of the controller.
 func pod(namespace, name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "edge", "pod-template-hash": name}},
-		Spec:       corev1.PodSpec{NodeName: node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{"app": "edge", "pod-template-hash": name}},
+		Spec: corev1.PodSpec{NodeName: node},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady,
+				Status: corev1.ConditionTrue}},
 		},
 	}
 	for _, change := range changes {
@@ -41,11 +43,14 @@ func pod(namespace, name, node string, changes ...func(*corev1.Pod)) *corev1.Pod
 // pods are not ready replicas, or their nodes have no address.
 func twoNodes() []kinds.Object {
 	return []kinds.Object{
-		node("a", address(corev1.NodeHostName, "a.test"), address(corev1.NodeInternalIP, "10.0.0.1"), address(corev1.NodeExternalIP, "192.0.2.1")),
+		node("a", address(corev1.NodeHostName, "a.test"), address(corev1.NodeInternalIP, "10.0.0.1"),
+			address(corev1.NodeExternalIP, "192.0.2.1")),
 		node("b", address(corev1.NodeInternalIP, "10.0.0.2"), address(corev1.NodeInternalIP, "10.0.0.22")),
 		node("c", address(corev1.NodeInternalIP, "10.0.0.3")), node("d", address(corev1.NodeInternalIP, "10.0.0.4")),
-		node("e", address(corev1.NodeInternalIP, "10.0.0.5")), node("f", address(corev1.NodeInternalIP, "10.0.0.6")), node("none"),
-		pod("a", "edge-0", "a"), pod("a", "edge-1", "b"), pod("a", "edge-2", "b"), pod("a", "edge-3", "none"), pod("a", "edge-4", "gone"),
+		node("e", address(corev1.NodeInternalIP, "10.0.0.5")),
+		node("f", address(corev1.NodeInternalIP, "10.0.0.6")), node("none"),
+		pod("a", "edge-0", "a"), pod("a", "edge-1", "b"), pod("a", "edge-2", "b"), pod("a", "edge-3", "none"),
+		pod("a", "edge-4", "gone"),
 		pod("a", "other", "c", func(p *corev1.Pod) { p.Labels["app"] = "other" }),
 		pod("a", "unready", "d", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }),
 		pod("a", "ending", "e", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }),
@@ -74,9 +79,11 @@ func TestNodeAddresses(t *testing.T) {
 // TestNodeAddressesWithoutLabels checks that pods without common labels are not treated as replicas.
 func TestNodeAddressesWithoutLabels(t *testing.T) {
 	bare := func(p *corev1.Pod) { p.Labels = map[string]string{"pod-template-hash": "x"} }
-	s := taken(node("a", address(corev1.NodeInternalIP, "10.0.0.1")), node("b", address(corev1.NodeInternalIP, "10.0.0.2")),
+	s := taken(node("a", address(corev1.NodeInternalIP, "10.0.0.1")),
+		node("b", address(corev1.NodeInternalIP, "10.0.0.2")),
 		pod("a", "edge-0", "a", bare), pod("a", "edge-1", "b", bare))
-	if got := short(status.NodeAddresses(s, ir.Name{Namespace: "a", Name: "edge-0"}, true)); len(got) != 1 || got[0] != "10.0.0.1" {
+	if got := short(status.NodeAddresses(s, ir.Name{Namespace: "a", Name: "edge-0"}, true)); len(got) != 1 ||
+		got[0] != "10.0.0.1" {
 		t.Errorf("the addresses are %v", got)
 	}
 }
@@ -86,7 +93,9 @@ func TestStatusHasTheNodesOfThePods(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
 	r := leader(t, client)
-	o := settings.Config{PublishNodes: settings.PublishNodesExternal, PublishService: ir.Name{Namespace: "a", Name: "lb"}}
+	o := settings.Config{PublishNodes: settings.PublishNodesExternal,
+		PublishService: ir.Name{Namespace: "a", Name: "lb"}}
 	r.Publish(reportOn("web"), taken(append(twoNodes(), web)...), o, nil)
-	fixture.Holds(t, "the addresses are written", func() bool { return addressOf(t, client, "web") == "[10.0.0.2 192.0.2.1]" })
+	fixture.Holds(t, "the addresses are written",
+		func() bool { return addressOf(t, client, "web") == "[10.0.0.2 192.0.2.1]" })
 }

@@ -34,7 +34,8 @@ type ownService struct {
 const calm = 2 * lastRetry
 
 // apply writes the ports of a plan. It returns the time after which it must be called again, or 0.
-func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service, plan serviceports.Plan) time.Duration {
+func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service,
+	plan serviceports.Plan) time.Duration {
 	if service == nil || !plan.Write {
 		o.refused = nil
 		return 0
@@ -64,7 +65,8 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 // knows reports whether these ports were already written to this version of the Service. The snapshot contains them
 // only after the API server has sent the new version.
 func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
-	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion && slices.Equal(o.ports, ports)
+	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion &&
+		slices.Equal(o.ports, ports)
 }
 
 // note records a write. The pause after it grows while writes fail and while another writer reverts them.
@@ -86,8 +88,9 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
-		return serviceports.Refused(service, "publish_ports may not change this Service: give the controller the right to patch it, as the chart "+
-			"does with k8singress.options.publish_ports, or remove the option publish_ports")
+		return serviceports.Refused(service,
+			"publish_ports may not change this Service: give the controller the right to patch it, as the chart "+
+				"does with k8singress.options.publish_ports, or remove the option publish_ports")
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return serviceports.Refused(service, "the API server rejected the ports of publish_ports: "+err.Error())
 	}

@@ -47,7 +47,8 @@ const (
 )
 
 // Plan returns the writes for all objects that need any. Objects that belong to other controllers only get Events.
-func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
+func Plan(r *report.Report, s *snapshot.Snapshot,
+	addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
 	for rest := r.Verdicts; len(rest) > 0; {
 		kind := rest[0].Object.Kind
@@ -77,7 +78,8 @@ const fewVerdicts = 8
 // judged yields sorted verdicts on one kind together with their objects. If most objects have a verdict, it iterates
 // over both lists in order. Looking up each of ten thousand Ingresses would take most of the time of processing a
 // change.
-func judged(verdicts []*report.Verdict, objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
+func judged(verdicts []*report.Verdict,
+	objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {
 		if len(verdicts) < objects.Len()/fewVerdicts {
 			for _, v := range verdicts {
@@ -129,7 +131,8 @@ func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
 	all := slices.Concat(errors, warnings)
 	if more := len(all) - maxEvents; more > 0 {
 		all = append(all[:maxEvents-1], report.Problem{Reason: report.MoreProblems, Message: fmt.Sprintf(
-			"and %d more: GET /k8singress/objects of the admin API has all, and caddy k8singress lint prints them", more+1)})
+			"and %d more: GET /k8singress/objects of the admin API has all, and caddy k8singress lint prints them",
+			more+1)})
 	}
 	var events []*eventsv1.Event
 	for _, p := range all {
@@ -145,11 +148,13 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	}
 	note = report.Cut(strings.ToValidUTF8(note, "\uFFFD"), maxNote)
 	kind, _ := kinds.ByName(ref.Kind)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(),
+		p.Reason, note))
 	return &eventsv1.Event{
 		// kubectl looks in the namespace default for Events on cluster-scoped objects.
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8])),
+			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault),
+			Name:      eventName(ref.Name, hex.EncodeToString(sum[:8])),
 		},
 		Regarding: corev1.ObjectReference{
 			APIVersion: kind.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,

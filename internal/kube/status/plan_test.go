@@ -37,7 +37,8 @@ func ingress(name string, addresses ...string) *networkingv1.Ingress {
 		Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "7", Generation: 2,
 	}}
 	for _, address := range addresses {
-		o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress, networkingv1.IngressLoadBalancerIngress{IP: address})
+		o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress,
+			networkingv1.IngressLoadBalancerIngress{IP: address})
 	}
 	return o
 }
@@ -70,7 +71,8 @@ func addresses(all ...string) []networkingv1.IngressLoadBalancerIngress {
 }
 
 func TestPlanOfAddresses(t *testing.T) {
-	s := taken(ingress("old", "192.0.2.9"), ingress("new"), ingress("right", "192.0.2.1", "192.0.2.2"), ingress("foreign"))
+	s := taken(ingress("old", "192.0.2.9"), ingress("new"), ingress("right", "192.0.2.1", "192.0.2.2"),
+		ingress("foreign"))
 	r := reportOn("foreign", "missing", "new", "old", "right")
 	r.Get(refOf("foreign")).Parents = nil
 	const want = `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"ip":"192.0.2.2"}]}}}`
@@ -103,7 +105,8 @@ func TestPlanOfEvents(t *testing.T) {
 		notes = append(notes, e.Type+" "+e.Reason+" "+e.Note)
 		wantAbout(t, e)
 	}
-	if d := cmp.Diff([]string{"Warning InvalidPath spec.rules[0]: a bad path", "Warning ServiceNotFound no such Service"}, notes); d != "" {
+	if d := cmp.Diff([]string{"Warning InvalidPath spec.rules[0]: a bad path",
+		"Warning ServiceNotFound no such Service"}, notes); d != "" {
 		t.Error(d)
 	}
 }
@@ -112,14 +115,16 @@ func TestPlanOfEvents(t *testing.T) {
 // their reference to the object has no namespace.
 func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	ref := ir.Ref{Kind: kinds.IngressClass, Name: "nginx"}
-	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{problem(report.Warning, "no parameters")}}}}
+	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref,
+		Problems: []report.Problem{problem(report.Warning, "no parameters")}}}}
 	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx", UID: "uid"}}
 	change := status.Plan(r, taken(class), nil)[ref]
 	if change == nil || len(change.Events) != 1 || change.Status != "" {
 		t.Fatalf("the plan is %+v", change)
 	}
 	e := change.Events[0]
-	if e.Namespace != "default" || e.Regarding.Namespace != "" || e.Regarding.APIVersion != "networking.k8s.io/v1" || e.Regarding.UID != "uid" {
+	if e.Namespace != "default" || e.Regarding.Namespace != "" || e.Regarding.APIVersion != "networking.k8s.io/v1" ||
+		e.Regarding.UID != "uid" {
 		t.Errorf("the Event is in %q, about %+v", e.Namespace, e.Regarding)
 	}
 }
@@ -129,7 +134,8 @@ func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 func TestEventOnAService(t *testing.T) {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "db"}
 	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{
-		{Severity: report.Error, Reason: report.PortConflict, Field: "metadata.annotations[k8singress.io/tcp-ports]", Message: "taken"},
+		{Severity: report.Error, Reason: report.PortConflict, Field: "metadata.annotations[k8singress.io/tcp-ports]",
+			Message: "taken"},
 	}}}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db", UID: "uid"}}
 	change := status.Plan(r, taken(service), nil)[ref]
@@ -147,7 +153,8 @@ func TestEventOnAService(t *testing.T) {
 func wantAbout(t *testing.T, e *eventsv1.Event) {
 	t.Helper()
 	want := corev1.ObjectReference{
-		APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: "a", Name: "web", UID: "uid-web", ResourceVersion: "7",
+		APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: "a", Name: "web", UID: "uid-web",
+		ResourceVersion: "7",
 	}
 	if d := cmp.Diff(want, e.Regarding); d != "" {
 		t.Error(d)
@@ -223,7 +230,8 @@ func TestTenant10EventsOfAnObject(t *testing.T) {
 		t.Errorf("the last Event says %s: %s", last.Reason, last.Note)
 	}
 	r.Verdicts[0].Problems = r.Verdicts[0].Problems[:20]
-	if events := status.Plan(r, taken(ingress("web")), nil)[refOf("web")].Events; len(events) != 20 || events[19].Note != "mistake 19" {
+	if events := status.Plan(r, taken(ingress("web")), nil)[refOf("web")].Events; len(events) != 20 ||
+		events[19].Note != "mistake 19" {
 		t.Errorf("%d Events for 20 problems", len(events))
 	}
 }

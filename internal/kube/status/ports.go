@@ -42,7 +42,8 @@ type ports struct {
 
 func newPorts(client kubernetes.Interface, o Options) *ports {
 	p := &ports{
-		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), services: map[ir.Name]*ownService{},
+		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		services: map[ir.Name]*ownService{},
 	}
 	p.verdicts.Store(&[]*report.Verdict{})
 	return p

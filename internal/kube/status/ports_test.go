@@ -29,7 +29,8 @@ func edge(name string) *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.9",
 			Ports: []corev1.ServicePort{
-				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"), NodePort: 30080},
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"),
+					NodePort: 30080},
 			},
 		},
 	}
@@ -209,8 +210,8 @@ func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
 	refuse(client, "patch", "services", forbidden, forbidden)
 	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
-	want := "Service/a/edge: publish_ports may not change this Service: give the controller the right to patch it, as the chart does with " +
-		"k8singress.options.publish_ports, or remove the option publish_ports"
+	want := "Service/a/edge: publish_ports may not change this Service: give the controller the right to patch it, " +
+		"as the chart does with k8singress.options.publish_ports, or remove the option publish_ports"
 	if told := p.told(1); told[0] != want {
 		t.Errorf("told: %q", told)
 	}
@@ -253,7 +254,8 @@ func TestOwnPod(t *testing.T) {
 		for range 3 {
 			p.publish(settings.Config{}, open(5432, 6379))
 		}
-		fixture.Holds(t, "both ports are told", func() bool { return strings.Contains(p.told(1)[0], "the ports 5432/TCP, 6379/TCP") })
+		fixture.Holds(t, "both ports are told",
+			func() bool { return strings.Contains(p.told(1)[0], "the ports 5432/TCP, 6379/TCP") })
 		if n := count(p.client, "get", "pods", "edge-0"); n != 1 {
 			t.Errorf("the pod was read %d times", n)
 		}

@@ -43,7 +43,8 @@ type queue struct {
 
 func newQueue() *queue {
 	return &queue{
-		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters), events: turns.New[task](eventWriters, eventWriters),
+		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters),
+		events:  turns.New[task](eventWriters, eventWriters),
 		delayed: delayqueue.New[task](), failures: map[task]int{},
 	}
 }

@@ -39,7 +39,8 @@ func either(onlyOther *atomic.Bool, usual, other func() error) error {
 // to an update, because the RBAC rules of ingress-nginx allow the verb update for the status, but not patch.
 func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
 	err := either(&w.updates,
-		func() error { return w.patchStatus(ctx, ref, c.Status) }, func() error { return w.updateIngress(ctx, ref, c.Status) })
+		func() error { return w.patchStatus(ctx, ref, c.Status) },
+		func() error { return w.updateIngress(ctx, ref, c.Status) })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing the status: %w", err)
 	}
@@ -81,7 +82,8 @@ func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
 	if w.memory.hasEvent(name) {
 		return nil
 	}
-	err := either(&w.coreEvents, func() error { return w.createEvent(ctx, event) }, func() error { return w.createCoreEvent(ctx, event) })
+	err := either(&w.coreEvents, func() error { return w.createEvent(ctx, event) },
+		func() error { return w.createCoreEvent(ctx, event) })
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing an Event: %w", err)
 	}
@@ -92,15 +94,18 @@ func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
 func (w *Writer) createEvent(ctx context.Context, event *eventsv1.Event) error {
 	now := *event
 	now.EventTime, now.ReportingInstance = metav1.NowMicro(), w.identity
-	_, err := w.client.EventsV1().Events(event.Namespace).Create(ctx, &now, metav1.CreateOptions{FieldManager: controllerName})
+	_, err := w.client.EventsV1().Events(event.Namespace).Create(ctx, &now,
+		metav1.CreateOptions{FieldManager: controllerName})
 	return err
 }
 
 func (w *Writer) createCoreEvent(ctx context.Context, event *eventsv1.Event) error {
 	now := metav1.Now()
 	_, err := w.client.CoreV1().Events(event.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta: event.ObjectMeta, InvolvedObject: event.Regarding, Type: event.Type, Reason: event.Reason, Message: event.Note,
-		Source: corev1.EventSource{Component: event.ReportingController}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		ObjectMeta: event.ObjectMeta, InvolvedObject: event.Regarding, Type: event.Type, Reason: event.Reason,
+		Message: event.Note,
+		Source:  corev1.EventSource{Component: event.ReportingController}, FirstTimestamp: now,
+		LastTimestamp: now, Count: 1,
 		ReportingController: event.ReportingController, ReportingInstance: w.identity,
 	}, metav1.CreateOptions{FieldManager: controllerName})
 	return err

@@ -33,14 +33,16 @@ func TestStatusIsUpdatedWherePatchIsForbidden(t *testing.T) {
 	web.Labels = map[string]string{"app": "web"}
 	client := clientOf(web)
 	forbid(client, "patch", "ingresses")
-	refuse(client, "update", "ingresses", apierrors.NewConflict(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("changed")))
+	refuse(client, "update", "ingresses",
+		apierrors.NewConflict(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("changed")))
 	r := leader(t, client)
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	fixture.Holds(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
 	fixture.Holds(t, "the next one is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 	r.stop()
-	if patches, updates := count(client, "patch", "ingresses", ""), count(client, "update", "ingresses", ""); patches != 1 || updates != 3 {
+	if patches, updates := count(client, "patch", "ingresses", ""),
+		count(client, "update", "ingresses", ""); patches != 1 || updates != 3 {
 		t.Errorf("%d patches and %d updates, of which the first has a conflict", patches, updates)
 	}
 	for _, action := range client.Actions() {
@@ -70,7 +72,8 @@ func TestEventsOfTheCoreAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range list.Items {
-			if e.Message == "no such Service" && e.InvolvedObject.Name == "web" && e.Count == 1 && !e.LastTimestamp.IsZero() && e.EventTime.IsZero() {
+			if e.Message == "no such Service" && e.InvolvedObject.Name == "web" && e.Count == 1 &&
+				!e.LastTimestamp.IsZero() && e.EventTime.IsZero() {
 				return true
 			}
 		}
@@ -118,7 +121,8 @@ func TestWithoutElection(t *testing.T) {
 		r := startWith(t, client, func(o *status.Options) { o.NoElection = true })
 		fixture.Holds(t, "the replica leads", r.Leader)
 		r.Publish(reportOn("web"), taken(web), at(address), nil)
-		fixture.Holds(t, "the address is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
+		fixture.Holds(t, "the address is written",
+			func() bool { return addressOf(t, client, "web") == "["+address+"]" })
 	}
 	if n := count(client, "get", "leases", ""); n > 0 {
 		t.Errorf("%d requests for a Lease", n)

@@ -74,7 +74,8 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 		return nil, fmt.Errorf("reading the host name, which names this replica in the Lease: %w", err)
 	}
 	return &Writer{
-		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
+		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()),
+		wake:   make(chan struct{}, 1),
 		memory: newMemory(), ports: newPorts(client, o),
 	}, nil
 }
@@ -159,7 +160,8 @@ func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngre
 func (w *Writer) write(ctx context.Context, t task) error {
 	err := w.try(ctx, t)
 	if err != nil && ctx.Err() == nil {
-		w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", t.object.String()), zap.Error(err))
+		w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", t.object.String()),
+			zap.Error(err))
 	}
 	return err
 }

@@ -52,7 +52,8 @@ func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
 	other := ingress("web", "192.0.2.66")
 	other.ResourceVersion = "8"
 	r.Publish(reportOn("web"), taken(other), at("192.0.2.1"), nil)
-	fixture.Holds(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+	fixture.Holds(t, "the address is written again",
+		func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }
 
 func TestNewestAddressWins(t *testing.T) {
@@ -75,7 +76,8 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	resource := schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}
 	web := ingress("web")
 	client := clientOf(web)
-	conflict, oops := apierrors.NewConflict(resource, "web", errors.New("changed")), apierrors.NewInternalError(errors.New("oops"))
+	conflict, oops := apierrors.NewConflict(resource, "web", errors.New("changed")),
+		apierrors.NewInternalError(errors.New("oops"))
 	refuse(client, "patch", "ingresses", conflict, oops)
 	refuse(client, "create", "events", apierrors.NewTooManyRequests("slowly", 1))
 	r := leader(t, client)
@@ -98,7 +100,8 @@ func TestNewerAddressTakesThePlaceOfOneThatFails(t *testing.T) {
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	fixture.Holds(t, "writing has failed", func() bool { return count(client, "patch", "ingresses", "web") > 1 })
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
-	fixture.Holds(t, "the newer address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+	fixture.Holds(t, "the newer address is written",
+		func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
 func TestObjectThatIsGoneIsNoError(t *testing.T) {
@@ -107,7 +110,8 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 	r := leader(t, client)
 	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.1"), nil)
 	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
-	fixture.Holds(t, "the missing one was tried", func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
+	fixture.Holds(t, "the missing one was tried",
+		func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
 	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.2"), nil)
 	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
 }
@@ -157,7 +161,8 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 	first := leader(t, client)
 	second := start(t, client)
 	second.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
-	fixture.Holds(t, "the second replica has looked at the Lease", func() bool { return count(client, "get", "leases", "") > 5 })
+	fixture.Holds(t, "the second replica has looked at the Lease",
+		func() bool { return count(client, "get", "leases", "") > 5 })
 	first.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	fixture.Holds(t, "the leader writes", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	if second.Leader() || count(client, "patch", "ingresses", "") != 1 {
@@ -168,7 +173,8 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 		t.Error("a replica that has ended says that it leads")
 	}
 	fixture.Holds(t, "the second replica takes over", second.Leader)
-	fixture.Holds(t, "the second replica writes what it was told", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+	fixture.Holds(t, "the second replica writes what it was told",
+		func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
 func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
@@ -242,7 +248,8 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	for i := range rounds {
 		busy.ResourceVersion = strconv.Itoa(i + 1)
 		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"), nil)
-		fixture.Holds(t, "the other one is written", func() bool { return count(client, "patch", "ingresses", "busy") > i })
+		fixture.Holds(t, "the other one is written",
+			func() bool { return count(client, "patch", "ingresses", "busy") > i })
 	}
 	r.stop()
 	// The tenth try is due more than a minute after the first.
@@ -265,5 +272,6 @@ func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
 	away.Store(true)
 	fixture.Holds(t, "the Lease is lost", func() bool { return !r.Leader() })
 	away.Store(false)
-	fixture.Holds(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+	fixture.Holds(t, "the address is written again",
+		func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }

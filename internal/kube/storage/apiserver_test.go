@@ -58,7 +58,8 @@ type event struct {
 }
 
 func startAPIServer(t testing.TB) *apiServer {
-	s := &apiServer{version: 1, objects: map[string]object{}, changed: make(chan struct{}), lost: func(*http.Request) bool { return false }}
+	s := &apiServer{version: 1, objects: map[string]object{}, changed: make(chan struct{}),
+		lost: func(*http.Request) bool { return false }}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.http.CloseClientConnections()
@@ -135,7 +136,8 @@ func parse(w http.ResponseWriter, r *http.Request) *request {
 	q.gv, q.fresh, q.freshList = corev1.SchemeGroupVersion, func() object { return &corev1.Secret{} },
 		func() runtime.Object { return &corev1.SecretList{} }
 	if q.resource == "leases" {
-		q.gv, q.fresh, q.freshList = coordinationv1.SchemeGroupVersion, func() object { return &coordinationv1.Lease{} },
+		q.gv, q.fresh, q.freshList = coordinationv1.SchemeGroupVersion,
+			func() object { return &coordinationv1.Lease{} },
 			func() runtime.Object { return &coordinationv1.LeaseList{} }
 	}
 	return q
@@ -226,7 +228,8 @@ func (s *apiServer) create(q *request, o object) (runtime.Object, error) {
 }
 
 func (s *apiServer) update(q *request, known, o object) (runtime.Object, error) {
-	if v := o.GetResourceVersion(); v != "" && v != known.GetResourceVersion() || o.GetUID() != "" && o.GetUID() != known.GetUID() {
+	if v := o.GetResourceVersion(); v != "" && v != known.GetResourceVersion() || o.GetUID() != "" &&
+		o.GetUID() != known.GetUID() {
 		return nil, apierrors.NewConflict(q.group(), o.GetName(), nil)
 	}
 	o.SetUID(known.GetUID())
@@ -284,7 +287,8 @@ func (s *apiServer) delete(q *request, known object, body []byte) (runtime.Objec
 	} else if len(body) > 0 {
 		panic(err)
 	}
-	if p := options.Preconditions; p != nil && (*p.UID != known.GetUID() || *p.ResourceVersion != known.GetResourceVersion()) {
+	if p := options.Preconditions; p != nil &&
+		(*p.UID != known.GetUID() || *p.ResourceVersion != known.GetResourceVersion()) {
 		return nil, apierrors.NewConflict(q.group(), q.name, nil)
 	}
 	s.version++

@@ -52,7 +52,8 @@ func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*cer
 	if err != nil {
 		return nil, err
 	}
-	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
+		nil
 }
 
 // configOf returns a certmagic configuration like Caddy's that uses the storage of a process.
@@ -60,11 +61,13 @@ func configOf(t *testing.T, p *process, a *authority) *certmagic.Config {
 	t.Helper()
 	var config *certmagic.Config
 	cache := certmagic.NewCache(certmagic.CacheOptions{
-		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil }, Logger: zap.NewNop(),
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
+		Logger:           zap.NewNop(),
 	})
 	t.Cleanup(cache.Stop)
 	config = certmagic.New(cache, certmagic.Config{
-		Storage: p.Storage, Issuers: []certmagic.Issuer{a}, Logger: zap.NewNop(), OCSP: certmagic.OCSPConfig{DisableStapling: true},
+		Storage: p.Storage, Issuers: []certmagic.Issuer{a}, Logger: zap.NewNop(),
+		OCSP: certmagic.OCSPConfig{DisableStapling: true},
 	})
 	return config
 }

@@ -51,7 +51,8 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	both(t, w, p, func(t *testing.T, p *process) {
-		for key, want := range map[string]string{"a/b": "1", "a/c": "new", "ab/d": "3", "slash": "4", "/a//c/": "new", "dots": "5"} {
+		for key, want := range map[string]string{"a/b": "1", "a/c": "new", "ab/d": "3", "slash": "4", "/a//c/": "new",
+			"dots": "5"} {
 			if got := has(t, p, key); got != want {
 				t.Errorf("%s is %q, want %q", key, got, want)
 			}
@@ -171,8 +172,10 @@ func TestListOfAnEmptyStorage(t *testing.T) {
 func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)
-	store(t, p, "a/b", "1", "a/b/c", "2", "a/bc", "3", "b/1", "4", "b/2/3", "5", "c", "6", crt, "7", key, "8", info, "9")
-	for _, key := range []string{"a/b", "b", "c", "none", "none/at/all", "c", certmagic.StorageKeys.CertsPrefix(issuer)} {
+	store(t, p, "a/b", "1", "a/b/c", "2", "a/bc", "3", "b/1", "4", "b/2/3", "5", "c", "6", crt, "7", key,
+		"8", info, "9")
+	for _, key := range []string{"a/b", "b", "c", "none", "none/at/all", "c",
+		certmagic.StorageKeys.CertsPrefix(issuer)} {
 		if err := p.Delete(t.Context(), key); err != nil {
 			t.Errorf("deleting %s: %v", key, err)
 		}
@@ -230,7 +233,8 @@ func TestSite(t *testing.T) {
 				}
 			}
 			secret := w.secrets(t)[0]
-			if secret.Type != corev1.SecretTypeTLS || string(secret.Data["tls.crt"]) != parts[crt] || string(secret.Data["tls.key"]) != parts[key] {
+			if secret.Type != corev1.SecretTypeTLS || string(secret.Data["tls.crt"]) != parts[crt] ||
+				string(secret.Data["tls.key"]) != parts[key] {
 				t.Errorf("the Secret is of type %s, with %v", secret.Type, secret.Data)
 			}
 			for i, one := range order {
@@ -290,11 +294,13 @@ func TestTooLarge(t *testing.T) {
 	if err := p.Store(t.Context(), "large", make([]byte, corev1.MaxSecretSize)); err != nil {
 		t.Errorf("a value of 1 MiB: %v", err)
 	}
-	if err := p.Store(t.Context(), "larger", make([]byte, corev1.MaxSecretSize+1)); err == nil || !strings.Contains(err.Error(), "too large") {
+	if err := p.Store(t.Context(), "larger", make([]byte, corev1.MaxSecretSize+1)); err == nil ||
+		!strings.Contains(err.Error(), "too large") {
 		t.Errorf("a larger one: %v", err)
 	}
 	store(t, p, crt, "small")
-	if err := p.Store(t.Context(), key, make([]byte, corev1.MaxSecretSize)); err == nil || !strings.Contains(err.Error(), "too large") {
+	if err := p.Store(t.Context(), key, make([]byte, corev1.MaxSecretSize)); err == nil ||
+		!strings.Contains(err.Error(), "too large") {
 		t.Errorf("two that are together too large: %v", err)
 	}
 	if got := has(t, p, crt) + has(t, p, key); got != "small" {
@@ -312,7 +318,8 @@ func TestBadKeys(t *testing.T) {
 			t.Errorf("%.20q was loaded", bad)
 		}
 	}
-	odd := []string{"a b", "ünïcode/日本", "UPPER", "a/-", "...", strings.Repeat("long/", 800) + "x", "new\nline", "{env.HOME}"}
+	odd := []string{"a b", "ünïcode/日本", "UPPER", "a/-", "...", strings.Repeat("long/", 800) + "x",
+		"new\nline", "{env.HOME}"}
 	for i, key := range odd {
 		store(t, p, key, fmt.Sprint("v", i))
 	}
@@ -330,14 +337,16 @@ func TestForeignSecrets(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: placeOf("a").secret, Annotations: map[string]string{keyAnnotation: "a"}},
 		Data:       map[string][]byte{"value": []byte("foreign")},
 	}
-	if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+	if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), foreign,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p := w.start(t)
 	if got := has(t, p, "a"); got != "" {
 		t.Errorf("a is %q", got)
 	}
-	for what, err := range map[string]error{"Store": p.Store(t.Context(), "a", []byte("1")), "Delete": p.Delete(t.Context(), "a")} {
+	for what, err := range map[string]error{"Store": p.Store(t.Context(), "a", []byte("1")),
+		"Delete": p.Delete(t.Context(), "a")} {
 		if err == nil || !strings.Contains(err.Error(), "does not belong to this storage") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -356,7 +365,8 @@ func TestMisplacedSecrets(t *testing.T) {
 	copied := w.secrets(t)[0]
 	copied.ObjectMeta = metav1.ObjectMeta{Name: "copy", Labels: copied.Labels, Annotations: copied.Annotations}
 	copied.Data["value"] = []byte("wrong")
-	if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), &copied, metav1.CreateOptions{}); err != nil {
+	if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), &copied,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	other := w.start(t)

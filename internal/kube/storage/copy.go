@@ -132,6 +132,7 @@ func (s *Storage) awaitCopy(ctx context.Context) error {
 	case <-s.copied:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the storage of another namespace is not yet copied to %s, see the log: %w", s.namespace, ctx.Err())
+		return fmt.Errorf("the storage of another namespace is not yet copied to %s, see the log: %w",
+			s.namespace, ctx.Err())
 	}
 }

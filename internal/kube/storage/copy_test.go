@@ -88,7 +88,10 @@ func TestNothingIsOrderedBeforeTheCopy(t *testing.T) {
 	w := newPretended(t)
 	store(t, w.start(t), crt, "certificate")
 	next := w.next(t)
-	w.api.forbid(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/namespaces/"+w.namespace+"/secrets") })
+	w.api.forbid(func(r *http.Request) bool {
+		return strings.Contains(r.URL.Path,
+			"/namespaces/"+w.namespace+"/secrets")
+	})
 	p := next.start(t)
 	fixture.Holds(t, "a warning", func() bool {
 		return p.log.FilterMessageSnippet("cannot copy the storage of another namespace").Len() == 1
@@ -132,7 +135,8 @@ func TestCopyPassesOverOthers(t *testing.T) {
 	store(t, w.start(t), "a", "1")
 	for name, labels := range map[string]map[string]string{"stranger": nil, "misplaced": {Label: LabelValue}} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		if _, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), secret,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

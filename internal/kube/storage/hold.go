@@ -48,7 +48,8 @@ func (h *hold) keep(ctx context.Context) {
 		next = h.times.Renew
 		err := h.renew(ctx)
 		if errors.Is(err, errLost) {
-			h.log.Error("a lock was lost: another process may do the same work at the same time", zap.String("lock", h.name))
+			h.log.Error("a lock was lost: another process may do the same work at the same time",
+				zap.String("lock", h.name))
 			return
 		}
 		if err != nil {

@@ -13,9 +13,10 @@ import (
 func TestNames(t *testing.T) {
 	for key, want := range map[string]string{
 		certmagic.StorageKeys.SiteCert(issuer, "Shop.example"): "k8singress-cert-shop-example-aecdb8f0482d48e4796a",
-		certmagic.StorageKeys.SiteMeta(issuer, "*.example"):    "k8singress-cert-wildcard--example-ac3a32da0d9f42a91a8d",
-		tokenKey("a.example"):                                  "k8singress-value-a-example-json-3104a52c4fb079632167",
-		"日本":                                                   "k8singress-value-333e9fb43354ee0c23f6",
+		certmagic.StorageKeys.SiteMeta(issuer,
+			"*.example"): "k8singress-cert-wildcard--example-ac3a32da0d9f42a91a8d",
+		tokenKey("a.example"): "k8singress-value-a-example-json-3104a52c4fb079632167",
+		"日本":                  "k8singress-value-333e9fb43354ee0c23f6",
 	} {
 		if got := placeOf(key).secret; got != want {
 			t.Errorf("%s is in %s, want %s", key, got, want)
@@ -24,7 +25,8 @@ func TestNames(t *testing.T) {
 }
 
 func FuzzPlace(f *testing.F) {
-	seeds := []string{crt, key, info, "", "a//b/../c", "certificates/i/d/x.crt", "certificates/i/d", "\xff", "ÄÖ", "/certificates/i/-/-.key"}
+	seeds := []string{crt, key, info, "", "a//b/../c", "certificates/i/d/x.crt", "certificates/i/d", "\xff", "ÄÖ",
+		"/certificates/i/-/-.key"}
 	for _, key := range seeds {
 		f.Add(key, "certificates/i/d/d.crt")
 	}
@@ -55,7 +57,8 @@ func checkRoundTrip(t *testing.T, key string, p place) {
 	}
 	err = check(secret)
 	value, ok := p.value(secret)
-	if fields := fieldsOf(secret); err != nil || !ok || string(value) != "value" || len(fields) != 1 || fields[key] != p.field {
+	if fields := fieldsOf(secret); err != nil || !ok || string(value) != "value" || len(fields) != 1 ||
+		fields[key] != p.field {
 		t.Fatalf("%q is read back as %q of %v, %v", key, value, fields, err)
 	}
 	if left := without(secret, key); left != nil {

@@ -103,7 +103,8 @@ type locks struct {
 	held  map[string]*hold
 }
 
-func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCache, times Times, log *zap.Logger) *locks {
+func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCache, times Times,
+	log *zap.Logger) *locks {
 	if times == (Times{}) {
 		times = defaultTimes
 	}
@@ -231,7 +232,8 @@ type claim struct {
 
 func (l *locks) claim(name string) *claim {
 	lease := nameOf("lock", name, name)
-	return &claim{locks: l, name: name, lease: lease, exists: l.leases.has(lease), identity: l.process + "_" + rand.Text()}
+	return &claim{locks: l, name: name, lease: lease, exists: l.leases.has(lease),
+		identity: l.process + "_" + rand.Text()}
 }
 
 // attempt returns a hold if it acquires the lock. Otherwise it returns the time until another process's Lease expires.
@@ -294,7 +296,8 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 	}
 	lease, err := c.api.Update(ctx, next, metav1.UpdateOptions{})
 	if holder := holderOf(found); err == nil && holder != "" && holder != c.identity {
-		c.log.Info("took over a lock that its holder did not renew", zap.String("lock", c.name), zap.String("holder", holder))
+		c.log.Info("took over a lock that its holder did not renew", zap.String("lock", c.name),
+			zap.String("holder", holder))
 	}
 	return lease, err
 }

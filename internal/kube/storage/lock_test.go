@@ -187,7 +187,8 @@ func TestLostLock(t *testing.T) {
 	}
 	holder.link.cut(false)
 	fixture.Holds(t, "the holder notices", func() bool {
-		return holder.log.FilterMessage("a lock was lost: another process may do the same work at the same time").Len() == 1
+		return holder.log.FilterMessage(
+			"a lock was lost: another process may do the same work at the same time").Len() == 1
 	})
 	if err := holder.RenewLockLease(t.Context(), "x", time.Hour); !errors.Is(err, errLost) {
 		t.Errorf("RenewLockLease: %v", err)
@@ -213,7 +214,8 @@ func TestOutageLosesNoLock(t *testing.T) {
 	}
 	p.link.cut(true)
 	fixture.Holds(t, "a warning", func() bool {
-		return p.log.FilterMessage("a lock could not be renewed in time, and another process may take it over").Len() == 1
+		return p.log.FilterMessage(
+			"a lock could not be renewed in time, and another process may take it over").Len() == 1
 	})
 	p.link.cut(false)
 	if err := p.RenewLockLease(t.Context(), "x", time.Hour); err != nil {
@@ -239,7 +241,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 			lease := c.taken(fresh)
 			then := metav1.NewMicroTime(time.Now().Add(offset))
 			lease.Spec.AcquireTime, lease.Spec.RenewTime = &then, &then
-			if _, err := w.admin.CoordinationV1().Leases(w.namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			if _, err := w.admin.CoordinationV1().Leases(w.namespace).Create(t.Context(), lease,
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			begun := time.Now()

@@ -29,7 +29,8 @@ func TestLostWatch(t *testing.T) {
 
 	release := w.api.hold()
 	store(t, writer, "changes", "2", "comes", "2")
-	if err := errors.Join(writer.Delete(t.Context(), "goes"), writer.Unlock(t.Context(), "issue_cert_a.example")); err != nil {
+	if err := errors.Join(writer.Delete(t.Context(), "goes"),
+		writer.Unlock(t.Context(), "issue_cert_a.example")); err != nil {
 		t.Fatal(err)
 	}
 	w.api.cut()
@@ -73,7 +74,8 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	if _, err := p.Load(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || isAbsent(err) {
 		t.Errorf("Load: %v", err)
 	}
-	fixture.Holds(t, "a warning", func() bool { return p.log.FilterMessageSnippet("cannot read the secrets of the storage").Len() == 1 })
+	fixture.Holds(t, "a warning",
+		func() bool { return p.log.FilterMessageSnippet("cannot read the secrets of the storage").Len() == 1 })
 	p.link.cut(false)
 	if got := has(t, p, "a"); got != "1" {
 		t.Errorf("a is %q", got)
@@ -176,7 +178,8 @@ func TestManyCertificates(t *testing.T) {
 	for i := range sites {
 		host := fmt.Sprintf("host-%d.example", i)
 		keys := certmagic.StorageKeys
-		store(t, p, keys.SitePrivateKey(issuer, host), "1", keys.SiteCert(issuer, host), "2", keys.SiteMeta(issuer, host), "3")
+		store(t, p, keys.SitePrivateKey(issuer, host), "1", keys.SiteCert(issuer, host), "2",
+			keys.SiteMeta(issuer, host), "3")
 	}
 	if n := p.link.count(""); n != 3*sites {
 		t.Errorf("%d requests to write", n)
@@ -203,7 +206,8 @@ func TestMissingNamespace(t *testing.T) {
 	}
 	p := w.start(t)
 	p.api = w.admin.CoreV1().Secrets("no-such-namespace")
-	if err := p.Store(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), `namespaces "no-such-namespace" not found`) {
+	if err := p.Store(t.Context(), "a", nil); err == nil ||
+		!strings.Contains(err.Error(), `namespaces "no-such-namespace" not found`) {
 		t.Errorf("Store: %v", err)
 	}
 }

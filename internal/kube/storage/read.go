@@ -112,5 +112,6 @@ func (s *Storage) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server", s.namespace)
+	return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server",
+		s.namespace)
 }

@@ -148,8 +148,10 @@ func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error
 		size += len(data)
 	}
 	if size > largest {
-		return nil, fmt.Errorf("a value of %d bytes is too large: a Secret holds at most %d bytes, and the files of a site share one",
-			len(value), largest)
+		return nil,
+			fmt.Errorf(
+				"a value of %d bytes is too large: a Secret holds at most %d bytes, and the files of a site share one",
+				len(value), largest)
 	}
 	return next, nil
 }
@@ -157,7 +159,8 @@ func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error
 func (p place) empty() *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: p.secret, Labels: map[string]string{Label: LabelValue}, Annotations: map[string]string{p.annotation: p.owner},
+			Name: p.secret, Labels: map[string]string{Label: LabelValue},
+			Annotations: map[string]string{p.annotation: p.owner},
 		},
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
 	}

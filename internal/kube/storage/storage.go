@@ -172,7 +172,8 @@ func (s *Storage) source(client rest.Interface, resource string) cache.ListerWat
 	logged := rate.Sometimes{Interval: logInterval}
 	return kubeclient.Patient(source, func(err error) {
 		logged.Do(func() {
-			s.log.Warn("cannot read the "+resource+" of the storage: the last known ones stay in use, and the request is repeated",
+			s.log.Warn("cannot read the "+resource+
+				" of the storage: the last known ones stay in use, and the request is repeated",
 				zap.String("namespace", s.namespace), zap.Error(err))
 		})
 	})

@@ -31,7 +31,9 @@ func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	if err == nil {
 		p := placeOf(clean)
 		value = append([]byte{}, value...)
-		err = s.change(ctx, p.secret, func(current *corev1.Secret) (*corev1.Secret, error) { return p.with(current, value) })
+		err = s.change(ctx, p.secret, func(current *corev1.Secret) (*corev1.Secret, error) {
+			return p.with(current, value)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", key, err)
@@ -61,7 +63,9 @@ func (s *Storage) remove(ctx context.Context, key string) error {
 		names = append(names, secret.Name)
 	}
 	for _, name := range names {
-		err := s.change(ctx, name, func(current *corev1.Secret) (*corev1.Secret, error) { return without(current, key), nil })
+		err := s.change(ctx, name, func(current *corev1.Secret) (*corev1.Secret, error) {
+			return without(current, key), nil
+		})
 		if err != nil {
 			return err
 		}

@@ -16,20 +16,23 @@ func sample() *document.Live {
 	return &document.Live{
 		Hosts: map[string]*document.Host{
 			"a.example": {Routes: []*document.Route{{
-				Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`), Backend: "a/web/80"},
+				Type: "prefix", Path: "/",
+				Destination: document.Destination{Chain: json.RawMessage(`[]`), Backend: "a/web/80"},
 			}}},
 			"": {},
 		},
-		Backends:     map[string]*document.Backend{"a/web/80": {Endpoints: []string{"192.0.2.1:80"}}},
-		Ports:        map[string]*document.Port{"tcp/5432": {Server: json.RawMessage(`{}`)}},
-		Certificates: map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}},
+		Backends: map[string]*document.Backend{"a/web/80": {Endpoints: []string{"192.0.2.1:80"}}},
+		Ports:    map[string]*document.Port{"tcp/5432": {Server: json.RawMessage(`{}`)}},
+		Certificates: map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "a", Name: "tls"},
+			Origin: ir.ParseRef("Ingress/a/web")}},
 	}
 }
 
 func TestNothingChanges(t *testing.T) {
 	for name, d := range map[string]*document.Delta{
 		"equal": document.Diff(sample(), sample()), "nil": document.Diff(nil, nil),
-		"empty": document.Diff(nil, &document.Live{}), "empty maps": document.Diff(&document.Live{Hosts: map[string]*document.Host{}}, nil),
+		"empty":      document.Diff(nil, &document.Live{}),
+		"empty maps": document.Diff(&document.Live{Hosts: map[string]*document.Host{}}, nil),
 	} {
 		if !d.Empty() {
 			t.Errorf("%s: %+v", name, d)

@@ -31,9 +31,12 @@ const (
 // GzipTypes and BrotliTypes list the media types that ingress-nginx compresses by default. They must not be modified.
 var (
 	GzipTypes = []string{
-		"application/atom+xml", "application/javascript", "application/x-javascript", "application/json", "application/rss+xml",
-		"application/vnd.ms-fontobject", "application/x-font-ttf", "application/x-web-app-manifest+json", "application/xhtml+xml",
-		"application/xml", "font/opentype", "image/svg+xml", "image/x-icon", "text/css", "text/javascript", "text/plain", "text/x-component",
+		"application/atom+xml", "application/javascript", "application/x-javascript", "application/json",
+		"application/rss+xml",
+		"application/vnd.ms-fontobject", "application/x-font-ttf", "application/x-web-app-manifest+json",
+		"application/xhtml+xml",
+		"application/xml", "font/opentype", "image/svg+xml", "image/x-icon", "text/css", "text/javascript",
+		"text/plain", "text/x-component",
 	}
 	BrotliTypes = append([]string{"application/xml+rss"}, GzipTypes...)
 )

@@ -64,7 +64,8 @@ func GuardsByRoute(filters []Filter) bool {
 		case AnyOf:
 			return GuardsByRoute(f.Filters)
 		case ExternalAuth:
-			return ofRoute.MatchString(f.URL) || slices.ContainsFunc(f.SetHeaders, func(h Header) bool { return ofRoute.MatchString(h.Value) })
+			return ofRoute.MatchString(f.URL) ||
+				slices.ContainsFunc(f.SetHeaders, func(h Header) bool { return ofRoute.MatchString(h.Value) })
 		}
 		return false
 	})

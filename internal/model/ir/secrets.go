@@ -5,7 +5,8 @@ import "iter"
 // Secrets yields every Secret that the configuration refers to, for any purpose. A Secret may be yielded several times.
 func (c *Config) Secrets() iter.Seq[Name] {
 	return func(yield func(Name) bool) {
-		for _, some := range []iter.Seq[Name]{c.certificateSecrets, c.listenerSecrets, c.hostSecrets, c.backendSecrets, c.streamSecrets} {
+		for _, some := range []iter.Seq[Name]{c.certificateSecrets, c.listenerSecrets, c.hostSecrets, c.backendSecrets,
+			c.streamSecrets} {
 			for name := range some {
 				if !name.IsZero() && !yield(name) {
 					return

@@ -49,7 +49,9 @@ const (
 // WithDefaults returns the collector with ingress-nginx's defaults in place of zero values.
 func (c Collector) WithDefaults() Collector {
 	return Collector{
-		Host: c.Host, Port: cmp.Or(c.Port, 4317), Queue: cmp.Or(c.Queue, 2048), Batch: cmp.Or(c.Batch, 512), Delay: cmp.Or(c.Delay, 5*time.Second),
-		Service: cmp.Or(c.Service, "nginx"), Sampler: cmp.Or(c.Sampler, SampleAll), Ratio: cmp.Or(c.Ratio, 0.01), OwnChoice: c.OwnChoice,
+		Host: c.Host, Port: cmp.Or(c.Port, 4317), Queue: cmp.Or(c.Queue, 2048), Batch: cmp.Or(c.Batch, 512),
+		Delay:   cmp.Or(c.Delay, 5*time.Second),
+		Service: cmp.Or(c.Service, "nginx"), Sampler: cmp.Or(c.Sampler, SampleAll), Ratio: cmp.Or(c.Ratio, 0.01),
+		OwnChoice: c.OwnChoice,
 	}
 }

@@ -81,42 +81,53 @@ type Kind struct {
 var All = []Kind{
 	{
 		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
-		New: func() Object { return &networkingv1.Ingress{} }, NewList: func() runtime.Object { return &networkingv1.IngressList{} },
-		Trim: trimLabels, WritesStatus: true,
+		New:     func() Object { return &networkingv1.Ingress{} },
+		NewList: func() runtime.Object { return &networkingv1.IngressList{} },
+		Trim:    trimLabels, WritesStatus: true,
 	},
 	{
-		Name: IngressClass, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingressclasses", ClusterScoped: true,
-		New: func() Object { return &networkingv1.IngressClass{} }, NewList: func() runtime.Object { return &networkingv1.IngressClassList{} },
-		Trim: trimLabels,
+		Name: IngressClass, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingressclasses",
+		ClusterScoped: true,
+		New:           func() Object { return &networkingv1.IngressClass{} },
+		NewList:       func() runtime.Object { return &networkingv1.IngressClassList{} },
+		Trim:          trimLabels,
 	},
 	{
 		Name: Service, GroupVersion: corev1.SchemeGroupVersion, Resource: "services",
-		New: func() Object { return &corev1.Service{} }, NewList: func() runtime.Object { return &corev1.ServiceList{} },
-		Trim: trimService, ListsAnnotated: true,
+		New:     func() Object { return &corev1.Service{} },
+		NewList: func() runtime.Object { return &corev1.ServiceList{} },
+		Trim:    trimService, ListsAnnotated: true,
 	},
 	{
 		Name: EndpointSlice, GroupVersion: discoveryv1.SchemeGroupVersion, Resource: "endpointslices",
-		New: func() Object { return &discoveryv1.EndpointSlice{} }, NewList: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
-		Trim:  trimEndpointSlice,
-		Owner: func(o Object) string { return o.GetLabels()[discoveryv1.LabelServiceName] },
+		New:     func() Object { return &discoveryv1.EndpointSlice{} },
+		NewList: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
+		Trim:    trimEndpointSlice,
+		Owner:   func(o Object) string { return o.GetLabels()[discoveryv1.LabelServiceName] },
 	},
 	{
 		// Helm stores each release in a Secret of up to 1 MiB, and a cluster can have thousands of them.
-		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets", FieldSelector: "type!=helm.sh/release.v1",
-		New: func() Object { return &corev1.Secret{} }, NewList: func() runtime.Object { return &corev1.SecretList{} },
-		Trim: trimLabels,
+		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets",
+		FieldSelector: "type!=helm.sh/release.v1",
+		New:           func() Object { return &corev1.Secret{} },
+		NewList:       func() runtime.Object { return &corev1.SecretList{} },
+		Trim:          trimLabels,
 	},
 	{
 		// Every namespace has a ConfigMap of this name with the certificate of the API server.
-		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps", FieldSelector: "metadata.name!=kube-root-ca.crt",
-		New: func() Object { return &corev1.ConfigMap{} }, NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
-		Trim: trimLabels,
+		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps",
+		FieldSelector: "metadata.name!=kube-root-ca.crt",
+		New:           func() Object { return &corev1.ConfigMap{} },
+		NewList:       func() runtime.Object { return &corev1.ConfigMapList{} },
+		Trim:          trimLabels,
 	},
 	{
 		// namespace_selector uses the labels.
-		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true, Optional: true,
-		New: func() Object { return &corev1.Namespace{} }, NewList: func() runtime.Object { return &corev1.NamespaceList{} },
-		Trim: trimNamespace,
+		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true,
+		Optional: true,
+		New:      func() Object { return &corev1.Namespace{} },
+		NewList:  func() runtime.Object { return &corev1.NamespaceList{} },
+		Trim:     trimNamespace,
 	},
 	{
 		// publish_nodes looks for the pods of the controller.
@@ -249,8 +260,10 @@ func trimService(o Object) {
 	trimOwners(o)
 	dropLabels(o)
 	spec := &o.(*corev1.Service).Spec
-	if spec.Selector != nil || spec.ClusterIPs != nil || spec.IPFamilies != nil || spec.IPFamilyPolicy != nil || spec.InternalTrafficPolicy != nil {
-		spec.Selector, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy, spec.InternalTrafficPolicy = nil, nil, nil, nil, nil
+	if spec.Selector != nil || spec.ClusterIPs != nil || spec.IPFamilies != nil || spec.IPFamilyPolicy != nil ||
+		spec.InternalTrafficPolicy != nil {
+		spec.Selector, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy, spec.InternalTrafficPolicy = nil,
+			nil, nil, nil, nil
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 
 func TestRowsAgreeWithTheAPI(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme,
+		networkingv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,8 @@ func full(row Kind) Object {
 	o.SetName("web")
 	o.SetLabels(map[string]string{discoveryv1.LabelServiceName: "web", "app": "web"})
 	o.SetResourceVersion("7")
-	o.SetAnnotations(map[string]string{lastApplied: "{}", leader: "{}", "nginx.ingress.kubernetes.io/rewrite-target": "/"})
+	o.SetAnnotations(map[string]string{lastApplied: "{}", leader: "{}",
+		"nginx.ingress.kubernetes.io/rewrite-target": "/"})
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	o.SetOwnerReferences([]metav1.OwnerReference{{Name: "owner"}})
 	o.SetFinalizers([]string{"a/b"})
@@ -76,13 +78,15 @@ func full(row Kind) Object {
 		policy, traffic := corev1.IPFamilyPolicySingleStack, corev1.ServiceInternalTrafficPolicyCluster
 		service.Spec = corev1.ServiceSpec{
 			ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}, Selector: map[string]string{"app": "web"},
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: &policy, InternalTrafficPolicy: &traffic,
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: &policy,
+			InternalTrafficPolicy: &traffic,
 		}
 	}
 	if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
 		node, host := "node-1", "web-0"
 		slice.Endpoints = []discoveryv1.Endpoint{{
-			Addresses: []string{"10.0.0.1"}, NodeName: &node, Hostname: &host, TargetRef: &corev1.ObjectReference{Name: "web-0"},
+			Addresses: []string{"10.0.0.1"}, NodeName: &node, Hostname: &host,
+			TargetRef:          &corev1.ObjectReference{Name: "web-0"},
 			DeprecatedTopology: map[string]string{"zone": "a"},
 			Hints:              &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}},
 		}}
@@ -91,11 +95,13 @@ func full(row Kind) Object {
 	case *corev1.Pod:
 		o.Spec = corev1.PodSpec{NodeName: "node-1", HostNetwork: true}
 		o.Status = corev1.PodStatus{PodIP: "10.0.0.1", Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "because"},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "because"},
 		}}
 	case *corev1.Node:
 		o.Spec.PodCIDR = "10.0.0.0/24"
-		o.Status.Phase, o.Status.Addresses = corev1.NodeRunning, []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		o.Status.Phase, o.Status.Addresses = corev1.NodeRunning,
+			[]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
 	}
 	return o
 }
@@ -126,7 +132,8 @@ func TestTrim(t *testing.T) {
 			if want := labelsRead[row.Name]; !reflect.DeepEqual(o.GetLabels(), want) {
 				t.Errorf("labels %v, want %v", o.GetLabels(), want)
 			}
-			if n, read := len(o.GetAnnotations()), !row.NoManifest && row.Name != EndpointSlice; read && n != 1 || !read && n != 0 {
+			if n, read := len(o.GetAnnotations()), !row.NoManifest && row.Name != EndpointSlice; read && n != 1 ||
+				!read && n != 0 {
 				t.Errorf("annotations %v, want the one of the user, where it is read", o.GetAnnotations())
 			}
 			checkTrimmed(t, o)
@@ -144,7 +151,8 @@ func checkTrimmed(t *testing.T, o Object) {
 		}
 	case *discoveryv1.EndpointSlice:
 		want := []discoveryv1.Endpoint{{
-			Addresses: []string{"10.0.0.1"}, Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}},
+			Addresses: []string{"10.0.0.1"},
+			Hints:     &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}},
 		}}
 		if !reflect.DeepEqual(o.Endpoints, want) {
 			t.Errorf("endpoints %v, want %v", o.Endpoints, want)
@@ -157,7 +165,8 @@ func checkTrimmed(t *testing.T, o Object) {
 		}
 	case *corev1.Node:
 		addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
-		if !reflect.DeepEqual(o.Spec, corev1.NodeSpec{}) || !reflect.DeepEqual(o.Status, corev1.NodeStatus{Addresses: addresses}) {
+		if !reflect.DeepEqual(o.Spec, corev1.NodeSpec{}) ||
+			!reflect.DeepEqual(o.Status, corev1.NodeStatus{Addresses: addresses}) {
 			t.Errorf("left are %v and %v", o.Spec, o.Status)
 		}
 	}
@@ -172,7 +181,8 @@ func TestTrimKeepsWhoWroteThePorts(t *testing.T) {
 	o.SetManagedFields(append(o.GetManagedFields(), own))
 	for range 2 {
 		row.Trim(o)
-		if got := o.GetManagedFields(); !reflect.DeepEqual(got, []metav1.ManagedFieldsEntry{own}) || o.GetLabels() != nil {
+		if got := o.GetManagedFields(); !reflect.DeepEqual(got, []metav1.ManagedFieldsEntry{own}) ||
+			o.GetLabels() != nil {
 			t.Errorf("left are %v and the labels %v", got, o.GetLabels())
 		}
 	}
@@ -205,7 +215,8 @@ func TestTrimTakesAnEmptyObject(t *testing.T) {
 func TestNamesOfAnnotationsAreShared(t *testing.T) {
 	const name = "example.com/name"
 	nameOf := func(value string) *byte {
-		o := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{strings.Clone(name): value}}}
+		o := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{strings.Clone(
+			name): value}}}
 		ShareNames(o)
 		for got, is := range o.Annotations {
 			if got == name && is == value {

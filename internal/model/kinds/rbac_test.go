@@ -32,7 +32,8 @@ func TestRightsAreRules(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(rightsFile(size)), &places); err != nil {
 			t.Fatalf("%s: %v", size, err)
 		}
-		if everywhere := len(places["cluster"]) > 0; everywhere != (size == cluster) || len(places["watched"]) > 0 == everywhere {
+		if everywhere := len(places["cluster"]) > 0; everywhere != (size == cluster) ||
+			len(places["watched"]) > 0 == everywhere {
 			t.Errorf("%s has rights in %d and %d parts", size, len(places["cluster"]), len(places["watched"]))
 		}
 		for _, rule := range places["watched"][always] {

@@ -54,34 +54,47 @@ var (
 
 // rights returns all rights of the controller, in the order in which they are printed.
 func rights() []right {
-	all := reading(watched, always, read, func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
-	all = append(all, right{place: watched, part: always, resources: []string{"secrets"}, leastNames: "secrets", verbs: read})
-	all = append(all, reading(watched, always, []string{"patch"}, func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })...)
-	all = append(all, reading(everywhere, always, read, func(k Kind) (string, bool) { return k.Resource, k.ClusterScoped && !k.Optional })...)
-	all = append(all, reading(everywhere, "namespace_selector", read, func(k Kind) (string, bool) { return k.Resource, k.Name == Namespace })...)
-	all = append(all, reading(everywhere, publishNodes, read, func(k Kind) (string, bool) { return k.Resource, k.Name == Node })...)
-	all = append(all, reading(own, publishNodes, read, func(k Kind) (string, bool) { return k.Resource, k.Name == Pod })...)
+	all := reading(watched, always, read,
+		func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
+	all = append(all, right{place: watched, part: always, resources: []string{"secrets"},
+		leastNames: "secrets", verbs: read})
+	all = append(all, reading(watched, always, []string{"patch"},
+		func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })...)
+	all = append(all, reading(everywhere, always, read,
+		func(k Kind) (string, bool) { return k.Resource, k.ClusterScoped && !k.Optional })...)
+	all = append(all, reading(everywhere, "namespace_selector", read,
+		func(k Kind) (string, bool) { return k.Resource, k.Name == Namespace })...)
+	all = append(all, reading(everywhere, publishNodes, read,
+		func(k Kind) (string, bool) { return k.Resource, k.Name == Node })...)
+	all = append(all, reading(own, publishNodes, read,
+		func(k Kind) (string, bool) { return k.Resource, k.Name == Pod })...)
 	return append(all,
-		right{place: watched, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
-		right{place: own, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
+		right{place: watched, part: always, group: "events.k8s.io", resources: []string{"events"},
+			verbs: []string{"create"}},
+		right{place: own, part: always, group: "events.k8s.io", resources: []string{"events"},
+			verbs: []string{"create"}},
 
-		right{place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: []string{"create"}},
+		right{place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
+			verbs: []string{"create"}},
 		// Other controllers in this namespace elect their leaders by Leases too, so the rule names ours.
 		right{
 			place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
 			names: "election_id", verbs: []string{"get", "update"},
 		},
 		// RBAC cannot name objects that do not exist yet, so these hold for all Secrets and Leases of the namespace.
-		right{place: storing, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: store},
+		right{place: storing, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"},
+			verbs: store},
 		right{place: storing, part: "storage", resources: []string{"secrets"}, verbs: store},
 		right{place: own, part: storageCopy, resources: []string{"secrets"}, verbs: []string{"list"}},
-		right{place: own, part: "publish_ports", resources: []string{"services"}, names: "publish_service", verbs: []string{"patch"}},
+		right{place: own, part: "publish_ports", resources: []string{"services"}, names: "publish_service",
+			verbs: []string{"patch"}},
 		right{place: own, part: "publish_ports", resources: []string{"pods"}, verbs: []string{"get"}},
 
 		right{place: named, part: always, resources: []string{"configmaps"}, names: "configmaps", verbs: read},
 		right{place: named, part: always, resources: []string{"services"}, names: "services", verbs: read},
 		right{place: named, part: always, resources: []string{"secrets"}, names: "secrets", verbs: read},
-		right{place: named, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
+		right{place: named, part: always, group: "events.k8s.io", resources: []string{"events"},
+			verbs: []string{"create"}},
 	)
 }
 

@@ -66,7 +66,8 @@ func Seconds(least int) func(string) (time.Duration, error) {
 			return time.Duration(n) * time.Second, nil
 		}
 		d, err := Time(text)
-		if err != nil || d%time.Second != 0 || d < time.Duration(least)*time.Second || !strings.ContainsAny(text, "smhdwMy") {
+		if err != nil || d%time.Second != 0 || d < time.Duration(least)*time.Second ||
+			!strings.ContainsAny(text, "smhdwMy") {
 			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(least))
 		}
 		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, without a unit",

@@ -119,8 +119,9 @@ const mostNameBytes = 128
 // Token parses the name of a header or cookie.
 func Token(text string) (string, error) {
 	if text == "" || len(text) > mostNameBytes || strings.ContainsFunc(text, notInToken) {
-		return "", fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
-			Quote(text), mostNameBytes)
+		return "",
+			fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
+				Quote(text), mostNameBytes)
 	}
 	return text, nil
 }
@@ -142,7 +143,8 @@ func Chars(others string, most int) func(string) (string, error) {
 		}
 		for _, r := range text {
 			if !isAlphanumeric(r) && !strings.ContainsRune(others, r) {
-				return "", fmt.Errorf("%s has %q in it: it may have letters, digits and any of %s", Quote(text), r, others)
+				return "", fmt.Errorf("%s has %q in it: it may have letters, digits and any of %s",
+					Quote(text), r, others)
 			}
 		}
 		return text, nil
@@ -218,7 +220,8 @@ func Networks(text string) ([]string, error) {
 		return []string{Nowhere}, Partial("no proxy is trusted, because no network can be read in " + Quote(text) +
 			": write networks such as 10.0.0.0/8")
 	case len(bad) > 0:
-		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " + strings.Join(bad, ", "))
+		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " +
+			strings.Join(bad, ", "))
 	}
 	return networks, nil
 }
@@ -227,8 +230,11 @@ func Networks(text string) ([]string, error) {
 func AllNetworks(text string) ([]string, error) {
 	networks, err := Networks(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas between them",
-			Quote(text))
+		return nil,
+			fmt.Errorf(
+				"%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas "+
+					"between them",
+				Quote(text))
 	}
 	return networks, nil
 }

@@ -11,14 +11,16 @@ import (
 func TestTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "10": 10 * time.Second, "10s": 10 * time.Second, "500ms": 500 * time.Millisecond, "5m": 5 * time.Minute,
-		"1h 30m": 90 * time.Minute, "1h30m": 90 * time.Minute, " 2d ": 48 * time.Hour, "1w": 168 * time.Hour, "1M": 720 * time.Hour,
+		"1h 30m": 90 * time.Minute, "1h30m": 90 * time.Minute, " 2d ": 48 * time.Hour, "1w": 168 * time.Hour,
+		"1M": 720 * time.Hour,
 		"1y": nginx.MostSeconds * time.Second,
 	} {
 		if got, err := nginx.Time(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "s", "-1s", "1x", "1.5s", "1 s", "1y1s", "2y", "99999999999999999999s", "9999999999y", "1S", "1sm", "+1"} {
+	for _, text := range []string{"", "s", "-1s", "1x", "1.5s", "1 s", "1y1s", "2y", "99999999999999999999s",
+		"9999999999y", "1S", "1sm", "+1"} {
 		if got, err := nginx.Time(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
@@ -26,18 +28,21 @@ func TestTime(t *testing.T) {
 }
 
 func TestSeconds(t *testing.T) {
-	for text, want := range map[string]time.Duration{"1": time.Second, "3600": time.Hour, "31536000": nginx.MostSeconds * time.Second} {
+	for text, want := range map[string]time.Duration{"1": time.Second, "3600": time.Hour,
+		"31536000": nginx.MostSeconds * time.Second} {
 		if got, err := nginx.Seconds(1)(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]time.Duration{"10s": 10 * time.Second, "5m": 5 * time.Minute, "1000ms": time.Second} {
+	for text, want := range map[string]time.Duration{"10s": 10 * time.Second, "5m": 5 * time.Minute,
+		"1000ms": time.Second} {
 		got, err := nginx.Seconds(1)(text)
 		if err == nil || !nginx.Counts(err) || got != want {
 			t.Errorf("%q is %v and %v, want %v with a remark", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "0", "0s", "-1", "31536001", "1.5", "500ms", "ten", "1y 1s", "99999999999999999999"} {
+	for _, text := range []string{"", "0", "0s", "-1", "31536001", "1.5", "500ms", "ten", "1y 1s",
+		"99999999999999999999"} {
 		if got, err := nginx.Seconds(1)(text); nginx.Counts(err) {
 			t.Errorf("%q is taken for %v", text, got)
 		}
@@ -55,7 +60,8 @@ func TestSize(t *testing.T) {
 			t.Errorf("%q is %d and %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "m", "1z", "-1", "-1m", "+1m", "99999999999g", "8589934592g", "1mb", "1 m", "1.5m", "0x10"} {
+	for _, text := range []string{"", "m", "1z", "-1", "-1m", "+1m", "99999999999g", "8589934592g", "1mb", "1 m",
+		"1.5m", "0x10"} {
 		if got, err := nginx.Size(text); err == nil {
 			t.Errorf("%q is taken for %d", text, got)
 		}
@@ -74,7 +80,8 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q is taken for a token", text)
 		}
 	}
-	for text, want := range map[string]bool{"true": true, "false": false, "1": true, "0": false, "TRUE": true, "f": false} {
+	for text, want := range map[string]bool{"true": true, "false": false, "1": true, "0": false,
+		"TRUE": true, "f": false} {
 		if got, err := nginx.Bool(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v", text, got, err)
 		}
@@ -93,14 +100,16 @@ func TestWords(t *testing.T) {
 
 // FuzzValues checks that no text makes a parser panic, and that all accepted values are in range.
 func FuzzValues(f *testing.F) {
-	for _, text := range []string{"", "10", "10s", "1h 30m", "8m", "99999999999g", "-1", "true", "off", "\x00", "\xff"} {
+	for _, text := range []string{"", "10", "10s", "1h 30m", "8m", "99999999999g", "-1", "true", "off",
+		"\x00", "\xff"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if d, err := nginx.Time(text); err == nil && (d < 0 || d > nginx.MostSeconds*time.Second) {
 			t.Errorf("the time %q is %v", text, d)
 		}
-		if d, err := nginx.Seconds(1)(text); nginx.Counts(err) && (d < time.Second || d > nginx.MostSeconds*time.Second) {
+		if d, err := nginx.Seconds(1)(text); nginx.Counts(err) &&
+			(d < time.Second || d > nginx.MostSeconds*time.Second) {
 			t.Errorf("the seconds %q are %v", text, d)
 		}
 	})
@@ -127,14 +136,16 @@ func FuzzWords(f *testing.F) {
 func TestMeant(t *testing.T) {
 	words := []string{"round_robin", "ewma", "HTTP", "HTTPS", "http_502"}
 	for text, want := range map[string]string{
-		"rond_robin": "; did you mean round_robin?", "Round-Robin": "; did you mean round_robin?", "htps": "; did you mean HTTPS?",
+		"rond_robin": "; did you mean round_robin?", "Round-Robin": "; did you mean round_robin?",
+		"htps":      "; did you mean HTTPS?",
 		"something": "", "http_503": "", "": "",
 	} {
 		if got := nginx.Meant(text, words); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	if _, err := nginx.OneOf(words...)("rond_robin"); err == nil || !strings.HasSuffix(err.Error(), "; did you mean round_robin?") {
+	if _, err := nginx.OneOf(words...)("rond_robin"); err == nil ||
+		!strings.HasSuffix(err.Error(), "; did you mean round_robin?") {
 		t.Errorf("got %v", err)
 	}
 }

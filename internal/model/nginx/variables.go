@@ -15,9 +15,11 @@ type Template struct {
 // names are the variables that are available everywhere, in addition to http_NAME, cookie_NAME and arg_NAME. Every
 // lookup function must support them.
 var names = []string{
-	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name", "is_args", "location_path",
+	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name",
+	"is_args", "location_path",
 	"msec", "namespace", "opentelemetry_context_traceparent", "opentelemetry_span_id", "opentelemetry_trace_id",
-	"pass_access_scheme", "proxy_add_x_forwarded_for", "query_string", "remote_addr", "remote_port", "req_id", "request_id",
+	"pass_access_scheme", "proxy_add_x_forwarded_for", "query_string", "remote_addr", "remote_port",
+	"req_id", "request_id",
 	"request_method", "request_uri", "scheme",
 	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
 	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
@@ -25,22 +27,28 @@ var names = []string{
 
 // FastCGIVariables are the additional variables for FastCGI parameters.
 var FastCGIVariables = []string{
-	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info", "fastcgi_script_name", "https",
+	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info",
+	"fastcgi_script_name", "https",
 	"server_addr", "server_protocol",
 }
 
 // LogVariables are the additional variables for the access log. They are known when the response is complete.
 var LogVariables = []string{
-	"body_bytes_sent", "bytes_sent", "hostname", "http2", "https", "pid", "pipe", "proxy_alternative_upstream_name", "proxy_upstream_name",
-	"remote_user", "request", "request_length", "request_time", "server_protocol", "ssl_cipher", "ssl_protocol", "ssl_server_name", "status",
-	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status",
+	"body_bytes_sent", "bytes_sent", "hostname", "http2", "https", "pid", "pipe", "proxy_alternative_upstream_name",
+	"proxy_upstream_name",
+	"remote_user", "request", "request_length", "request_time", "server_protocol", "ssl_cipher", "ssl_protocol",
+	"ssl_server_name", "status",
+	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time",
+	"upstream_status",
 }
 
 // StreamVariables are the variables for the log of TCP and UDP ports; no other variables are available there. They are
 // known when the connection has ended.
 var StreamVariables = []string{
-	"bytes_received", "bytes_sent", "hostname", "msec", "pid", "protocol", "proxy_upstream_name", "remote_addr", "remote_port", "server_addr",
-	"server_port", "session_time", "status", "time_iso8601", "time_local", "upstream_addr", "upstream_bytes_received", "upstream_bytes_sent",
+	"bytes_received", "bytes_sent", "hostname", "msec", "pid", "protocol", "proxy_upstream_name", "remote_addr",
+	"remote_port", "server_addr",
+	"server_port", "session_time", "status", "time_iso8601", "time_local", "upstream_addr", "upstream_bytes_received",
+	"upstream_bytes_sent",
 }
 
 // Groups are the variables for the groups of a regular expression.

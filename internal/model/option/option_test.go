@@ -84,13 +84,19 @@ func TestRead(t *testing.T) {
 			[]string{`error InvalidEntry data[size]: strconv.Atoi: parsing "x": invalid syntax`}},
 		{"an error of a guard closes", []string{"guard", "bad"}, settings{Closed: true},
 			[]string{"error InvalidEntry data[guard]: write good; meanwhile, all is closed"}},
-		{"white space round a value, as a block of YAML ends with it", []string{"guard", "\n good\n"}, settings{Guard: "good"}, nil},
-		{"so does a line break", []string{"guard", "go\nod"}, settings{Closed: true}, []string{"error InvalidEntry data[guard]: " +
-			"the value has the character U+000A in it: write it on one line of plain text; meanwhile, all is closed"}},
+		{"white space round a value, as a block of YAML ends with it", []string{"guard", "\n good\n"},
+			settings{Guard: "good"}, nil},
+		{"so does a line break", []string{"guard", "go\nod"}, settings{Closed: true},
+			[]string{"error InvalidEntry data[guard]: " +
+				"the value has the character U+000A in it: write it on one line of plain text; meanwhile, all " +
+				"is closed"}},
 		{"a raw value of many lines", []string{"list", " a\nb "}, settings{List: " a\nb "}, nil},
-		{"a part counts", []string{"list", "half"}, settings{List: "ha"}, []string{"error InvalidEntry data[list]: left out: lf"}},
-		{"a remark", []string{"list", "odd"}, settings{List: "odd"}, []string{"warning InvalidEntry data[list]: odd is odd"}},
-		{"unsupported", []string{"list", "old"}, settings{}, []string{"error UnsupportedValue data[list]: old is not supported"}},
+		{"a part counts", []string{"list", "half"}, settings{List: "ha"},
+			[]string{"error InvalidEntry data[list]: left out: lf"}},
+		{"a remark", []string{"list", "odd"}, settings{List: "odd"},
+			[]string{"warning InvalidEntry data[list]: odd is odd"}},
+		{"unsupported", []string{"list", "old"}, settings{},
+			[]string{"error UnsupportedValue data[list]: old is not supported"}},
 		{"ignored", []string{"tuning", "\x00"}, settings{}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,10 +112,12 @@ func TestRead(t *testing.T) {
 }
 
 func TestLongValuesAreRefused(t *testing.T) {
-	if got, said := read("guard", strings.Repeat("x", option.MaxBytes+1)); !got.Closed || len(said) != 1 || !strings.Contains(said[0], "8193 bytes") {
+	if got, said := read("guard", strings.Repeat("x", option.MaxBytes+1)); !got.Closed || len(said) != 1 ||
+		!strings.Contains(said[0], "8193 bytes") {
 		t.Errorf("%+v, %v", got, said)
 	}
-	if got, said := read("list", strings.Repeat("x", option.MaxBytes+1)); len(got.List) != option.MaxBytes+1 || len(said) > 0 {
+	if got, said := read("list", strings.Repeat("x", option.MaxBytes+1)); len(got.List) != option.MaxBytes+1 ||
+		len(said) > 0 {
 		t.Errorf("%d bytes, %v", len(got.List), said)
 	}
 }

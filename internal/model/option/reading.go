@@ -83,10 +83,12 @@ func (r *Reading[S]) Check() {
 
 // Warn adds a problem of severity Warning. Everything that the object requests is still served.
 func (r *Reading[S]) Warn(reason report.Reason, field, message string) {
-	r.Problems = append(r.Problems, report.Problem{Severity: report.Warning, Reason: reason, Field: field, Message: message})
+	r.Problems = append(r.Problems, report.Problem{Severity: report.Warning, Reason: reason, Field: field,
+		Message: message})
 }
 
 // Refuse adds a problem of severity Error: something that the object requests is not served.
 func (r *Reading[S]) Refuse(reason report.Reason, field, message string) {
-	r.Problems = append(r.Problems, report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: message})
+	r.Problems = append(r.Problems, report.Problem{Severity: report.Error, Reason: reason, Field: field,
+		Message: message})
 }

@@ -54,8 +54,9 @@ type Row[S, V any] struct {
 // In returns a row for settings T that works on a part of T as row works on S. It has no scope and no risk.
 func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	in := Row[T, V]{
-		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default, Ignored: row.Ignored,
-		Raw: row.Raw, Lines: row.Lines, Meanwhile: row.Meanwhile,
+		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default,
+		Ignored: row.Ignored,
+		Raw:     row.Raw, Lines: row.Lines, Meanwhile: row.Meanwhile,
 	}
 	in.Parse = func(t *T, value V) error { return row.Parse(part(t), value) }
 	if row.OnError != nil {

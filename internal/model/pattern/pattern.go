@@ -88,7 +88,8 @@ func compile(flags, text string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{expression: expression, size: size, program: sync.OnceValue(func() *syntax.Prog { return programOf(whole) })}
+	p := &Pattern{expression: expression, size: size,
+		program: sync.OnceValue(func() *syntax.Prog { return programOf(whole) })}
 	compiled.keep(whole, p)
 	return p, nil
 }
@@ -160,9 +161,12 @@ func parse(flags, text string) (int, error) {
 	}
 	size := sizeOf(tree)
 	if size > MostSize {
-		return 0, fmt.Errorf("the regular expression is too large: it stands for %d instructions, and may for %d. A repetition such as "+
-			"{0,1000} counts as often as it may repeat, so write * or + in its place, and a class of Unicode such as \\pL counts for many", size,
-			MostSize)
+		return 0,
+			fmt.Errorf(
+				"the regular expression is too large: it stands for %d instructions, and may for %d. A repetition "+
+					"such as {0,1000} counts as often as it may repeat, so write * or + in its place, and a class "+
+					"of Unicode such as \\pL counts for many", size,
+				MostSize)
 	}
 	return size, nil
 }

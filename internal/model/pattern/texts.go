@@ -34,7 +34,9 @@ func NewTexts(entries []string) (*Texts, error) {
 			return nil, err
 		}
 		if size += p.size; size > MostOfHost {
-			return nil, fmt.Errorf("the regular expressions are too large together: they stand for more than %d instructions", MostOfHost)
+			return nil,
+				fmt.Errorf("the regular expressions are too large together: they stand for more than %d instructions",
+					MostOfHost)
 		}
 		t.patterns = append(t.patterns, p)
 	}

@@ -12,7 +12,8 @@ import (
 // under returns a parent that is a listener of a Gateway.
 func under(gateway, listener string, conditions ...report.Condition) report.Parent {
 	return report.Parent{
-		ParentRef:  report.ParentRef{Object: ir.Ref{Kind: "Gateway", Namespace: "a", Name: gateway}, SectionName: listener},
+		ParentRef: report.ParentRef{Object: ir.Ref{Kind: "Gateway", Namespace: "a", Name: gateway},
+			SectionName: listener},
 		Conditions: conditions,
 	}
 }
@@ -29,13 +30,16 @@ func with(parents ...report.Parent) *report.Verdict {
 
 // TestLaterStagesRefineConditions checks that a condition from applying a route replaces the one from its translation.
 func TestLaterStagesRefineConditions(t *testing.T) {
-	accepted, programmed := condition("Accepted", report.True, "Accepted"), condition("Programmed", report.True, "Programmed")
+	accepted, programmed := condition("Accepted", report.True, "Accepted"),
+		condition("Programmed", report.True, "Programmed")
 	failed := condition("Programmed", report.False, "Invalid")
 	v := with(under("one", "http", accepted, programmed), under("one", "https", accepted), under("two", ""))
 	r := reportOf(v)
-	got := r.With([]*report.Verdict{with(under("one", "http", failed), under("two", "", accepted), under("three", "", accepted))})
+	got := r.With([]*report.Verdict{with(under("one", "http", failed), under("two", "", accepted),
+		under("three", "", accepted))})
 	want := reportOf(with(
-		under("one", "http", accepted, failed), under("one", "https", accepted), under("two", "", accepted), under("three", "", accepted)))
+		under("one", "http", accepted, failed), under("one", "https", accepted), under("two", "", accepted),
+		under("three", "", accepted)))
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -43,7 +47,8 @@ func TestLaterStagesRefineConditions(t *testing.T) {
 	if d := cmp.Diff(before, v); d != "" {
 		t.Errorf("the verdict before was changed: %s", d)
 	}
-	if d := cmp.Diff(want.Verdicts[0].Parents, got.With([]*report.Verdict{verdict("web", "a problem")}).Verdicts[0].Parents); d != "" {
+	if d := cmp.Diff(want.Verdicts[0].Parents,
+		got.With([]*report.Verdict{verdict("web", "a problem")}).Verdicts[0].Parents); d != "" {
 		t.Errorf("a problem changes the conditions: %s", d)
 	}
 }

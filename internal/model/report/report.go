@@ -123,7 +123,8 @@ func (v *Verdict) With(more *Verdict) *Verdict {
 		return more
 	}
 	return &Verdict{
-		Object: v.Object, Parents: joinParents(v.Parents, more.Parents), Problems: append(slices.Clip(v.Problems), more.Problems...),
+		Object: v.Object, Parents: joinParents(v.Parents, more.Parents),
+		Problems: append(slices.Clip(v.Problems), more.Problems...),
 	}
 }
 
@@ -145,7 +146,8 @@ func Compare(a, b ir.Ref) int {
 
 // Get returns the verdict on an object, or nil.
 func (r *Report) Get(object ir.Ref) *Verdict {
-	i, ok := slices.BinarySearchFunc(r.Verdicts, object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+	i, ok := slices.BinarySearchFunc(r.Verdicts, object,
+		func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
 	if !ok {
 		return nil
 	}
@@ -160,7 +162,8 @@ func (r *Report) With(more []*Verdict) *Report {
 	}
 	merged := &Report{Verdicts: slices.Clone(r.Verdicts)}
 	for _, v := range more {
-		i, ok := slices.BinarySearchFunc(merged.Verdicts, v.Object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+		i, ok := slices.BinarySearchFunc(merged.Verdicts, v.Object,
+			func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
 		if !ok {
 			merged.Verdicts = slices.Insert(merged.Verdicts, i, v)
 			continue

@@ -39,7 +39,8 @@ func TestWithAddsProblemsToTheirObjects(t *testing.T) {
 	// The spare capacity would let With write into the array of the old verdict.
 	old.Problems = slices.Grow(old.Problems, 4)
 	r := reportOf(verdict("a"), old)
-	got := r.With([]*report.Verdict{verdict("d", "new"), verdict("c", "two"), verdict("b", "new"), verdict("c", "three")})
+	got := r.With([]*report.Verdict{verdict("d", "new"), verdict("c", "two"), verdict("b", "new"),
+		verdict("c", "three")})
 	other := r.With([]*report.Verdict{verdict("c", "other")})
 	want := verdict("c", "one", "two", "three")
 	if d := cmp.Diff(reportOf(verdict("a"), verdict("b", "new"), want, verdict("d", "new")), got); d != "" {
@@ -58,8 +59,10 @@ func TestWithAddsProblemsToTheirObjects(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	kept := verdict("b", "same pointer")
-	before := reportOf(verdict("a", "one"), kept, verdict("c", "equal"), verdict("d", "gone"), verdict("f", "old words"))
-	now := reportOf(verdict("a", "one", "two"), kept, verdict("c", "equal"), verdict("e", "new"), verdict("f", "new words"), verdict("g"))
+	before := reportOf(verdict("a", "one"), kept, verdict("c", "equal"), verdict("d", "gone"),
+		verdict("f", "old words"))
+	now := reportOf(verdict("a", "one", "two"), kept, verdict("c", "equal"), verdict("e", "new"),
+		verdict("f", "new words"), verdict("g"))
 	var names []string
 	for _, v := range report.Changed(before, now) {
 		names = append(names, v.Object.Name)
@@ -87,7 +90,8 @@ func TestAccepted(t *testing.T) {
 }
 
 func TestCompareOrdersByKindFirst(t *testing.T) {
-	refs := []ir.Ref{{Kind: "Service", Namespace: "a"}, {Kind: "Ingress", Namespace: "b", Name: "a"}, {Kind: "Ingress", Namespace: "a", Name: "z"}}
+	refs := []ir.Ref{{Kind: "Service", Namespace: "a"}, {Kind: "Ingress", Namespace: "b", Name: "a"},
+		{Kind: "Ingress", Namespace: "a", Name: "z"}}
 	slices.SortFunc(refs, report.Compare)
 	if refs[0].Name != "z" || refs[1].Name != "a" {
 		t.Errorf("sorted: %v", refs)

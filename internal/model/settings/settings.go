@@ -286,8 +286,8 @@ type Config struct {
 	// Default: only the holder of the Lease does.
 	Election string `json:"election,omitempty"`
 
-	// Admin is the address of Caddy's admin API, as it stands at "listen" of "admin" in the configuration, or "off". Default: that of Caddy,
-	// which is the environment variable CADDY_ADMIN, or localhost:2019.
+	// Admin is the address of Caddy's admin API, as it stands at "listen" of "admin" in the configuration, or "off".
+	// Default: that of Caddy, which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
 }
 
@@ -412,7 +412,8 @@ func ParsePortRange(text string) (PortRange, error) {
 	from, err := strconv.ParseUint(first, 10, 16)
 	to, errLast := strconv.ParseUint(last, 10, 16)
 	if err != nil || errLast != nil || from == 0 || from > to {
-		return PortRange{}, fmt.Errorf("%q is neither a port from 1 to 65535 nor a range of them, such as 5000-5999", text)
+		return PortRange{}, fmt.Errorf("%q is neither a port from 1 to 65535 nor a range of them, such as 5000-5999",
+			text)
 	}
 	return PortRange{First: uint16(from), Last: uint16(to)}, nil
 }

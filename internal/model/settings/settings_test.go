@@ -35,7 +35,8 @@ func TestOffIsNotTheDefault(t *testing.T) {
 
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	given := settings.Config{
-		IngressClass: "edge", ControllerName: "example.com/edge", ElectionID: "edge", Admin: settings.AdminOff, ExternalNames: "off",
+		IngressClass: "edge", ControllerName: "example.com/edge", ElectionID: "edge", Admin: settings.AdminOff,
+		ExternalNames: "off",
 		HostOwnership: "namespace",
 		HTTP:          []string{":8080"}, HTTPS: []string{":8443"},
 		Health: ":10254", ShutdownDelay: 1, ShutdownTimeout: 2,
@@ -49,7 +50,8 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 }
 
 func TestDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{`"90s"`: 90 * time.Second, `"0s"`: 0, `1500000000`: 1500 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{`"90s"`: 90 * time.Second, `"0s"`: 0,
+		`1500000000`: 1500 * time.Millisecond} {
 		var got settings.Duration
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != settings.Duration(want) {
 			t.Errorf("%s: %v %v, want %v", text, time.Duration(got), err, want)
@@ -74,7 +76,8 @@ func TestPortRange(t *testing.T) {
 			t.Errorf("%s is written as %s, which is %v and %v", text, got, again, err)
 		}
 	}
-	for _, text := range []string{"", "0", "65536", "-1", "1-", "-", "2-1", "0-5", "1-65536", "1-2-3", "+1", " 1", "pg", "*"} {
+	for _, text := range []string{"", "0", "65536", "-1", "1-", "-", "2-1", "0-5", "1-65536", "1-2-3", "+1",
+		" 1", "pg", "*"} {
 		if got, err := settings.ParsePortRange(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}

@@ -15,7 +15,8 @@ import (
 func TestAnnotatedServices(t *testing.T) {
 	store := snapshot.NewStore()
 	set := func(name string, annotations ...string) {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Annotations: map[string]string{"example.com/x": "y"}}}
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name,
+			Annotations: map[string]string{"example.com/x": "y"}}}
 		for _, key := range annotations {
 			s.Annotations[key] = "1"
 		}

@@ -19,7 +19,8 @@ func TestDenied(t *testing.T) {
 	s.Deny(ref, false)
 	after := s.Take()
 	if before.Denied(ref) || !denied.Denied(ref) || !same.Denied(ref) || after.Denied(ref) {
-		t.Errorf("denied is %v, %v, %v, %v", before.Denied(ref), denied.Denied(ref), same.Denied(ref), after.Denied(ref))
+		t.Errorf("denied is %v, %v, %v, %v", before.Denied(ref), denied.Denied(ref), same.Denied(ref),
+			after.Denied(ref))
 	}
 	if !slices.Contains(denied.Changed, ref) || len(same.Changed) > 0 || !slices.Contains(after.Changed, ref) {
 		t.Errorf("changed are %v, %v, %v", denied.Changed, same.Changed, after.Changed)

@@ -113,11 +113,13 @@ func TestJoined(t *testing.T) {
 	if got := changes(joined); !slices.Equal(got, want) {
 		t.Errorf("changed %v, want %v", got, want)
 	}
-	if joined.Since != 0 || joined.Sequence != 3 || Of[*corev1.Secret](joined).Len() != 1 || Of[*corev1.Service](joined).Len() != 1 {
+	if joined.Since != 0 || joined.Sequence != 3 || Of[*corev1.Secret](joined).Len() != 1 ||
+		Of[*corev1.Service](joined).Len() != 1 {
 		t.Errorf("since %d, sequence %d, %d Secrets, %d Services: want the objects of the newest",
 			joined.Since, joined.Sequence, Of[*corev1.Secret](joined).Len(), Of[*corev1.Service](joined).Len())
 	}
-	if len(first.Changed) != 2 || len(second.Changed) != 2 || len(third.Changed) != 0 || second.Since != 1 || third.Since != 2 {
+	if len(first.Changed) != 2 || len(second.Changed) != 2 || len(third.Changed) != 0 || second.Since != 1 ||
+		third.Since != 2 {
 		t.Error("joining changed what it joined")
 	}
 }
@@ -145,7 +147,8 @@ func TestSliceIsGivenToAnotherService(t *testing.T) {
 	s.Take()
 	s.Set(slice("shop", "new", "x"))
 	taken := s.Take()
-	if got, want := changes(taken), []string{"EndpointSlice/shop/new", "EndpointSlice/shop/old"}; !slices.Equal(got, want) {
+	if got, want := changes(taken), []string{"EndpointSlice/shop/new",
+		"EndpointSlice/shop/old"}; !slices.Equal(got, want) {
 		t.Fatalf("changed %v, want %v", got, want)
 	}
 	for o := range taken.EndpointSlices("shop", "old") {
@@ -192,7 +195,8 @@ func TestWhatIsNoChange(t *testing.T) {
 		"annotation": {ingress(as("1")), ingress(func(o *networkingv1.Ingress) {
 			o.ResourceVersion, o.Annotations = "2", map[string]string{"a": "b"}
 		}), true},
-		"made anew in the same way": {ingress(as("1")), ingress(func(o *networkingv1.Ingress) { o.UID = "other" }), true},
+		"made anew in the same way": {ingress(as("1")),
+			ingress(func(o *networkingv1.Ingress) { o.UID = "other" }), true},
 		"status of a Service": {service(func(*corev1.Service) {}), service(func(o *corev1.Service) {
 			o.ResourceVersion = "2"
 			o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}}

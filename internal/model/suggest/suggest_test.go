@@ -29,7 +29,8 @@ func TestOf(t *testing.T) {
 func TestHint(t *testing.T) {
 	known := []string{"Lax", "Strict", "http2-push"}
 	for word, want := range map[string]string{
-		"strickt": "; did you mean Strict?", "LAX": "; did you mean Lax?", "http-push": "; did you mean http2-push?", "none": "", "": "",
+		"strickt": "; did you mean Strict?", "LAX": "; did you mean Lax?", "http-push": "; did you mean http2-push?",
+		"none": "", "": "",
 	} {
 		if got := suggest.Hint(word, known); got != want {
 			t.Errorf("the hint for %q is %q, want %q", word, got, want)

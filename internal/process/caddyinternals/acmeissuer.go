@@ -28,7 +28,9 @@ func ACMEIssuer(module certmagic.Issuer) (*certmagic.ACMEIssuer, error) {
 	}
 	field := reflect.ValueOf(outer).Elem().FieldByName("issuer")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*certmagic.ACMEIssuer]() || field.IsNil() {
-		return nil, errors.New("caddytls.ACMEIssuer of this version of Caddy does not keep certmagic's issuer in its field issuer")
+		return nil,
+			errors.New(
+				"caddytls.ACMEIssuer of this version of Caddy does not keep certmagic's issuer in its field issuer")
 	}
 	return (*certmagic.ACMEIssuer)(field.UnsafePointer()), nil
 }

@@ -30,7 +30,8 @@ func WrapAdapter(name string, wrap func(next caddyconfig.Adapter) caddyconfig.Ad
 	}()
 	next := configAdapters[name]
 	if next == nil || next != caddyconfig.GetAdapter(name) {
-		return fmt.Errorf("the configuration adapter %q is not in the variable configAdapters of Caddy's package caddyconfig", name)
+		return fmt.Errorf(
+			"the configuration adapter %q is not in the variable configAdapters of Caddy's package caddyconfig", name)
 	}
 	configAdapters[name] = wrap(next)
 	return nil

@@ -26,7 +26,8 @@ import (
 
 // writtenAgainst lists the versions whose sources this package was written for.
 var writtenAgainst = []string{
-	"github.com/caddyserver/caddy/v2 v2.11.9", "github.com/caddyserver/certmagic v0.25.6", "github.com/mholt/acmez/v3 v3.1.7",
+	"github.com/caddyserver/caddy/v2 v2.11.9", "github.com/caddyserver/certmagic v0.25.6",
+	"github.com/mholt/acmez/v3 v3.1.7",
 }
 
 // lookAt prints what to check if a test fails.
@@ -34,7 +35,8 @@ func lookAt(t *testing.T, what string) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Errorf("written against %s: look at %s, and at design/011-reaching-into-caddy.md", strings.Join(writtenAgainst, ", "), what)
+			t.Errorf("written against %s: look at %s, and at design/011-reaching-into-caddy.md",
+				strings.Join(writtenAgainst, ", "), what)
 		}
 	})
 }
@@ -42,7 +44,8 @@ func lookAt(t *testing.T, what string) {
 // TestVersions checks that go.mod has the versions in writtenAgainst, so that the sources of a new version are read
 // before it is used.
 func TestVersions(t *testing.T) {
-	lookAt(t, "the sources that the other tests of this file name, in the versions of go.mod; then change writtenAgainst")
+	lookAt(t,
+		"the sources that the other tests of this file name, in the versions of go.mod; then change writtenAgainst")
 	required, err := os.ReadFile("../../../go.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +61,9 @@ func TestVersions(t *testing.T) {
 type wrapped struct{ caddyconfig.Adapter }
 
 func TestWrapAdapter(t *testing.T) {
-	lookAt(t, "caddyconfig/configadapters.go: whether configAdapters is a map[string]Adapter that GetAdapter reads; without it "+
-		"the servers of a Caddyfile are added only after the start")
+	lookAt(t,
+		"caddyconfig/configadapters.go: whether configAdapters is a map[string]Adapter that GetAdapter reads; "+
+			"without it the servers of a Caddyfile are added only after the start")
 	before := caddyconfig.GetAdapter("caddyfile")
 	t.Cleanup(func() { configAdapters["caddyfile"] = before })
 	wrap := func(next caddyconfig.Adapter) caddyconfig.Adapter { return wrapped{next} }
@@ -89,15 +93,17 @@ func TestWrapAdapterOfAnotherCaddy(t *testing.T) {
 		"no list": nil, "another type": {"caddyfile": uncomparable{}},
 	} {
 		configAdapters = other
-		if err := WrapAdapter("caddyfile", func(caddyconfig.Adapter) caddyconfig.Adapter { panic("called") }); err == nil {
+		if err := WrapAdapter("caddyfile",
+			func(caddyconfig.Adapter) caddyconfig.Adapter { panic("called") }); err == nil {
 			t.Errorf("%s: there is no error", name)
 		}
 	}
 }
 
 func TestCountListener(t *testing.T) {
-	lookAt(t, "listeners.go: whether ListenerUsage asks the UsagePool listenerPool for NETWORK/ADDRESS; without it each load of a "+
-		"configuration waits for shutdown_delay")
+	lookAt(t,
+		"listeners.go: whether ListenerUsage asks the UsagePool listenerPool for NETWORK/ADDRESS; without it each "+
+			"load of a configuration waits for shutdown_delay")
 	const network, address = "counted", "127.0.0.1:80"
 	first, err := CountListener(network, address)
 	if err != nil {
@@ -124,8 +130,9 @@ func TestCountListener(t *testing.T) {
 }
 
 func TestACMEIssuer(t *testing.T) {
-	lookAt(t, "modules/caddytls/acmeissuer.go: where SetConfig keeps the result of certmagic.NewACMEIssuer; without it Retry-After is "+
-		"ignored, and renewals count towards rate limits")
+	lookAt(t,
+		"modules/caddytls/acmeissuer.go: where SetConfig keeps the result of certmagic.NewACMEIssuer; without it "+
+			"Retry-After is ignored, and renewals count towards rate limits")
 	module := &caddytls.ACMEIssuer{CA: "https://ca.example/directory"}
 	if inside, err := ACMEIssuer(module); inside != nil || err == nil {
 		t.Errorf("before its configuration is set: %v, error %v", inside, err)
@@ -164,8 +171,10 @@ func (f failing) Issue(context.Context, *x509.CertificateRequest) (*certmagic.Is
 // TestTapLog checks that the tap collects the errors of both failing issuers and the header of the response. certmagic
 // only returns the error of the second issuer, without the header.
 func TestTapLog(t *testing.T) {
-	lookAt(t, "certmagic's obtainCert and renewCert in config.go (\"could not get certificate from issuer\") and acmez's doHTTPRequest in "+
-		"acme/http.go (\"http request\"): the names and types of the fields of the log; without them only the text of the last error counts")
+	lookAt(t,
+		"certmagic's obtainCert and renewCert in config.go (\"could not get certificate from issuer\") and acmez's "+
+			"doHTTPRequest in acme/http.go (\"http request\"): the names and types of the fields of the log; "+
+			"without them only the text of the last error counts")
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7200")
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -180,7 +189,8 @@ func TestTapLog(t *testing.T) {
 	})
 	defer cache.Stop()
 	config = certmagic.New(cache, certmagic.Config{Storage: &certmagic.FileStorage{Path: t.TempDir()}, Logger: log})
-	authority := certmagic.NewACMEIssuer(config, certmagic.ACMEIssuer{CA: busy.URL, Email: "a@shop.example", Logger: log})
+	authority := certmagic.NewACMEIssuer(config,
+		certmagic.ACMEIssuer{CA: busy.URL, Email: "a@shop.example", Logger: log})
 	refused := errors.New("refused")
 	config.Issuers = []certmagic.Issuer{authority, failing{refused}}
 	if err := config.ObtainCertSync(t.Context(), "www.shop.example"); !errors.Is(err, refused) {
@@ -202,7 +212,8 @@ func TestTapLog(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for text, want := range map[string]time.Time{
-		"": {}, "soon": {}, "-3": {}, "120": now.Add(2 * time.Minute), "Fri, 02 Jan 2026 05:00:00 GMT": time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
+		"": {}, "soon": {}, "-3": {}, "120": now.Add(2 * time.Minute),
+		"Fri, 02 Jan 2026 05:00:00 GMT": time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
 	} {
 		if got := parseRetryAfter(http.Header{"Retry-After": {text}}, now); !got.Equal(want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
@@ -211,8 +222,9 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestWrapGetCertificate(t *testing.T) {
-	lookAt(t, "modules/caddytls/connpolicy.go: whether the handshakes of a server use TLSConfig.GetCertificate of its connection policies; "+
-		"without it one host cannot have certificates for two types of keys")
+	lookAt(t,
+		"modules/caddytls/connpolicy.go: whether the handshakes of a server use TLSConfig.GetCertificate of its "+
+			"connection policies; without it one host cannot have certificates for two types of keys")
 	ctx, err := caddy.ProvisionContext(&caddy.Config{AppsRaw: caddy.ModuleMap{
 		"http": json.RawMessage(`{"servers": {"one": {"listen": ["127.0.0.1:0"], "tls_connection_policies": [{}]}}}`),
 	}})
@@ -235,7 +247,8 @@ func TestWrapGetCertificate(t *testing.T) {
 	defer conn.Close()
 	// The goroutine ends when the pipe is closed.
 	go func() { _ = tls.Client(client, &tls.Config{ServerName: "shop.example"}).Handshake() }()
-	if err := tls.Server(conn, server.TLSConnPolicies.TLSConfig(ctx)).HandshakeContext(t.Context()); !errors.Is(err, ours) {
+	if err := tls.Server(conn, server.TLSConnPolicies.TLSConfig(ctx)).HandshakeContext(t.Context()); !errors.Is(err,
+		ours) {
 		t.Errorf("the handshake ends with %v", err)
 	}
 	// A server without the expected fields is not changed.

@@ -32,7 +32,8 @@ func TestOrder(t *testing.T) {
 	if got, ok := q.Pop(now); ok {
 		t.Errorf("%q is not due", got)
 	}
-	if at, ok := q.Next(); !ok || !at.Equal(now.Add(3*time.Second)) || q.Len() != 1 || !q.Contains("late") || q.Contains("early") {
+	if at, ok := q.Next(); !ok || !at.Equal(now.Add(3*time.Second)) || q.Len() != 1 || !q.Contains("late") ||
+		q.Contains("early") {
 		t.Errorf("the next is at %v, of %d", at, q.Len())
 	}
 }

@@ -47,7 +47,8 @@ type mark struct{ _ *mark }
 func follow(current int) {
 	runtime.AddCleanup(new(mark), func(current int) {
 		next := percent(live())
-		if change := next - current; change*steps > current || -change*steps > current || next == goDefault && change != 0 {
+		if change := next - current; change*steps > current || -change*steps > current ||
+			next == goDefault && change != 0 {
 			debug.SetGCPercent(next)
 			current = next
 		}
@@ -57,7 +58,8 @@ func follow(current int) {
 
 // live returns how many bytes were left after the last collection: heap, stacks and globals, as for GOGC.
 func live() uint64 {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(samples)
 	sum := uint64(0)
 	for _, s := range samples {

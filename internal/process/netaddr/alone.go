@@ -12,7 +12,8 @@ import (
 )
 
 // ErrHeld means that an address cannot be opened because another listener uses it.
-var ErrHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
+var ErrHeld = errors.New(
+	"another process, or something else in this one, listens there; it is tried again until the port is free")
 
 // TryAlone returns an error with ErrHeld if anything listens on an address. Caddy silently shares addresses with other
 // listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
@@ -25,12 +26,13 @@ func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 }
 
 // ErrOthers means that another process listens on an address that a server is to have.
-var ErrOthers = errors.New("another process listens there, and each of the two would get a part of the requests: end that process, choose " +
-	"another address, or write the option share_ports if both are to answer")
+var ErrOthers = errors.New(
+	"another process listens there, and each of the two would get a part of the requests: end that process, choose " +
+		"another address, or write the option share_ports if both are to answer")
 
-// TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process do not count: Caddy
-// opens the addresses of a configuration before it closes those of the one before. Unix sockets are left alone, since the file of one
-// outlives its process.
+// TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process
+// do not count: Caddy opens the addresses of a configuration before it closes those of the one before. Unix sockets are
+// left alone, since the file of one outlives its process.
 func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	if transport := Transport(a.Network); transport != "tcp" && transport != "udp" || a.StartPort == 0 || isOurs(a) {
 		return nil
@@ -41,8 +43,9 @@ func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
-// isOurs reports whether Caddy has a listener in this process whose address overlaps with that of a, which has one port. The list of its
-// listeners cannot be read here, because Caddy locks parts of it while it opens one; so each address of the machine is looked up.
+// isOurs reports whether Caddy has a listener in this process whose address overlaps with that of a, which has one
+// port. The list of its listeners cannot be read here, because Caddy locks parts of it while it opens one; so each
+// address of the machine is looked up.
 func isOurs(a caddy.NetworkAddress) bool {
 	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
 	// Without the addresses of the interfaces, those that stand for all of them are still found.

@@ -34,7 +34,8 @@ func byCaddy(t *testing.T, address string) func() (io.Closer, error) {
 	}
 }
 
-// TestTryOthers checks which listeners keep an address from being opened: those that are no listeners of Caddy in this process.
+// TestTryOthers checks which listeners keep an address from being opened: those that are no listeners of Caddy in this
+// process.
 func TestTryOthers(t *testing.T) {
 	ipv4 := func(port string) string { return "127.0.0.1:" + port }
 	tcp := func(port string) func() (io.Closer, error) {
@@ -79,8 +80,8 @@ func TestTryOthers(t *testing.T) {
 	}
 }
 
-// TestTryOthersAfterConnections checks that a port can be opened whose last connections are still known to the kernel (TIME_WAIT), as
-// after a restart.
+// TestTryOthersAfterConnections checks that a port can be opened whose last connections are still known to the kernel
+// (TIME_WAIT), as after a restart.
 func TestTryOthersAfterConnections(t *testing.T) {
 	address := fixture.Address(t)
 	listener, err := net.Listen("tcp", address)

@@ -26,7 +26,8 @@ func TestGoroutines(t *testing.T) {
 	group.Wait()
 	fixture.Holds(t, "all panics are counted", func() bool {
 		counts := panics.Counts()
-		return counts["test/go"] == 1 && counts["test/group"] == 1 && counts["test/timer"] == 1 && counts["test/context"] == 1 &&
+		return counts["test/go"] == 1 && counts["test/group"] == 1 && counts["test/timer"] == 1 &&
+			counts["test/context"] == 1 &&
 			counts["test/fine"] == 0
 	})
 	fixture.Holds(t, "the ends of two goroutines are called", func() bool { return ended.Load() == 2 })

@@ -46,7 +46,8 @@ type place struct {
 // New returns an empty queue. most is the maximum number of running values, and share the maximum for one namespace.
 func New[T comparable](most, share int) *Queue[T] {
 	return &Queue[T]{
-		most: most, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{}, waiting: map[T]place{},
+		most: most, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{},
+		waiting: map[T]place{},
 	}
 }
 

@@ -31,7 +31,8 @@ type listed struct {
 	ImportMap map[string]string
 }
 
-// TestImportsPointDown checks that packages import only their own folder and lower ones, and reach only what the tables allow.
+// TestImportsPointDown checks that packages import only their own folder and lower ones, and reach only what the tables
+// allow.
 func TestImportsPointDown(t *testing.T) {
 	readTree(t)
 	for _, fault := range faults(list(t, nil, "-deps", "./...")) {
@@ -39,10 +40,12 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// TestFaultsAreFound checks that each rule finds its fault. TestImportsPointDown would also pass if it looked at nothing.
+// TestFaultsAreFound checks that each rule finds its fault. TestImportsPointDown would also pass if it looked at
+// nothing.
 func TestFaultsAreFound(t *testing.T) {
 	pkg := func(name string, imports ...string) listed {
-		return listed{ImportPath: module + "/" + name, Module: &struct{ Path string }{module}, Imports: imports, Deps: imports}
+		return listed{ImportPath: module + "/" + name, Module: &struct{ Path string }{module}, Imports: imports,
+			Deps: imports}
 	}
 	indirect := pkg("internal/translate/hosts", "example.org/harmless")
 	indirect.Deps = append(indirect.Deps, caddy+"/v2")
@@ -52,11 +55,15 @@ func TestFaultsAreFound(t *testing.T) {
 		fault string
 	}{
 		{"no folder", pkg("internal/attic/old"), "internal/attic/old is in no folder of the table"},
-		{"upwards", pkg("internal/model/ir", module+"/internal/http/live"), "internal/model/ir imports internal/http/live, which is above it"},
-		{"test code", pkg("k8singress", module+"/internal/tests/fixture"), "k8singress imports internal/tests/fixture, which is for tests"},
-		{"not standard", pkg("internal/model/ir", "example.org/x"), "internal/model/ir imports example.org/x, and may import the standard"},
+		{"upwards", pkg("internal/model/ir", module+"/internal/http/live"),
+			"internal/model/ir imports internal/http/live, which is above it"},
+		{"test code", pkg("k8singress", module+"/internal/tests/fixture"),
+			"k8singress imports internal/tests/fixture, which is for tests"},
+		{"not standard", pkg("internal/model/ir", "example.org/x"),
+			"internal/model/ir imports example.org/x, and may import the standard"},
 		{"indirectly", indirect, "internal/translate/hosts reaches " + caddy + "/v2"},
-		{"narrower", pkg("internal/control/render", kubernetes+"/api/core/v1"), "internal/control/render reaches " + kubernetes},
+		{"narrower", pkg("internal/control/render", kubernetes+"/api/core/v1"),
+			"internal/control/render reaches " + kubernetes},
 		{"client-go", pkg("k8singress", clientGo+"/rest"), "k8singress imports " + clientGo + "/rest"},
 		{"a program", pkg("k8singress", runProgram), "k8singress imports " + runProgram},
 	} {
@@ -72,8 +79,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// readTree opens each folder with Go files. `go test` then knows that the result depends on them, and does not take it from its cache
-// when a package changes that only `go list` reads.
+// readTree opens each folder with Go files. `go test` then knows that the result depends on them, and does not take it
+// from its cache when a package changes that only `go list` reads.
 func readTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -90,7 +97,8 @@ func readTree(t *testing.T) {
 // list runs go list at the root of the module, with variables added to its environment.
 func list(t *testing.T, environment []string, arguments ...string) []listed {
 	t.Helper()
-	arguments = append([]string{"list", "-json=ImportPath,Standard,Module,Imports,Deps,Dir,GoFiles,ImportMap"}, arguments...)
+	arguments = append([]string{"list", "-json=ImportPath,Standard,Module,Imports,Deps,Dir,GoFiles,ImportMap"},
+		arguments...)
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = root
 	command.Env = append(command.Environ(), environment...)
@@ -125,7 +133,8 @@ func faults(packages []listed) (found []string) {
 		name := nameOf(p.ImportPath)
 		level := levelOf(name)
 		if level < 0 {
-			found = append(found, name+" is in no folder of the table: move it into one, or add a row to folders_test.go")
+			found = append(found,
+				name+" is in no folder of the table: move it into one, or add a row to folders_test.go")
 			continue
 		}
 		seen[order[level].name], seen[name], seen[path.Dir(name)] = true, true, true
@@ -153,7 +162,8 @@ func orderFaults(p listed, level int) (found []string) {
 		switch {
 		case other < 0 || order[level].tests:
 		case order[other].tests:
-			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", nameOf(p.ImportPath), nameOf(path)))
+			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", nameOf(p.ImportPath),
+				nameOf(path)))
 		case other > level:
 			found = append(found, fmt.Sprintf("%s imports %s, which is above it", nameOf(p.ImportPath), nameOf(path)))
 		}
@@ -196,7 +206,8 @@ func excepted(name, path string) bool {
 func standardFaults(p listed, standard map[string]bool) (found []string) {
 	for _, path := range p.Imports {
 		if !standard[path] {
-			found = append(found, fmt.Sprintf("%s imports %s, and may import the standard library only", nameOf(p.ImportPath), path))
+			found = append(found, fmt.Sprintf("%s imports %s, and may import the standard library only",
+				nameOf(p.ImportPath), path))
 		}
 	}
 	return found

@@ -20,7 +20,8 @@ var restricted = []struct{ path, reason string }{
 	{runProgram, "the controller runs no programs"},
 }
 
-// folder is one row of the import order. A package imports packages of its own folder and of the folders in the rows before it.
+// folder is one row of the import order. A package imports packages of its own folder and of the folders in the rows
+// before it.
 type folder struct {
 	name string
 	// pure means that no package of the folder reaches a restricted path, neither directly nor through another package.
@@ -64,7 +65,8 @@ var exceptions = []struct {
 	{"internal/http/live", caddy, "it runs Caddy's handlers in chains"},
 }
 
-// narrower lists packages that reach even less than their folder may: none of these paths, not even through other packages.
+// narrower lists packages that reach even less than their folder may: none of these paths, not even through other
+// packages.
 var narrower = []struct{ name, path, reason string }{
 	{"internal/control/render", kubernetes, "it knows the model and Caddy, not Kubernetes"},
 	{"internal/control/structure", kubernetes, "it knows the model and Caddy, not Kubernetes"},
@@ -75,6 +77,7 @@ var narrower = []struct{ name, path, reason string }{
 // standardOnly lists the packages that import nothing but the standard library, so that they can be read alone.
 var standardOnly = []string{
 	"internal/model/ir", "internal/model/suggest", "internal/model/pools", "internal/process/budget",
-	"internal/process/turns", "internal/process/gctune", "internal/process/loops", "internal/process/panics", "internal/tls/sni",
+	"internal/process/turns", "internal/process/gctune", "internal/process/loops", "internal/process/panics",
+	"internal/tls/sni",
 	"internal/upstream/reach", "internal/upstream/split", "internal/http/message", "internal/http/fastcgi",
 }

@@ -21,7 +21,8 @@ const (
 	rulesEnd   = "        # End of the printed rules.\n"
 )
 
-// TestLinterRules checks that depguard has the same import order as the tables, so that editors show a fault before the tests do.
+// TestLinterRules checks that depguard has the same import order as the tables, so that editors show a fault before the
+// tests do.
 func TestLinterRules(t *testing.T) {
 	const file = root + "/.golangci.yml"
 	text, err := os.ReadFile(file)
@@ -36,8 +37,8 @@ func TestLinterRules(t *testing.T) {
 	fixture.Generated(t, file, before+rulesStart+linterRules()+rulesEnd+after, *update)
 }
 
-// linterRules returns one rule of depguard for each folder of product code. The root package has files of its own only, which depguard
-// cannot name.
+// linterRules returns one rule of depguard for each folder of product code. The root package has files of its own only,
+// which depguard cannot name.
 func linterRules() string {
 	var text strings.Builder
 	for level, f := range order {
@@ -54,7 +55,8 @@ func linterRules() string {
 		text.WriteString("          deny:\n")
 		for _, higher := range order[level+1:] {
 			if higher.name != "." {
-				fmt.Fprintf(&text, "            - pkg: %s/%s\n              desc: %s\n", module, higher.name, descriptionOf(higher))
+				fmt.Fprintf(&text, "            - pkg: %s/%s\n              desc: %s\n", module, higher.name,
+					descriptionOf(higher))
 			}
 		}
 		for _, r := range restricted {

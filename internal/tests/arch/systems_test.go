@@ -40,7 +40,8 @@ func TestOtherSystemsFinds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Dir, p.GoFiles[0]), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found := newChecker().check(t, p); len(found) != 1 || !strings.Contains(found[0].Error(), "undefined: reusePort") {
+	if found := newChecker().check(t, p); len(found) != 1 ||
+		!strings.Contains(found[0].Error(), "undefined: reusePort") {
 		t.Errorf("%q has the faults %v", code, found)
 	}
 	p.ImportPath = "example.org/socket"

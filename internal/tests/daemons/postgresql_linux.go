@@ -49,7 +49,8 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	_, port := split(t, db.Address)
 	// SIGQUIT stops the server and its child processes immediately.
 	d.start(syscall.SIGQUIT, server, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-F",
-		"-c", "ssl=on", "-c", "ssl_cert_file="+db.authority, "-c", "ssl_key_file="+d.write("key.pem", string(identity.KeyPEM())))
+		"-c", "ssl=on", "-c", "ssl_cert_file="+db.authority, "-c",
+		"ssl_key_file="+d.write("key.pem", string(identity.KeyPEM())))
 	fixture.Eventually(t, "PostgreSQL", func() error {
 		_, err := db.try(t, db.Address, WithoutTLS, "select 1")
 		return err

@@ -22,7 +22,8 @@ func StartRedis(t testing.TB) *Redis {
 	r := &Redis{Address: fixture.Address(t), cli: Program(t, "redis-cli", "redis-tools")}
 	d := newDaemon(t)
 	_, port := split(t, r.Address)
-	d.start(syscall.SIGTERM, server, "--bind", "127.0.0.1", "--port", port, "--dir", d.folder, "--save", "", "--appendonly", "no")
+	d.start(syscall.SIGTERM, server, "--bind", "127.0.0.1", "--port", port, "--dir", d.folder, "--save", "",
+		"--appendonly", "no")
 	fixture.Eventually(t, "Redis", func() error {
 		_, err := run(t.Context(), "", nil, r.cli, "-h", "127.0.0.1", "-p", port, "-e", "ping")
 		return err

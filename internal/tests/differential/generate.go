@@ -47,7 +47,8 @@ func (g generator) next() *Case {
 // request generates a request. Most parts are chosen from their whole list with a probability of 1/(calm+1), and from
 // the ordinary ones otherwise. A larger calm thus makes the request more ordinary.
 func (g generator) request(calm int) string {
-	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" + g.pick(hosts, 2*calm)
+	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" +
+		g.pick(hosts, 2*calm)
 	for range g.IntN(3) {
 		text += g.pick(fields, calm)
 	}

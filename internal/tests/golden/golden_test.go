@@ -115,7 +115,8 @@ func runCase(t *testing.T, folder string) {
 	documents := strings.Split("\n"+string(manifests), "\n---")
 	slices.Reverse(documents)
 	if again := translate(t, []byte(strings.Join(documents, "\n---\n")), o); !bytes.Equal(again.config, got.config) {
-		t.Errorf("another order of the documents gives another configuration:\n%s", cmp.Diff(string(got.config), string(again.config)))
+		t.Errorf("another order of the documents gives another configuration:\n%s",
+			cmp.Diff(string(got.config), string(again.config)))
 	}
 	checkIDs(t, got.config)
 	provision(t, got.config)

@@ -62,7 +62,8 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	show := func() *tls.Certificate { return shows(t, s) }
 	old := makeSelfSigned()
 	old.Leaf.DNSNames = []string{"a.example"}
-	ofSecret := &ir.Certificate{Secret: ir.Name{Namespace: "shop", Name: "tls"}, Origin: ir.ParseRef("Ingress/shop/web")}
+	ofSecret := &ir.Certificate{Secret: ir.Name{Namespace: "shop", Name: "tls"},
+		Origin: ir.ParseRef("Ingress/shop/web")}
 	s.Update(map[string]*ir.Certificate{"a.example": ofSecret, "b.example": ofSecret})
 	s.secrets[sourceOf("", ofSecret)].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
 	s.takeOver(s.secrets[sourceOf("", ofSecret)])

@@ -19,7 +19,8 @@ import (
 func (s *Store) Problems() []*report.Verdict {
 	s.asked = time.Now()
 	var all []*report.Verdict
-	for _, of := range slices.SortedFunc(s.bad(), func(a, b *secret) int { return a.source.secret.Compare(b.source.secret) }) {
+	for _, of := range slices.SortedFunc(s.bad(),
+		func(a, b *secret) int { return a.source.secret.Compare(b.source.secret) }) {
 		origins := of.origins(s)
 		for _, origin := range slices.SortedFunc(maps.Keys(origins), report.Compare) {
 			if hosts := origins[origin]; !of.missing || hosts[0] == "" {
@@ -52,7 +53,8 @@ func (s *Store) bad() iter.Seq[*secret] {
 			if of.source.issued {
 				continue
 			}
-			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) && !yield(of) {
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) &&
+				!yield(of) {
 				return
 			}
 		}
@@ -83,7 +85,8 @@ func (s *secret) origins(of *Store) map[ir.Ref][]string {
 func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
 	v := &report.Verdict{Object: object}
 	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
-		p := report.Problem{Severity: severity, Reason: reason, Message: of.subject(hosts) + fmt.Sprintf(format, args...)}
+		p := report.Problem{Severity: severity, Reason: reason,
+			Message: of.subject(hosts) + fmt.Sprintf(format, args...)}
 		if object.Kind == kinds.Ingress {
 			p.Field = "spec.tls"
 		}
@@ -91,7 +94,8 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	}
 	switch {
 	case of.missing:
-		say(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does", s.instead(of, hosts))
+		say(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does",
+			s.instead(of, hosts))
 	case of.problem != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
 	default:
@@ -165,8 +169,9 @@ func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
 	if names.HasWildcards() {
 		hint = "; * stands for one label"
 	}
-	say(report.Warning, report.CertificateMismatch, ": its certificate is for %s, not for %s; %s there until the Secret has one "+
-		"with that name%s", names, report.List(strays, len(strays), report.MostListed), instead, hint)
+	say(report.Warning, report.CertificateMismatch,
+		": its certificate is for %s, not for %s; %s there until the Secret has one "+
+			"with that name%s", names, report.List(strays, len(strays), report.MostListed), instead, hint)
 }
 
 func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
@@ -176,10 +181,12 @@ func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
 	}
 	switch s.current(now) {
 	case tlssecret.NotYetValid:
-		say(report.Warning, report.CertificateNotYetValid, ": its certificate%s is not valid before %s, and clients refuse it until "+
-			"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
+		say(report.Warning, report.CertificateNotYetValid,
+			": its certificate%s is not valid before %s, and clients refuse it until "+
+				"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
 	case tlssecret.Expired:
-		say(report.Warning, report.CertificateExpired, ": its certificate%s expired on %s, and clients refuse it; put a new one there",
+		say(report.Warning, report.CertificateExpired,
+			": its certificate%s expired on %s, and clients refuse it; put a new one there",
 			forHosts, report.Date(s.valid.Until))
 	case tlssecret.Valid:
 	}

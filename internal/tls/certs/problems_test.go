@@ -44,7 +44,8 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 	})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "good"}, fixture.Certificate(t, "d.example").Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, garbage(), true)
-	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it is mended"
+	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it " +
+		"is mended"
 	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled, "error InvalidTLSSecret Ingress/a/two "+garbled)
 
 	good := fixture.Certificate(t, "*.example")
@@ -59,7 +60,8 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 func TestCertificateThatIsNotForItsHost(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls", "b.example", "a/tls", "a.b.example", "a/tls", "*.example", "a/tls"))
-	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"},
+		fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
 	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
 	expectSaid(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
@@ -97,10 +99,12 @@ func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 func TestManyHostsAreNotAllNamed(t *testing.T) {
 	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 1_000 {
-		all[fmt.Sprintf("host-%04d.example", i)] = &ir.Certificate{Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")}
+		all[fmt.Sprintf("host-%04d.example", i)] = &ir.Certificate{Secret: named("a/tls"),
+			Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
-	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"},
+		fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
 	got := said(s)
 	if len(got) != 2 {
 		t.Fatalf("%d problems, want that of the names and that of the time", len(got))
@@ -127,14 +131,16 @@ func TestValidityEnds(t *testing.T) {
 		if s.Stale() {
 			t.Error("there is something new to say before the first time")
 		}
-		expectSaid(t, s, "warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
-			"is not valid before 2000-01-02 at 00:00:00 UTC, and clients refuse it until then; "+
-			"put one there that is valid now, or set the clock right")
+		expectSaid(t, s,
+			"warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
+				"b.example is not valid before 2000-01-02 at 00:00:00 UTC, and clients refuse it until then; "+
+				"put one there that is valid now, or set the clock right")
 		wantTurn(t, s, time.Until(begin))
 		expectSaid(t, s)
 		wantTurn(t, s, time.Until(begin.Add(time.Hour+time.Nanosecond)))
-		expectSaid(t, s, "warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
-			"expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
+		expectSaid(t, s,
+			"warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
+				"b.example expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
 		if s.Stale() {
 			t.Error("there is something new to say though nothing ended")
 		}
@@ -179,24 +185,29 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	expectSaid(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error SecretNotFound"+begin+", which does not exist or may not be read; a self-signed certificate is shown until it does")
+	expectSaid(t, s, "error SecretNotFound"+begin+
+		", which does not exist or may not be read; a self-signed certificate is shown until it does")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectSaid(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
 			"the default certificate is shown until it is mended",
-		"error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+		"error InvalidTLSSecret"+begin+
+			": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
 	expectSaid(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error SecretNotFound"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
+	expectSaid(t, s, "error SecretNotFound"+begin+
+		", which does not exist or may not be read; the last good certificate is shown until it does")
 
 	s.Update(changes("a.example", ""))
-	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0), NotAfter: time.Unix(1_600_000_000, 0)})
+	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0),
+		NotAfter: time.Unix(1_600_000_000, 0)})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, past.Secret(), true)
 	expectSaid(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
 		"and clients refuse it; put a new one there")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
-	expectSaid(t, s, "error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+	expectSaid(t, s, "error InvalidTLSSecret"+begin+
+		": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 }
 
 // TestWarningsLeaveTheObjectAccepted checks that an object is not accepted only if its Secret cannot be read.
@@ -217,7 +228,8 @@ func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 func BenchmarkProblems(b *testing.B) {
 	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {
-		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named(fmt.Sprint("a/tls-", i)), Origin: ir.ParseRef("Ingress/a/web")}
+		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named(fmt.Sprint("a/tls-", i)),
+			Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
 	data := fixture.Certificate(b, "*.example").Secret()

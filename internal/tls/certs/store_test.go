@@ -63,9 +63,11 @@ func expectFake(t testing.TB, s *certs.Store, name string) {
 
 func TestCertificateOfAName(t *testing.T) {
 	s := certs.NewStore()
-	web, wild, other := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "*.example"), fixture.Certificate(t, "default.example")
+	web, wild, other := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "*.example"),
+		fixture.Certificate(t, "default.example")
 	plain := fixture.Authority(t, nil, "plain.test")
-	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web", "", "a/other"))
+	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web",
+		"", "a/other"))
 	expectFake(t, s, "web.example")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "web"}, web.Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, wild.Secret(), true)
@@ -115,7 +117,8 @@ func garbage() map[string][]byte {
 
 func TestRotation(t *testing.T) {
 	s := certs.NewStore()
-	before, after := fixture.Certificate(t, "web.example", "www.example"), fixture.Certificate(t, "web.example", "www.example")
+	before, after := fixture.Certificate(t, "web.example", "www.example"),
+		fixture.Certificate(t, "web.example", "www.example")
 	s.Update(changes("web.example", "a/tls", "www.example", "a/tls"))
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, before.Secret(), true)
 	expect(t, s, "web.example", before)
@@ -251,7 +254,8 @@ func BenchmarkGetCertificate(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
 			s, all := certs.NewStore(), map[string]*ir.Certificate{}
 			for i := range n {
-				all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")}
+				all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named("a/tls"),
+					Origin: ir.ParseRef("Ingress/a/web")}
 			}
 			s.Update(all)
 			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(b, "*.example").Secret(), true)

@@ -33,12 +33,14 @@ func withRSA(t testing.TB, template *x509.Certificate) map[string][]byte {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		"tls.crt": fixture.PEM("CERTIFICATE", der), "tls.key": fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
+		"tls.crt": fixture.PEM("CERTIFICATE", der),
+		"tls.key": fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
 	}
 }
 
 func two(first, second string) map[string]*ir.Certificate {
-	return map[string]*ir.Certificate{"web.example": {Secret: named(first), SecondSecret: named(second), Origin: ir.ParseRef("Ingress/a/web")}}
+	return map[string]*ir.Certificate{"web.example": {Secret: named(first), SecondSecret: named(second),
+		Origin: ir.ParseRef("Ingress/a/web")}}
 }
 
 func expectKey(t testing.TB, s *certs.Store, hello *tls.ClientHelloInfo, want x509.PublicKeyAlgorithm) {
@@ -70,9 +72,12 @@ func TestTwoKeysForOneHost(t *testing.T) {
 				expectKey(t, s, modern, x509.ECDSA)
 				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Expired(t, names...).Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
-				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Certificate(t, "stray.example").Secret(), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"},
+					fixture.Certificate(t, "stray.example").Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
-				expectProblem(t, s, "its certificate is for \"stray.example\", not for web.example; that of the host's other Secret is shown")
+				expectProblem(t, s,
+					"its certificate is for \"stray.example\", not for web.example; that of the host's other Secret "+
+						"is shown")
 				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Certificate(t, names...).Secret(), true)
 				s.Update(changes("web.example", "a/ecdsa"))
 				expectKey(t, s, other, x509.ECDSA)

@@ -71,7 +71,8 @@ type newName struct{ namespace, name string }
 // spend takes a new name from the budget of its namespace, which allows most names. If the budget is used up, it
 // returns a failure with the reason and the time of the next attempt. An error is about the storage and must not
 // prevent the order.
-func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, most int, now time.Time) (*failure, error) {
+func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, most int,
+	now time.Time) (*failure, error) {
 	one := b.get(n.namespace)
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -94,8 +95,8 @@ func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, mos
 	if len(one.names) >= most {
 		first := time.Unix(slices.Min(slices.Collect(maps.Values(one.names))), 0)
 		return &failure{NotBefore: first.Add(budgetPeriod), Reason: fmt.Sprintf(
-			"issuers were asked for %d new names of the namespace %s within 24 hours, and that is the most: name a Secret, or let the "+
-				"administrator raise new_hosts_per_day", len(one.names), n.namespace)}, nil
+			"issuers were asked for %d new names of the namespace %s within 24 hours, and that is the most: name a "+
+				"Secret, or let the administrator raise new_hosts_per_day", len(one.names), n.namespace)}, nil
 	}
 	one.names[key] = now.Unix()
 	return nil, remember(ctx, s, budgetKey(n.namespace), storedBudget{one.names})

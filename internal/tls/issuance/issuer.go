@@ -34,8 +34,11 @@ func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	}
 	var err error
 	if n.inside, err = caddyinternals.ACMEIssuer(i); err != nil {
-		log.Warn("this version of Caddy is not fully supported: the Retry-After header of certificate authorities is ignored, renewals "+
-			"count towards their rate limits, and challenges are expected at the ports 80 and 443", zap.String("issuer", n.key), zap.Error(err))
+		log.Warn(
+			"this version of Caddy is not fully supported: the Retry-After header of certificate authorities is "+
+				"ignored, renewals count towards their rate limits, and challenges are expected at the ports 80 "+
+				"and 443",
+			zap.String("issuer", n.key), zap.Error(err))
 	}
 	return n
 }

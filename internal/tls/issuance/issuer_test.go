@@ -42,7 +42,8 @@ func TestUnknownCaddy(t *testing.T) {
 	module := new(prompting)
 	i := &issuer{Issuer: module, module: &caddytls.ACMEIssuer{CA: "https://ca.example/directory"}}
 	one := i.once(zaptest.NewLogger(t))
-	if err := one.(certmagic.PreChecker).PreCheck(t.Context(), []string{"a.example"}, true); err != nil || module.prompted || !module.checked {
+	if err := one.(certmagic.PreChecker).PreCheck(t.Context(), []string{"a.example"}, true); err != nil ||
+		module.prompted || !module.checked {
 		t.Errorf("error %v, the name is checked: %v, there is a prompt: %v", err, module.checked, module.prompted)
 	}
 	if i.name() != "ca.example" || i.wildcards() {
@@ -93,20 +94,22 @@ func TestTimeOfRenewal(t *testing.T) {
 		return &x509.Certificate{NotBefore: now.Add(from), NotAfter: now.Add(until)}
 	}
 	meta := func(start string) []byte {
-		return []byte(`{"issuer_data":{"renewal_info":{"suggestedWindow":{"start":"` + start + `","end":"2100-01-01T00:00:00Z"}}}}`)
+		return []byte(`{"issuer_data":{"renewal_info":{"suggestedWindow":{"start":"` + start +
+			`","end":"2100-01-01T00:00:00Z"}}}}`)
 	}
 	for name, c := range map[string]struct {
 		leaf *x509.Certificate
 		meta []byte
 		want time.Time
 	}{
-		"a third is left":            {leaf(0, 90*day), nil, now.Add(60 * day)},
-		"garbage beside it":          {leaf(0, 90*day), []byte("garbage"), now.Add(60 * day)},
-		"the clock is behind":        {leaf(day, 91*day), nil, now.Add(61 * day)},
-		"it has expired":             {leaf(-91*day, -day), nil, now.Add(-31 * day)},
-		"minutes":                    {leaf(0, 6*time.Minute), nil, now.Add(time.Minute)},
-		"the authority wants it now": {leaf(0, 90*day), meta("2001-01-01T00:00:00Z"), time.Date(2000, 12, 31, 23, 59, 0, 0, time.UTC)},
-		"it wants it too late":       {leaf(0, 100*day), meta("2099-01-01T00:00:00Z"), now.Add(95 * day)},
+		"a third is left":     {leaf(0, 90*day), nil, now.Add(60 * day)},
+		"garbage beside it":   {leaf(0, 90*day), []byte("garbage"), now.Add(60 * day)},
+		"the clock is behind": {leaf(day, 91*day), nil, now.Add(61 * day)},
+		"it has expired":      {leaf(-91*day, -day), nil, now.Add(-31 * day)},
+		"minutes":             {leaf(0, 6*time.Minute), nil, now.Add(time.Minute)},
+		"the authority wants it now": {leaf(0, 90*day), meta("2001-01-01T00:00:00Z"),
+			time.Date(2000, 12, 31, 23, 59, 0, 0, time.UTC)},
+		"it wants it too late": {leaf(0, 100*day), meta("2099-01-01T00:00:00Z"), now.Add(95 * day)},
 	} {
 		if got := renewalOf(c.leaf, c.meta); got.at.Sub(c.want).Abs() > time.Second {
 			t.Errorf("%s: %v, want %v", name, got.at, c.want)

@@ -88,7 +88,8 @@ func about(host string, p acme.Problem) bool {
 	if strings.Contains(detail, "identifiers") {
 		return true
 	}
-	for domain := strings.TrimPrefix(host, "*."); strings.Contains(domain, "."); _, domain, _ = strings.Cut(domain, ".") {
+	for domain := strings.TrimPrefix(host, "*."); strings.Contains(domain, "."); _, domain,
+		_ = strings.Cut(domain, ".") {
 		if strings.Contains(detail, domain) {
 			return true
 		}

@@ -25,32 +25,39 @@ func TestLimits(t *testing.T) {
 		after  time.Time
 		want   *limit
 	}{
-		"another error": {acme.Problem{Type: "urn:ietf:params:acme:error:unauthorized", Status: 403}, 403, time.Time{}, nil},
-		"a text":        {errors.New("connection refused"), 0, time.Time{}, nil},
+		"another error": {acme.Problem{Type: "urn:ietf:params:acme:error:unauthorized", Status: 403}, 403,
+			time.Time{}, nil},
+		"a text": {errors.New("connection refused"), 0, time.Time{}, nil},
 		"everything, by header": {
-			acme.Problem{Type: limited, Status: 429, Detail: "Too many requests from this account"}, 429, header, &limit{header, true},
+			acme.Problem{Type: limited, Status: 429, Detail: "Too many requests from this account"}, 429, header,
+			&limit{header, true},
 		},
 		"everything, by its text": {
 			acme.Problem{Type: limited, Detail: "too many new orders (300) from this account in the last 3h0m0s, " +
-				"retry after 2026-01-03 04:05:06 UTC: see https://letsencrypt.org/docs/rate-limits"}, 429, header, &limit{said, true},
+				"retry after 2026-01-03 04:05:06 UTC: see https://letsencrypt.org/docs/rate-limits"}, 429, header,
+			&limit{said, true},
 		},
 		"the host": {
-			acme.Problem{Type: limited, Detail: `too many failed authorizations (5) for "www.shop.example" in the last 1h0m0s, ` +
-				"retry after 2026-01-03T04:05:06Z"}, 429, time.Time{}, &limit{said, false},
+			acme.Problem{Type: limited,
+				Detail: `too many failed authorizations (5) for "www.shop.example" in the last 1h0m0s, ` +
+					"retry after 2026-01-03T04:05:06Z"}, 429, time.Time{}, &limit{said, false},
 		},
 		"its domain": {
-			acme.Problem{Type: limited, Detail: `too many certificates (50) already issued for "shop.example"`}, 429, header,
+			acme.Problem{Type: limited, Detail: `too many certificates (50) already issued for "shop.example"`}, 429,
+			header,
 			&limit{header, false},
 		},
 		"its set of names": {
-			acme.Problem{Type: limited, Detail: "too many certificates (5) already issued for this exact set of identifiers"}, 429, header,
+			acme.Problem{Type: limited,
+				Detail: "too many certificates (5) already issued for this exact set of identifiers"}, 429, header,
 			&limit{header, false},
 		},
 		"no time":             {acme.Problem{Type: limited}, 429, time.Time{}, &limit{now.Add(unsaid), true}},
 		"no problem document": {errors.New("HTTP 429: slow down"), 429, header, &limit{header, true}},
 		"maintenance":         {errors.New("HTTP 503: "), 503, header, &limit{header, true}},
 		"a challenge, after a fault": {
-			acme.Problem{Type: "urn:ietf:params:acme:error:connection", Status: 400, Detail: "refused"}, 503, header, nil,
+			acme.Problem{Type: "urn:ietf:params:acme:error:connection", Status: 400, Detail: "refused"},
+			503, header, nil,
 		},
 		"a fault":   {errors.New("HTTP 503: "), 503, time.Time{}, nil},
 		"centuries": {acme.Problem{Type: limited}, 429, now.AddDate(300, 0, 0), &limit{now.Add(longest), true}},
@@ -64,7 +71,8 @@ func TestLimits(t *testing.T) {
 
 func TestBackoffGrowsUpToItsEnd(t *testing.T) {
 	for attempts, base := range map[int]time.Duration{
-		0: firstRetry, 1: firstRetry, 2: 2 * firstRetry, 5: 16 * firstRetry, 9: 256 * firstRetry, 10: lastRetry, 5000: lastRetry,
+		0: firstRetry, 1: firstRetry, 2: 2 * firstRetry, 5: 16 * firstRetry, 9: 256 * firstRetry, 10: lastRetry,
+		5000: lastRetry,
 	} {
 		for range 100 {
 			if got := backoff(firstRetry, attempts); got < base*3/4 || got > base*5/4 {

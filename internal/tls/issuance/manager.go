@@ -79,8 +79,9 @@ type Manager struct {
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, problematic: map[string]*host{},
-		orders: turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
+		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{},
+		problematic: map[string]*host{},
+		orders:      turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
 		renewals: turns.New[*host](maxRenewals, maxRenewals/2), ariPolls: turns.New[*host](maxARIPolls, maxARIPolls),
 		read: make(chan struct{}), delayed: delayqueue.New[*host](),
 	}

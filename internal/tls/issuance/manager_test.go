@@ -74,13 +74,15 @@ func (s *scripted) Issue(_ context.Context, request *x509.CertificateRequest) (*
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, DNSNames: request.DNSNames, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(plan.lifetime),
+		SerialNumber: serial, DNSNames: request.DNSNames, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(plan.lifetime),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, key)
 	if err != nil {
 		return nil, err
 	}
-	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
+		nil
 }
 
 func (p *script) set(fails error) {
@@ -134,7 +136,8 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 		b.Fatal(err)
 	}
 	core, logs := observer.New(zap.InfoLevel)
-	log := zaptest.NewLogger(b, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })))
+	log := zaptest.NewLogger(b,
+		zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })))
 	r := &replica{Manager: New(log), bench: b, shown: map[string]*tls.Certificate{}, logs: logs}
 	r.retry = retry
 	r.leading.Store(leads)
@@ -387,7 +390,8 @@ func TestHostThatGoes(t *testing.T) {
 	r := b.replica(true, time.Hour)
 	r.want("a.example")
 	r.tells("a.example", "the sea is rough")
-	r.Want(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}}, "never.example": nil})
+	r.Want(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}},
+		"never.example": nil})
 	if got := r.told("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
 		t.Errorf("it is told %q", got)
 	}
@@ -411,7 +415,8 @@ func TestManyFailures(t *testing.T) {
 	r.eventually("all verdicts", func() error {
 		verdicts := r.Problems()
 		if len(verdicts) != 1 || len(verdicts[0].Problems) != mostSaid+1 ||
-			!strings.Contains(verdicts[0].Problems[mostSaid].Message, "h04.example, h05.example, h06.example, h07.example and 42 more") {
+			!strings.Contains(verdicts[0].Problems[mostSaid].Message,
+				"h04.example, h05.example, h06.example, h07.example and 42 more") {
 			return fmt.Errorf("they are %v", verdicts)
 		}
 		return nil
@@ -426,7 +431,8 @@ func TestOldFailuresGo(t *testing.T) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour, "wanted.example": 25 * time.Hour} {
+	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour,
+		"wanted.example": 25 * time.Hour} {
 		data, err := json.Marshal(failure{Attempts: 1, NotBefore: time.Now().Add(-age), Reason: "the sea is rough"})
 		if err != nil {
 			t.Fatal(err)

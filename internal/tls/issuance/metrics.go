@@ -32,8 +32,8 @@ func newMetrics(m *Manager) *metrics {
 	}
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_refused_total",
-		Help: "How many orders were not made, by reason: the namespace has asked for as many new names as it may in a day, or the name does " +
-			"not lead to this controller.",
+		Help: "How many orders were not made, by reason: the namespace has asked for as many new names as it may in " +
+			"a day, or the name does not lead to this controller.",
 	}, []string{"reason"})
 	for _, reason := range []string{overBudget, leadsElsewhere} {
 		refused.WithLabelValues(reason)

@@ -17,7 +17,8 @@ type pace struct{ begun []time.Time }
 
 // ready reports whether another order, or renewal, may start now. If not, it returns how long to wait.
 func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
-	p.begun = slices.DeleteFunc(p.begun, func(t time.Time) bool { return now.Sub(t) >= certmagic.RateLimitEventsWindow })
+	p.begun = slices.DeleteFunc(p.begun,
+		func(t time.Time) bool { return now.Sub(t) >= certmagic.RateLimitEventsWindow })
 	most := certmagic.RateLimitEvents
 	if !renewal {
 		most -= most / reservedFor

@@ -81,7 +81,8 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	}
 	if len(unsaid) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
-			Severity: report.Warning, Reason: report.ACMEFailed, Message: "the same goes for " + report.List(unsaid, len(unsaid), mostSaid),
+			Severity: report.Warning, Reason: report.ACMEFailed,
+			Message: "the same goes for " + report.List(unsaid, len(unsaid), mostSaid),
 		})
 	}
 	if len(pending) > 0 {
@@ -104,8 +105,10 @@ func (h *host) problem() report.Problem {
 	state := "no certificate for " + h.name + ", and the default one is shown: "
 	if h.issued != nil {
 		p.Severity = report.Warning
-		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name, report.Date(h.issued.pair.Leaf.NotAfter))
+		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name,
+			report.Date(h.issued.pair.Leaf.NotAfter))
 	}
-	p.Message = state + cmp.Or(h.lastError.Reason, "the reason is not known") + "; the next attempt is after " + report.Date(h.lastError.NotBefore)
+	p.Message = state + cmp.Or(h.lastError.Reason, "the reason is not known") + "; the next attempt is after " +
+		report.Date(h.lastError.NotBefore)
 	return p
 }

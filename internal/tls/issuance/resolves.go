@@ -43,8 +43,8 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	defer cancel()
 	ours, err := s.ours(ctx)
 	if len(ours) == 0 {
-		const unknown = "the addresses of this controller are not known, and check_host_dns compares with them: the administrator can set " +
-			"publish_address or publish_service"
+		const unknown = "the addresses of this controller are not known, and check_host_dns compares with them: the " +
+			"administrator can set publish_address or publish_service"
 		if err != nil {
 			return unknown + " (" + clean(err.Error()) + ")"
 		}
@@ -55,7 +55,9 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	case err != nil:
 		return "the name cannot be looked up, and is to lead here before an issuer is asked: " + clean(err.Error())
 	case !slices.ContainsFunc(found, func(a netip.Addr) bool { return slices.Contains(ours, a) }):
-		return fmt.Sprintf("the name leads to %s, and is to lead to one of %s before an issuer is asked: change its DNS record", list(found),
+		return fmt.Sprintf(
+			"the name leads to %s, and is to lead to one of %s before an issuer is asked: change its DNS record",
+			list(found),
 			list(ours))
 	}
 	return ""

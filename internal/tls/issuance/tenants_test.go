@@ -139,7 +139,8 @@ func TestBudgetOfADay(t *testing.T) {
 func TestTenant05TurnsAfterALimit(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
-	limited := acme.Problem{Type: acme.ProblemTypeRateLimited, Status: 429, Detail: "too many new orders (300) from this account"}
+	limited := acme.Problem{Type: acme.ProblemTypeRateLimited, Status: 429,
+		Detail: "too many new orders (300) from this account"}
 	plan.set(limited)
 	r := b.replica(true, time.Hour)
 	var hosts []string
@@ -188,7 +189,8 @@ func TestFailuresAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range mostFailures + 20 {
-		data := fmt.Appendf(nil, `{"attempts":1,"not_before":%q,"reason":"no"}`, time.Now().Add(time.Duration(n)*time.Second).Format(time.RFC3339))
+		data := fmt.Appendf(nil, `{"attempts":1,"not_before":%q,"reason":"no"}`,
+			time.Now().Add(time.Duration(n)*time.Second).Format(time.RFC3339))
 		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("h%04d.example.json", n)), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +258,8 @@ func newZone(t *testing.T, records ...string) *zone {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	server := &dns.Server{Addr: z.address, Net: "udp", Handler: dns.HandlerFunc(z.answer), NotifyStartedFunc: func() { close(started) }}
+	server := &dns.Server{Addr: z.address, Net: "udp", Handler: dns.HandlerFunc(z.answer),
+		NotifyStartedFunc: func() { close(started) }}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	fixture.Receive(t, "the start of the server", started)

@@ -69,7 +69,8 @@ func (m *Manager) announce(s *setup, h *host) {
 			issuer = i.name()
 		}
 	}
-	m.log.Info(announcements[h.got], zap.String("host", h.name), zap.String("issuer", issuer), zap.Time("until", h.issued.pair.Leaf.NotAfter))
+	m.log.Info(announcements[h.got], zap.String("host", h.name), zap.String("issuer", issuer),
+		zap.Time("until", h.issued.pair.Leaf.NotAfter))
 	h.got = ""
 }
 
@@ -163,7 +164,8 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	m.mu.Unlock()
 	if why := s.elsewhere(ctx, h); why != "" {
 		m.metrics.refused.WithLabelValues(leadsElsewhere).Inc()
-		return &failure{Attempts: attempts, Issuers: s.mark, Reason: why, NotBefore: time.Now().Add(backoff(s.retry, attempts))}
+		return &failure{Attempts: attempts, Issuers: s.mark, Reason: why,
+			NotBefore: time.Now().Add(backoff(s.retry, attempts))}
 	}
 	if namespace == "" || s.newHostsPerDay <= 0 {
 		return nil
@@ -218,8 +220,8 @@ func (m *Manager) logStorageError(err error, h *host) {
 }
 
 // errNeedsDNS is the reason why a wildcard is not ordered.
-const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, or name a " +
-	"Secret with a certificate"
+const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, " +
+	"or name a Secret with a certificate"
 
 // usable returns the issuers that may be used for a host now. If there are none, it returns the reason and the time of
 // the next attempt.
@@ -296,7 +298,8 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 
 // judge turns the errors into a failure of the host, and stores a pause for each issuer with a rate limit for all
 // hosts. It returns the time at which the last of these pauses ends, or zero.
-func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) (*failure, time.Time) {
+func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError,
+	now time.Time) (*failure, time.Time) {
 	var rest time.Time
 	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: map[string]time.Time{}}
 	maps.Copy(f.Limits, last.Limits)

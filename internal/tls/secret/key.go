@@ -46,7 +46,8 @@ func readKey(data []byte) (crypto.Signer, error) {
 
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	if len(block.Bytes) > maxKey {
-		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key", PrivateKey, maxRSA)
+		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key",
+			PrivateKey, maxRSA)
 	}
 	var key any
 	var err error
@@ -74,7 +75,8 @@ func usable(key any) (crypto.Signer, error) {
 		case bits < minRSA:
 			return nil, fmt.Errorf("the RSA key has %d bits, and TLS needs at least %d", bits, minRSA)
 		case bits > maxRSA:
-			return nil, fmt.Errorf("the RSA key has %d bits, and clients take at most %d: each handshake would be slow", bits, maxRSA)
+			return nil, fmt.Errorf("the RSA key has %d bits, and clients take at most %d: each handshake would be slow",
+				bits, maxRSA)
 		}
 		return k, nil
 	case *ecdsa.PrivateKey:

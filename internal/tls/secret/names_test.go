@@ -11,9 +11,11 @@ import (
 )
 
 func TestNamesCover(t *testing.T) {
-	named := secret.NamesOf(fixture.Certificate(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.", "dot.example.").Leaf)
+	named := secret.NamesOf(fixture.Certificate(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.",
+		"dot.example.").Leaf)
 	for host, want := range map[string]bool{
-		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true, "a.upper.example": true,
+		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true,
+		"a.upper.example":  true,
 		"a.b.wild.example": false, "wild.example": false, ".wild.example": false, "cn": false, "": false, "com": false,
 		"x.": false, "xweb.example": false, "a.web.example": false, "*.web.example": false,
 	} {

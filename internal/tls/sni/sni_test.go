@@ -79,10 +79,11 @@ func split(record []byte, size int) []byte {
 
 func TestNames(t *testing.T) {
 	for name, config := range map[string]*tls.Config{
-		"plain":        {ServerName: "shop.example"},
-		"older":        {ServerName: "shop.example", MaxVersion: tls.VersionTLS12},
-		"protocols":    {ServerName: "shop.example", NextProtos: []string{"h2", "http/1.1"}},
-		"large":        {ServerName: "shop.example", NextProtos: []string{strings.Repeat("a", 255), strings.Repeat("b", 255)}},
+		"plain":     {ServerName: "shop.example"},
+		"older":     {ServerName: "shop.example", MaxVersion: tls.VersionTLS12},
+		"protocols": {ServerName: "shop.example", NextProtos: []string{"h2", "http/1.1"}},
+		"large": {ServerName: "shop.example",
+			NextProtos: []string{strings.Repeat("a", 255), strings.Repeat("b", 255)}},
 		"small curves": {ServerName: "shop.example", CurvePreferences: []tls.CurveID{tls.X25519}},
 	} {
 		record := hello(t, config)
@@ -124,13 +125,14 @@ func TestIncomplete(t *testing.T) {
 		buffer int
 		want   error
 	}{
-		"nothing":         {nil, io.EOF, size, io.EOF},
-		"half of it":      {all[:100], io.EOF, size, io.EOF},
-		"too late":        {all[:4], os.ErrDeadlineExceeded, size, os.ErrDeadlineExceeded},
-		"another error":   {all[:len(all)-1], broken, size, broken},
-		"too long":        {all, io.EOF, len(all) - 1, sni.ErrTooLong},
-		"just fits":       {all, io.EOF, len(all), nil},
-		"endless records": {split(build(grease[:2]+vector(2, strings.Repeat("x", size))), 4096), io.EOF, size, sni.ErrTooLong},
+		"nothing":       {nil, io.EOF, size, io.EOF},
+		"half of it":    {all[:100], io.EOF, size, io.EOF},
+		"too late":      {all[:4], os.ErrDeadlineExceeded, size, os.ErrDeadlineExceeded},
+		"another error": {all[:len(all)-1], broken, size, broken},
+		"too long":      {all, io.EOF, len(all) - 1, sni.ErrTooLong},
+		"just fits":     {all, io.EOF, len(all), nil},
+		"endless records": {split(build(grease[:2]+vector(2, strings.Repeat("x", size))), 4096), io.EOF, size,
+			sni.ErrTooLong},
 	} {
 		buffer := make([]byte, c.buffer)
 		_, n, err := sni.Read(&client{said: c.said, step: 1, err: c.err}, buffer)
@@ -142,7 +144,8 @@ func TestIncomplete(t *testing.T) {
 
 // build returns a ClientHello with these extensions, each including its number.
 func build(extensions ...string) []byte {
-	body := "\x03\x03" + strings.Repeat("r", 32) + "\x00" + vector(2, "\x13\x01") + vector(1, "\x00") + vector(2, strings.Join(extensions, ""))
+	body := "\x03\x03" + strings.Repeat("r", 32) + "\x00" + vector(2, "\x13\x01") + vector(1, "\x00") + vector(2,
+		strings.Join(extensions, ""))
 	return []byte("\x16\x03\x01" + vector(2, "\x01"+vector(3, body)))
 }
 
@@ -175,13 +178,14 @@ func TestHellos(t *testing.T) {
 		want  string
 		err   error
 	}{
-		"as written":          {build(serverNames(host("SHOP.Example"))), "SHOP.Example", nil},
-		"a dot at the end":    {build(serverNames(host("shop.example."))), "", sni.ErrNoHello},
-		"grease round it":     {build(grease, serverNames(host("a.example")), "\x1a\x1a\x00\x00"), "a.example", nil},
-		"outer name":          {build(ech, serverNames(host("public.example"))), "public.example", nil},
-		"other kind of name":  {build(serverNames("\x01"+vector(2, "x"), host("a.example"))), "a.example", nil},
-		"no extensions":       {build(), "", nil},
-		"two extensions":      {build(serverNames(host("a.example")), serverNames(host("b.example"))), "", sni.ErrNoHello},
+		"as written":         {build(serverNames(host("SHOP.Example"))), "SHOP.Example", nil},
+		"a dot at the end":   {build(serverNames(host("shop.example."))), "", sni.ErrNoHello},
+		"grease round it":    {build(grease, serverNames(host("a.example")), "\x1a\x1a\x00\x00"), "a.example", nil},
+		"outer name":         {build(ech, serverNames(host("public.example"))), "public.example", nil},
+		"other kind of name": {build(serverNames("\x01"+vector(2, "x"), host("a.example"))), "a.example", nil},
+		"no extensions":      {build(), "", nil},
+		"two extensions": {build(serverNames(host("a.example")), serverNames(host("b.example"))), "",
+			sni.ErrNoHello},
 		"two names":           {build(serverNames(host("a.example"), host("b.example"))), "", sni.ErrNoHello},
 		"empty name":          {build(serverNames(host(""))), "", sni.ErrNoHello},
 		"no name in the list": {build(serverNames()), "", sni.ErrNoHello},
@@ -195,7 +199,8 @@ func TestHellos(t *testing.T) {
 		"record too large":    {[]byte("\x16\x03\x01\x48\x01"), "", sni.ErrNoHello},
 		"another message":     {[]byte("\x16\x03\x01\x00\x04\x02\x00\x00\x00"), "", sni.ErrNoHello},
 		"empty hello":         {[]byte("\x16\x03\x01\x00\x04\x01\x00\x00\x00"), "", sni.ErrNoHello},
-		"alert in between":    {append(split(build(serverNames(host("a.example"))), 20)[:25], "\x15\x03\x01\x00\x02\x01\x00"...), "", sni.ErrNoHello},
+		"alert in between": {append(split(build(serverNames(host("a.example"))), 20)[:25],
+			"\x15\x03\x01\x00\x02\x01\x00"...), "", sni.ErrNoHello},
 	} {
 		if got, err := read(t, c.hello); got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %q, %v, want %q, %v", name, got, err, c.want, c.err)

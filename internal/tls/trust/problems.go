@@ -42,7 +42,8 @@ func (s *Store) byOrigin(e *entry) [][]*reference {
 		}
 	}
 	slices.SortFunc(refs, func(a, b *reference) int {
-		return cmp.Or(cmp.Compare(a.origin.String(), b.origin.String()), cmp.Compare(a.field, b.field), cmp.Compare(a.user, b.user))
+		return cmp.Or(cmp.Compare(a.origin.String(), b.origin.String()), cmp.Compare(a.field, b.field),
+			cmp.Compare(a.user, b.user))
 	})
 	var groups [][]*reference
 	for i, r := range refs {
@@ -72,7 +73,8 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	var found []report.Problem
 	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
 		found = append(found, report.Problem{
-			Severity: severity, Reason: reason, Field: ref.field, Message: "Secret " + e.name.String() + fmt.Sprintf(format, args...),
+			Severity: severity, Reason: reason, Field: ref.field,
+			Message: "Secret " + e.name.String() + fmt.Sprintf(format, args...),
 		})
 	}
 	c := e.Contents()
@@ -124,11 +126,15 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 		issuer := tlssecret.Quote(r.list.Issuer.String())
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
-			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s expired on %s, and all certificates of "+
-				"this issuer are refused; put a new one there", issuer, revocationKey, report.Date(r.list.NextUpdate))
+			say(report.Error, report.RevocationListExpired,
+				": the revocation list of %s in %s expired on %s, and all certificates of "+
+					"this issuer are refused; put a new one there", issuer, revocationKey,
+				report.Date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
-			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s is not valid before %s, and all "+
-				"certificates of this issuer are refused; put one there that is valid now, or set the clock right", issuer,
+			say(report.Error, report.RevocationListExpired,
+				": the revocation list of %s in %s is not valid before %s, and all "+
+					"certificates of this issuer are refused; put one there that is valid now, or set the clock right",
+				issuer,
 				revocationKey, report.Date(r.list.ThisUpdate))
 		}
 	}
@@ -139,10 +145,12 @@ func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sa
 	name := tlssecret.Quote(cert.Subject.String())
 	switch p.At(now) {
 	case tlssecret.NotYetValid:
-		say(report.Warning, report.CertificateNotYetValid, ": the certificate %s in %s is not valid before %s, and %s until then",
+		say(report.Warning, report.CertificateNotYetValid,
+			": the certificate %s in %s is not valid before %s, and %s until then",
 			name, key, report.Date(p.From), effect)
 	case tlssecret.Expired:
-		say(report.Warning, report.CertificateExpired, ": the certificate %s in %s expired on %s, and %s; put a new one there",
+		say(report.Warning, report.CertificateExpired,
+			": the certificate %s in %s expired on %s, and %s; put a new one there",
 			name, key, report.Date(p.Until), effect)
 	case tlssecret.Valid:
 	}
@@ -169,6 +177,10 @@ func (c *Contents) turned(passed func(time.Time) bool) bool {
 	if c.pair != nil {
 		certificates = append(slices.Clip(certificates), c.pair.Leaf)
 	}
-	return slices.ContainsFunc(certificates, func(a *x509.Certificate) bool { return passed(a.NotBefore) || passed(a.NotAfter) }) ||
-		slices.ContainsFunc(c.lists, func(r *revocations) bool { return passed(r.list.ThisUpdate) || passed(r.list.NextUpdate) })
+	return slices.ContainsFunc(certificates,
+		func(a *x509.Certificate) bool { return passed(a.NotBefore) || passed(a.NotAfter) }) ||
+		slices.ContainsFunc(c.lists, func(r *revocations) bool {
+			return passed(r.list.ThisUpdate) ||
+				passed(r.list.NextUpdate)
+		})
 }

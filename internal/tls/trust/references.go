@@ -63,7 +63,8 @@ func ofHost(name string, h *document.Host) []*reference {
 	user := cmp.Or(name, "every other host")
 	if h.ClientAuth != nil && !h.ClientAuth.Secret.IsZero() {
 		all = append(all, &reference{
-			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin, field: report.AnnotationField(report.ClientAuthSecret), ca: true,
+			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin,
+			field: report.AnnotationField(report.ClientAuthSecret), ca: true,
 			user: user, effect: "403 is the answer to every request",
 		})
 	}
@@ -74,7 +75,8 @@ func ofHost(name string, h *document.Host) []*reference {
 			continue
 		}
 		next := ofBackendTLS(t, "502 is the answer to every request")
-		next.origin, next.field, next.user = ir.ParseRef(r.Origin), report.AnnotationField(report.BackendTLSSecret), user
+		next.origin, next.field, next.user = ir.ParseRef(r.Origin),
+			report.AnnotationField(report.BackendTLSSecret), user
 		// An Ingress usually has several routes with the same reference.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
@@ -96,7 +98,8 @@ func ofGroup(g *document.ListenerGroup) (all []*reference) {
 // ofBackend returns the reference of the health check. It has no origin, because the routes of the backend get the
 // verdict.
 func ofBackend(id string, b *document.Backend) []*reference {
-	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil || b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
+	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil ||
+		b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
 		return nil
 	}
 	next := ofBackendTLS(&b.LoadBalancing.HealthCheck.Secured, "")

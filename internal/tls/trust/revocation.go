@@ -58,8 +58,10 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 	}
 	for _, e := range list.Extensions {
 		if e.Critical {
-			return nil, fmt.Errorf("a list in %s has the critical extension %s, which is not supported: put the complete list there, "+
-				"not a part of it", revocationKey, e.Id)
+			return nil,
+				fmt.Errorf(
+					"a list in %s has the critical extension %s, which is not supported: put the complete list there, "+
+						"not a part of it", revocationKey, e.Id)
 		}
 	}
 	r := &revocations{list: list, serials: make(map[string]struct{}, len(list.RevokedCertificateEntries))}

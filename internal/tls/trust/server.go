@@ -67,11 +67,13 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 		return fmt.Errorf("the certificate of the endpoint is refused: %w", err)
 	}
 	if !isFor(chain[0], name) {
-		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", tlssecret.NamesOf(chain[0]), tlssecret.Quote(name))
+		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", tlssecret.NamesOf(chain[0]),
+			tlssecret.Quote(name))
 	}
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
 		// Go checks name constraints only for DNS names, not for common names.
-		return errors.New("the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
+		return errors.New(
+			"the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func asServer(i *fixture.Identity) *tls.Config {
 func TestServerNames(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	limited := fixture.Identify(t, nil, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "limited"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "limited"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:            x509.KeyUsageCertSign,
 		PermittedDNSDomains: []string{"inside"}, PermittedDNSDomainsCritical: true,
 	})
 	address := &x509.Certificate{IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)}}
@@ -69,10 +70,12 @@ func TestServerNames(t *testing.T) {
 		{"a wildcard", ca, named("*.inside"), "web.inside", ""},
 		{"a label more", ca, named("*.inside"), "a.web.inside", "is for"},
 		{"common name", ca, named(), "common.inside", ""},
-		{"common name beside others", ca, named("web.inside"), "common.inside", `is for "web.inside", not for "common.inside"`},
+		{"common name beside others", ca, named("web.inside"), "common.inside",
+			`is for "web.inside", not for "common.inside"`},
 		{"an address", ca, address, "192.0.2.1", ""},
 		{"another address", ca, address, "192.0.2.2", "is for"},
-		{"an address in a common name", ca, &x509.Certificate{Subject: pkix.Name{CommonName: "192.0.2.1"}}, "192.0.2.1", "is for"},
+		{"an address in a common name", ca, &x509.Certificate{Subject: pkix.Name{CommonName: "192.0.2.1"}},
+			"192.0.2.1", "is for"},
 		{"within limits", limited, named("web.inside"), "web.inside", ""},
 		{"outside of limits", limited, named("web.outside"), "web.outside", "refused"},
 		{"common name and limits", limited, named(), "common.inside", "limited to certain names"},
@@ -135,19 +138,23 @@ func TestSecretsOfPorts(t *testing.T) {
 	}
 	s := trust.NewStore()
 	s.Update(&document.Delta{Ports: map[string]*document.Port{
-		"tcp/5432": port("Service/shop/db"), "tcp/5433": port("Service/shop/db"), "tcp/9000": port("ConfigMap/ingress/tcp-services"),
+		"tcp/5432": port("Service/shop/db"), "tcp/5433": port("Service/shop/db"),
+		"tcp/9000": port("ConfigMap/ingress/tcp-services"),
 	}})
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "pair"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, nil, false)
 	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
 	expectSaid(t, s,
-		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every connection is closed for "+
-			"port tcp/9000 (k8singress.io/stream-backend-tls-secret of Service/shop/db) until it does",
-		"error SecretNotFound "+ours+"stream-backend-tls-secret]: Secret shop/ca does not exist: every connection is closed for "+
+		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every "+
+			"connection is closed for port tcp/9000 (k8singress.io/stream-backend-tls-secret of Service/shop/db) "+
+			"until it does",
+		"error SecretNotFound "+ours+
+			"stream-backend-tls-secret]: Secret shop/ca does not exist: every connection is closed for "+
 			"port tcp/5432, port tcp/5433 until it does",
-		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/pair does not exist: every TLS handshake fails for "+
-			"port tcp/9000 (k8singress.io/stream-tls-secret of Service/shop/db) until it does",
-		"error SecretNotFound "+ours+"stream-tls-secret]: Secret shop/pair does not exist: every TLS handshake fails for "+
+		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/pair does not exist: every TLS "+
+			"handshake fails for port tcp/9000 (k8singress.io/stream-tls-secret of Service/shop/db) until it does",
+		"error SecretNotFound "+ours+
+			"stream-tls-secret]: Secret shop/pair does not exist: every TLS handshake fails for "+
 			"port tcp/5432, port tcp/5433 until it does")
 }
 
@@ -180,9 +187,11 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	}
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "one"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "two"}, nil, false)
-	s.SetSecret(ir.Name{Namespace: "shop", Name: "three"}, map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
-	expectSaid(t, s, "error SecretNotFound Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
-		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "three"},
+		map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
+	expectSaid(t, s,
+		"error SecretNotFound Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
+			"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})
 	expectSaid(t, s)
 }

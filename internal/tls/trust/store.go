@@ -104,7 +104,8 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 		s.replace(e, unread(errMissing))
 		return
 	}
-	sum := tlssecret.Sum(data[authorityKey], data[revocationKey], data[tlssecret.CertificateKey], data[tlssecret.PrivateKey])
+	sum := tlssecret.Sum(data[authorityKey], data[revocationKey], data[tlssecret.CertificateKey],
+		data[tlssecret.PrivateKey])
 	if e.parsed && e.sum == sum {
 		return
 	}

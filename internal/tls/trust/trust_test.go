@@ -84,14 +84,18 @@ func TestDepth(t *testing.T) {
 		want        string
 	}{
 		{"issued by the root", bundle(root), 0, []*fixture.Identity{direct}, "good"},
-		{"one between, none allowed", bundle(root), 0, []*fixture.Identity{behindOne, one}, "certificate chain too long"},
+		{"one between, none allowed", bundle(root), 0, []*fixture.Identity{behindOne, one},
+			"certificate chain too long"},
 		{"one between", bundle(root), 1, []*fixture.Identity{behindOne, one}, "good"},
-		{"two between, one allowed", bundle(root), 1, []*fixture.Identity{behindTwo, two, one}, "certificate chain too long"},
+		{"two between, one allowed", bundle(root), 1, []*fixture.Identity{behindTwo, two, one},
+			"certificate chain too long"},
 		{"two between", bundle(root), 2, []*fixture.Identity{behindTwo, two, one}, "good"},
-		{"those in the bundle count, too", bundle(root, one, two), 1, []*fixture.Identity{behindTwo}, "certificate chain too long"},
+		{"those in the bundle count, too", bundle(root, one, two), 1, []*fixture.Identity{behindTwo},
+			"certificate chain too long"},
 		{"the client need not send those in the bundle", bundle(root, one), 1, []*fixture.Identity{behindOne}, "good"},
 		{"an intermediate alone is the top", bundle(two), 0, []*fixture.Identity{behindTwo}, "good"},
-		{"the issuer is not sent", bundle(root), 9, []*fixture.Identity{behindOne}, "unable to verify the first certificate"},
+		{"the issuer is not sent", bundle(root), 9, []*fixture.Identity{behindOne},
+			"unable to verify the first certificate"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, a := trusting(t, map[string][]byte{"ca.crt": test.authorities})
@@ -106,10 +110,13 @@ func TestVerifyClient(t *testing.T) {
 	root, other := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
 	_, a := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
 	server := fixture.Identify(t, root, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	old := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
-	early := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(2 * time.Hour)})
+	old := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour),
+		NotAfter: time.Now().Add(-time.Hour)})
+	early := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour),
+		NotAfter: time.Now().Add(2 * time.Hour)})
 	stranger := fixture.Authority(t, nil, "stranger")
-	between, twin, forged := fixture.Authority(t, stranger, "between"), fixture.Authority(t, nil, "between"), fixture.Authority(t, other, "forged")
+	between, twin, forged := fixture.Authority(t, stranger, "between"), fixture.Authority(t, nil, "between"),
+		fixture.Authority(t, other, "forged")
 	ordinary := client(t, root, "d")
 	for _, test := range []struct {
 		name  string
@@ -118,15 +125,23 @@ func TestVerifyClient(t *testing.T) {
 	}{
 		{"good", []*fixture.Identity{client(t, root, "c")}, "good"},
 		{"without a purpose", []*fixture.Identity{fixture.Identify(t, root, &x509.Certificate{})}, "good"},
-		{"of another authority of that name", []*fixture.Identity{client(t, other, "c")}, "certificate signature failure"},
-		{"that brings its own authority of that name", []*fixture.Identity{client(t, other, "c"), other}, "certificate signature failure"},
-		{"of an unknown authority", []*fixture.Identity{client(t, stranger, "c")}, "unable to verify the first certificate"},
-		{"that brings its unknown authority", []*fixture.Identity{client(t, stranger, "c"), stranger}, "unable to verify the first certificate"},
-		{"that brings one in between", []*fixture.Identity{client(t, between, "c"), between}, "unable to verify the first certificate"},
+		{"of another authority of that name", []*fixture.Identity{client(t, other, "c")},
+			"certificate signature failure"},
+		{"that brings its own authority of that name", []*fixture.Identity{client(t, other, "c"), other},
+			"certificate signature failure"},
+		{"of an unknown authority", []*fixture.Identity{client(t, stranger, "c")},
+			"unable to verify the first certificate"},
+		{"that brings its unknown authority", []*fixture.Identity{client(t, stranger, "c"), stranger},
+			"unable to verify the first certificate"},
+		{"that brings one in between", []*fixture.Identity{client(t, between, "c"), between},
+			"unable to verify the first certificate"},
 		{"behind a forged one", []*fixture.Identity{client(t, forged, "c"), forged}, "certificate signature failure"},
-		{"that brings another issuer of that name", []*fixture.Identity{client(t, between, "c"), twin}, "certificate signature failure"},
-		{"of no authority, but of a client", []*fixture.Identity{client(t, client(t, root, "d"), "c")}, "unable to verify the first certificate"},
-		{"of a client that it brings", []*fixture.Identity{client(t, ordinary, "c"), ordinary}, "certificate signature failure"},
+		{"that brings another issuer of that name", []*fixture.Identity{client(t, between, "c"), twin},
+			"certificate signature failure"},
+		{"of no authority, but of a client", []*fixture.Identity{client(t, client(t, root, "d"), "c")},
+			"unable to verify the first certificate"},
+		{"of a client that it brings", []*fixture.Identity{client(t, ordinary, "c"), ordinary},
+			"certificate signature failure"},
 		{"of itself", []*fixture.Identity{client(t, nil, "c")}, "unable to verify the first certificate"},
 		{"for servers", []*fixture.Identity{server}, "unsuitable certificate purpose"},
 		{"expired", []*fixture.Identity{old}, "certificate has expired"},
@@ -154,14 +169,20 @@ func TestRevocation(t *testing.T) {
 		{"in the list", root.Revoking(t, tomorrow, bad), []*fixture.Identity{bad}, "certificate revoked"},
 		{"in an old list", root.Revoking(t, yesterday, bad), []*fixture.Identity{bad}, "certificate revoked"},
 		{"old list", root.Revoking(t, yesterday), []*fixture.Identity{good}, "CRL has expired"},
-		{"old list and new one", list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow)), []*fixture.Identity{good}, "good"},
-		{"old list and new one, revoked by the new one", list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow, bad)), []*fixture.Identity{bad},
+		{"old list and new one", list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow)),
+			[]*fixture.Identity{good}, "good"},
+		{"old list and new one, revoked by the new one",
+			list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow, bad)), []*fixture.Identity{bad},
 			"certificate revoked"},
-		{"no list of the issuer", root.Revoking(t, tomorrow), []*fixture.Identity{behind, middle}, "unable to get certificate CRL"},
-		{"lists of all issuers", list(root.Revoking(t, tomorrow), middle.Revoking(t, tomorrow)), []*fixture.Identity{behind, middle}, "good"},
-		{"issuer revoked", list(root.Revoking(t, tomorrow, middle), middle.Revoking(t, tomorrow)), []*fixture.Identity{behind, middle},
+		{"no list of the issuer", root.Revoking(t, tomorrow), []*fixture.Identity{behind, middle},
+			"unable to get certificate CRL"},
+		{"lists of all issuers", list(root.Revoking(t, tomorrow), middle.Revoking(t, tomorrow)),
+			[]*fixture.Identity{behind, middle}, "good"},
+		{"issuer revoked", list(root.Revoking(t, tomorrow, middle), middle.Revoking(t, tomorrow)),
+			[]*fixture.Identity{behind, middle},
 			"certificate revoked"},
-		{"list of another authority of that name", fixture.Authority(t, nil, "root").Revoking(t, tomorrow), []*fixture.Identity{good},
+		{"list of another authority of that name", fixture.Authority(t, nil, "root").Revoking(t, tomorrow),
+			[]*fixture.Identity{good},
 			"unable to get certificate CRL"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -197,7 +218,8 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 		name, reason, message string
 		data                  map[string][]byte
 	}{
-		{"missing", "SecretNotFound", "Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
+		{"missing", "SecretNotFound",
+			"Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
 		{"without ca.crt", "InvalidCA", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
 		{"empty", "InvalidCA", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
 		{"garbage", "InvalidCA", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
@@ -222,7 +244,8 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 			}
 			p := all[0].Problems[0]
 			const field = "metadata.annotations[nginx.ingress.kubernetes.io/auth-tls-secret]"
-			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != field || p.Severity != report.Error {
+			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != field ||
+				p.Severity != report.Error {
 				t.Errorf("the problem is %+v", p)
 			}
 		})
@@ -233,12 +256,14 @@ func TestAuthorityFollowsItsSecret(t *testing.T) {
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	s, a := trusting(t, map[string][]byte{"ca.crt": first.PEM()})
 	before := a.Contents()
-	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, map[string][]byte{"ca.crt": first.PEM(), "other": []byte("x")}, true)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"},
+		map[string][]byte{"ca.crt": first.PEM(), "other": []byte("x")}, true)
 	if a.Contents() != before {
 		t.Error("the same certificates were read again")
 	}
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, map[string][]byte{"ca.crt": second.PEM()}, true)
-	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" || verify(a.Contents(), 1, client(t, first, "c")) == "good" {
+	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" ||
+		verify(a.Contents(), 1, client(t, first, "c")) == "good" {
 		t.Error("the Secret was replaced, and the authority was not")
 	}
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, nil, false)
@@ -277,7 +302,8 @@ func TestUpdate(t *testing.T) {
 
 func TestPair(t *testing.T) {
 	pair, other := fixture.Certificate(t, "client"), fixture.Certificate(t, "other")
-	port := &document.Port{Origin: ir.Ref{Kind: "Service", Namespace: "shop", Name: "a"}, TLS: &ir.StreamTLS{Secret: trustSecret}}
+	port := &document.Port{Origin: ir.Ref{Kind: "Service", Namespace: "shop", Name: "a"},
+		TLS: &ir.StreamTLS{Secret: trustSecret}}
 	for _, test := range []struct {
 		name, message string
 		data          map[string][]byte
@@ -322,7 +348,8 @@ func TestProblems(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour)
 	gone := fixture.Identify(t, nil, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "gone"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday, KeyUsage: x509.KeyUsageCRLSign | x509.KeyUsageCertSign,
+		NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday,
+		KeyUsage: x509.KeyUsageCRLSign | x509.KeyUsageCertSign,
 	})
 	s, _ := trusting(t, map[string][]byte{"ca.crt": gone.PEM(), "ca.crl": gone.Revoking(t, yesterday)})
 	update(s, map[string]*document.Host{"b": host("b")})
@@ -333,7 +360,8 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	want := []string{
-		"a warning CertificateExpired", "a error RevocationListExpired", "b warning CertificateExpired", "b error RevocationListExpired",
+		"a warning CertificateExpired", "a error RevocationListExpired", "b warning CertificateExpired",
+		"b error RevocationListExpired",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

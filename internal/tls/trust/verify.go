@@ -42,7 +42,8 @@ var (
 	errSignature = errors.New("certificate signature failure")
 )
 
-func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, depth int, now time.Time) (time.Time, error) {
+func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, depth int,
+	now time.Time) (time.Time, error) {
 	between := c.inner.Clone()
 	for _, other := range chain[1:] {
 		between.AddCert(other)

@@ -5,7 +5,8 @@ import "github.com/k8singress/k8singress/internal/model/nginx"
 // enableRewriteLog has no effect, because the authors of Ingresses cannot read such a log.
 var enableRewriteLog = Annotation{
 	Name: "enable-rewrite-log", Risk: RiskLow,
-	Ignored: "what a path became is $uri in log-format-upstream, and $request_uri what it was; rewrites have no log of their own",
+	Ignored: "what a path became is $uri in log-format-upstream, and $request_uri what it was; rewrites have no log " +
+		"of their own",
 }
 
 var enableAccessLog = Annotation{

@@ -19,17 +19,18 @@ const cookieName = "INGRESSCOOKIE"
 var (
 	affinity = Annotation{
 		Name: "affinity",
-		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes before upstream-hash-by " +
-			"and load-balance.",
+		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes " +
+			"before upstream-hash-by and load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.On }, readAffinity),
 		Check: checkAffinity,
 	}
 	affinityMode = Annotation{
 		Name: "affinity-mode",
-		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no client leaves an endpoint " +
-			"that is there.",
-		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress, Risk: RiskMedium,
+		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no " +
+			"client leaves an endpoint that is there.",
+		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Persistent }, readAffinityMode),
 		Check: checkSticky,
 	}
@@ -54,21 +55,25 @@ var (
 	sessionCookieDomain = Annotation{
 		Name:   "session-cookie-domain",
 		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
-		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain }, nginx.Chars(".-", mostDomainBytes)),
+		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress,
+		Risk: RiskMedium,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain },
+			nginx.Chars(".-", mostDomainBytes)),
 		Check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
 		Name:   "session-cookie-expires",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
+		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.Expires }, readLifetime),
 		Check: checkSticky,
 	}
 	sessionCookieMaxAge = Annotation{
 		Name:   "session-cookie-max-age",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
+		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.MaxAge }, readLifetime),
 		Check: checkSticky,
 	}
@@ -76,7 +81,8 @@ var (
 		Name:   "session-cookie-samesite",
 		Doc:    "The SameSite attribute of the session cookie.",
 		Values: "None, Lax or Strict", Example: "Lax", Default: "none", Scope: ScopeIngress, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.SameSite }, nginx.OneOf("None", "Lax", "Strict")),
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.SameSite },
+			nginx.OneOf("None", "Lax", "Strict")),
 		Check: checkSticky,
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
@@ -115,8 +121,10 @@ func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On,
 // checkAffinity warns about a cookie that no browser sends back. A rewrite target with groups shows that the paths are
 // regular expressions.
 func checkAffinity(s *Settings) string {
-	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On || !strings.Contains(s.RewriteTarget, "$"),
-		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: set session-cookie-path")
+	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
+		!strings.Contains(s.RewriteTarget, "$"),
+		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: "+
+			"set session-cookie-path")
 }
 
 func readAffinity(value string) (bool, error) {
@@ -150,7 +158,8 @@ func checkPath(value string) error {
 	case len(value) > mostPathBytes:
 		return tooLong(mostPathBytes)
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20", nginx.Quote(value))
+		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20",
+			nginx.Quote(value))
 	}
 	return nil
 }
@@ -165,8 +174,10 @@ func readLifetime(value string) (time.Duration, error) {
 	case err != nil || n > mostLifetime:
 		return 0, fmt.Errorf("%s is not %s", nginx.Quote(value), lifetimes)
 	case n <= 0:
-		return 0, nginx.Remark(fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
-			"give %s, or remove the annotation", n, lifetimes))
+		return 0,
+			nginx.Remark(
+				fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
+					"give %s, or remove the annotation", n, lifetimes))
 	}
 	return time.Duration(n) * time.Second, nil
 }

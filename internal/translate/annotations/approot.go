@@ -12,15 +12,17 @@ import (
 var (
 	appRoot = Annotation{
 		Name: "app-root",
-		Doc: "Answers requests for `/` on the hosts of the Ingress with 302 and the way to this path of the same host, without the query of " +
-			"the request, and whichever paths the Ingress has. The redirect to HTTPS comes first. It holds for the whole host, so that the oldest " +
-			"Ingress of the namespace that [has the host](tenants.md) decides.",
+		Doc: "Answers requests for `/` on the hosts of the Ingress with 302 and the way to this path of the same " +
+			"host, without the query of the request, and whichever paths the Ingress has. The redirect to HTTPS " +
+			"comes first. It holds for the whole host, so that the oldest Ingress of the namespace that [has the " +
+			"host](tenants.md) decides.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.AppRoot }, readRoot),
 	}
 	relativeRedirects = Annotation{
-		Name:   "relative-redirects",
-		Doc:    "Redirects of app-root name a path alone, and neither a scheme nor a host. Redirects to another scheme or host always name both.",
+		Name: "relative-redirects",
+		Doc: "Redirects of app-root name a path alone, and neither a scheme nor a host. Redirects to another " +
+			"scheme or host always name both.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.RelativeRedirects }, nginx.Bool),
 	}

@@ -14,15 +14,16 @@ import (
 // ingress-nginx.
 var (
 	proxyConnectTimeout = Annotation{
-		Name:   "proxy-connect-timeout",
-		Doc:    "How many seconds connecting to an endpoint may take. Then another endpoint is tried, and after the last one the client gets 504.",
+		Name: "proxy-connect-timeout",
+		Doc: "How many seconds connecting to an endpoint may take. Then another endpoint is tried, and after the " +
+			"last one the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
-		Doc: "How many seconds an endpoint may send nothing; the whole response may take longer. After that the client gets 504, if the " +
-			"response has not begun.",
+		Doc: "How many seconds an endpoint may send nothing; the whole response may take longer. After that the " +
+			"client gets 504, if the response has not begun.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
@@ -40,21 +41,25 @@ const mostTries = 100
 var (
 	proxyNextUpstream = Annotation{
 		Name: "proxy-next-upstream",
-		Doc: "The failures after which another endpoint is tried, as long as the response has not begun. POST, LOCK and PATCH are sent " +
-			"again only with `non_idempotent`, if an endpoint may have got them. With `off` no other endpoint is tried.",
-		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
+		Doc: "The failures after which another endpoint is tried, as long as the response has not begun. POST, LOCK " +
+			"and PATCH are sent again only with `non_idempotent`, if an endpoint may have got them. With `off` no " +
+			"other endpoint is tried.",
+		Values:  "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them",
+		Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.Retries.On }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
-		Name:   "proxy-next-upstream-timeout",
-		Doc:    "For how many seconds after a request has come another endpoint may still be tried; 0 is without limit.",
+		Name: "proxy-next-upstream-timeout",
+		Doc: "For how many seconds after a request has come another endpoint may still be tried; 0 is " +
+			"without limit.",
 		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
-		Name:   "proxy-next-upstream-tries",
-		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
+		Name: "proxy-next-upstream-tries",
+		Doc: "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit " +
+			"at 0: here it is the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
@@ -74,7 +79,8 @@ func readTries(value string) (int, error) {
 
 // conditions are the values of proxy-next-upstream, in the order of the model.
 var conditions = []ir.RetryOn{
-	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503, ir.RetryOn504,
+	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503,
+	ir.RetryOn504,
 	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
 }
 

@@ -14,43 +14,51 @@ import (
 var (
 	authType = Annotation{
 		Name: "auth-type",
-		Doc: "Lets in clients by a name and a password that auth-secret has. Others get 401. While the Secret is missing, or no user in it can be " +
-			"verified, all requests get 503, and so they do with `digest`, which is not supported. A change of the Secret holds for the next " +
-			"request. The backend does not get the header Authorization.",
+		Doc: "Lets in clients by a name and a password that auth-secret has. Others get 401. While the Secret is " +
+			"missing, or no user in it can be verified, all requests get 503, and so they do with `digest`, which " +
+			"is not supported. A change of the Secret holds for the next request. The backend does not get the " +
+			"header Authorization.",
 		Values: "basic", Example: "basic", Default: "no password", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.On }, readAuthType),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	authSecret = Annotation{
 		Name: "auth-secret",
-		Doc: "The Secret with the users. Hashes may be of bcrypt with a cost up to 14, apr1, MD5, SHA-256 or SHA-512 of crypt with up to 200,000 " +
-			"rounds, `{SHA}`, `{SSHA}`, DES, or `{PLAIN}` and the password itself. A user with another one gets 401.",
+		Doc: "The Secret with the users. Hashes may be of bcrypt with a cost up to 14, apr1, MD5, SHA-256 or " +
+			"SHA-512 of crypt with up to 200,000 rounds, `{SHA}`, `{SSHA}`, DES, or `{PLAIN}` and the password " +
+			"itself. A user with another one gets 401.",
 		Values:  "name or namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
-		Example: "users", Default: "none, which closes an Ingress with auth-type", Scope: ScopeLocation, Risk: RiskMedium,
+		Example: "users", Default: "none, which closes an Ingress with auth-type", Scope: ScopeLocation,
+		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.BasicAuth.Secret }, readObjectName),
-		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed, Check: withoutAuthType,
+		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed,
+		Check: withoutAuthType,
 	}
 	authSecretType = Annotation{
 		Name: "auth-secret-type",
-		Doc: "How auth-secret has the users: with `auth-file` its key `auth` is a file of htpasswd, with lines such as `alice:HASH`; with " +
-			"`auth-map` each key is a name, and its value the hash.",
+		Doc: "How auth-secret has the users: with `auth-file` its key `auth` is a file of htpasswd, with lines such " +
+			"as `alice:HASH`; with `auth-map` each key is a name, and its value the hash.",
 		Values: "auth-file or auth-map", Example: "auth-map", Default: "auth-file", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.Map }, readSecretType),
-		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed, Check: withoutAuthType,
+		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed,
+		Check: withoutAuthType,
 	}
 	authRealm = Annotation{
-		Name:   "auth-realm",
-		Doc:    "What browsers show to those whom they ask for a password. `off` is a realm as any other, and does not let everybody in.",
-		Values: "up to 256 letters, digits, spaces and any of `" + realmChars + "`", Example: "Authentication Required", Default: "empty",
-		Scope: ScopeLocation, Risk: RiskMedium,
+		Name: "auth-realm",
+		Doc: "What browsers show to those whom they ask for a password. `off` is a realm as any other, and does " +
+			"not let everybody in.",
+		Values: "up to 256 letters, digits, spaces and any of `" + realmChars + "`", Example: "Authentication Required",
+		Default: "empty",
+		Scope:   ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.BasicAuth.Realm }, readRealm),
 		Meanwhile: "the realm is empty", Check: withoutAuthType,
 	}
 	satisfy = Annotation{
 		Name: "satisfy",
-		Doc: "With `any`, a client gets in by its address, if [allowlist-source-range](annotations.md#allowlist-source-range) has it, or else by " +
-			"its password, or else if the service of auth-url lets it in: one will do. " +
-			"One that denylist-source-range has may get in by the others. A wrong value is `all`.",
+		Doc: "With `any`, a client gets in by its address, if " +
+			"[allowlist-source-range](annotations.md#allowlist-source-range) has it, or else by its password, or " +
+			"else if the service of auth-url lets it in: one will do. One that denylist-source-range has may get in " +
+			"by the others. A wrong value is `all`.",
 		Values: "all or any", Example: "any", Default: "all", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.SatisfyAny }, readSatisfy),
 		Meanwhile: "it counts as all",
@@ -108,7 +116,8 @@ func (s *Settings) withoutPassword(path string) []ir.Filter {
 // authorizes reports whether a filter replaces the client's Authorization header by the one of an external service.
 func authorizes(f ir.Filter) bool {
 	external, ok := f.(ir.ExternalAuth)
-	return ok && slices.ContainsFunc(external.ResponseHeaders, func(name string) bool { return message.KindOf(name) == message.Authorization })
+	return ok && slices.ContainsFunc(external.ResponseHeaders,
+		func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
 // access returns the filters that decide which clients are let in. A client must pass all of them or, with satisfy any,
@@ -145,8 +154,9 @@ func readAuthType(value string) (bool, error) {
 	case "basic":
 		return true, nil
 	case "digest":
-		return false, nginx.Unsupported("digest is not supported: its Secret holds what is as good as the passwords themselves, and browsers " +
-			"use it with MD5 only. Use basic, by HTTPS")
+		return false, nginx.Unsupported(
+			"digest is not supported: its Secret holds what is as good as the passwords themselves, and browsers " +
+				"use it with MD5 only. Use basic, by HTTPS")
 	}
 	return false, fmt.Errorf("%s is not basic, which is the one type there is", nginx.Quote(value))
 }
@@ -155,8 +165,9 @@ func readAuthType(value string) (bool, error) {
 func readRealm(value string) (string, error) {
 	realm, err := nginx.Chars(realmChars+" ", mostRealmBytes)(value)
 	if realm == "off" {
-		err = nginx.Remark("in ingress-nginx, off lets everybody in without a password. Here it is a realm as any other, and clients are asked: " +
-			"remove auth-type to let everybody in")
+		err = nginx.Remark(
+			"in ingress-nginx, off lets everybody in without a password. Here it is a realm as any other, and " +
+				"clients are asked: remove auth-type to let everybody in")
 	}
 	return realm, err
 }

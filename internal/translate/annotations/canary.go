@@ -16,14 +16,16 @@ import (
 var (
 	canary = Annotation{
 		Name: "canary",
-		Doc: "Makes the Ingress a canary: it answers nothing by itself, and gets a part of the requests of the Ingress with the same host, path " +
-			"and pathType in its namespace, the main Ingress. It has all other annotations of that one, but for load-balance, " +
-			"upstream-hash-by-* and, with affinity-canary-behavior, affinity. A client with a session cookie stays where it is; then the header " +
-			"decides, then the cookie, then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
+		Doc: "Makes the Ingress a canary: it answers nothing by itself, and gets a part of the requests of the " +
+			"Ingress with the same host, path and pathType in its namespace, the main Ingress. It has all other " +
+			"annotations of that one, but for load-balance, upstream-hash-by-* and, with affinity-canary-behavior, " +
+			"affinity. A client with a session cookie stays where it is; then the header decides, then the cookie, " +
+			"then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
-		OnError: func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true }, Meanwhile: "the Ingress gets no requests",
-		Check: checkCanary,
+		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
+		OnError:   func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true },
+		Meanwhile: "the Ingress gets no requests",
+		Check:     checkCanary,
 	}
 	canaryWeight = Annotation{
 		Name:   "canary-weight",
@@ -40,45 +42,49 @@ var (
 		Check: needsCanary,
 	}
 	canaryByHeader = Annotation{
-		Name:   "canary-by-header",
-		Doc:    "A request header that decides: with the value `always` the canary gets the request, with `never` the main Ingress.",
+		Name: "canary-by-header",
+		Doc: "A request header that decides: with the value `always` the canary gets the request, with `never` " +
+			"the main Ingress.",
 		Values: "a header name", Example: "X-Canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Header }, nginx.Token),
 		Check: needsCanary,
 	}
 	canaryByHeaderValue = Annotation{
 		Name: "canary-by-header-value",
-		Doc: "The value of the header of canary-by-header with which the canary gets a request. `always` and `never` have no meaning of their " +
-			"own then.",
+		Doc: "The value of the header of canary-by-header with which the canary gets a request. `always` and " +
+			"`never` have no meaning of their own then.",
 		Values: "a text", Example: "beta", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderValue }, asItIs),
 		Check: needsCanaryHeader,
 	}
 	canaryByHeaderPattern = Annotation{
 		Name: "canary-by-header-pattern",
-		Doc: "A regular expression: with a value of the header of canary-by-header in which it is found, the canary gets a request. " +
-			"canary-by-header-value comes before it.",
+		Doc: "A regular expression: with a value of the header of canary-by-header in which it is found, the canary " +
+			"gets a request. canary-by-header-value comes before it.",
 		Values: "a regular expression (RE2)", Example: "^beta-", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
-		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderPattern }, readPattern),
-		OnError: func(s *Settings) { s.Asked.Canary.BadHeaderPattern = true }, Meanwhile: "the main Ingress gets the requests with the header",
-		Check: checkCanaryPattern,
+		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderPattern }, readPattern),
+		OnError:   func(s *Settings) { s.Asked.Canary.BadHeaderPattern = true },
+		Meanwhile: "the main Ingress gets the requests with the header",
+		Check:     checkCanaryPattern,
 	}
 	canaryByCookie = Annotation{
-		Name:   "canary-by-cookie",
-		Doc:    "A cookie that decides: with the value `always` the canary gets the request, with `never` the main Ingress.",
+		Name: "canary-by-cookie",
+		Doc: "A cookie that decides: with the value `always` the canary gets the request, with `never` the main " +
+			"Ingress.",
 		Values: "a cookie name", Example: "canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Cookie }, nginx.Token),
 		Check: needsCanary,
 	}
 	affinityCanaryBehavior = Annotation{
 		Name: "affinity-canary-behavior",
-		Doc: "On a canary: with `sticky` it has the session cookie of the main Ingress, with `legacy` the one that its own annotations ask " +
-			"for, if any.",
+		Doc: "On a canary: with `sticky` it has the session cookie of the main Ingress, with `legacy` the one that " +
+			"its own annotations ask for, if any.",
 		Values: "sticky or legacy", Example: "legacy", Default: "sticky", Scope: ScopeIngress, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.OwnAffinity }, func(value string) (bool, error) {
-			word, err := nginx.OneOf("sticky", "legacy")(value)
-			return word == "legacy", err
-		}),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.OwnAffinity },
+			func(value string) (bool, error) {
+				word, err := nginx.OneOf("sticky", "legacy")(value)
+				return word == "legacy", err
+			}),
 		Check: needsCanary,
 	}
 )
@@ -131,14 +137,16 @@ func checkCanaryWeight(s *Settings) string {
 	if message := needsCanary(s); message != "" || s.Canary.Weight <= s.Canary.Total {
 		return message
 	}
-	return fmt.Sprintf("the weight %d is more than canary-weight-total, which is %d: the canary gets all requests", s.Canary.Weight, s.Canary.Total)
+	return fmt.Sprintf("the weight %d is more than canary-weight-total, which is %d: the canary gets all requests",
+		s.Canary.Weight, s.Canary.Total)
 }
 
 func checkCanaryPattern(s *Settings) string {
 	if message := needsCanaryHeader(s); message != "" {
 		return message
 	}
-	return option.Unless(s.Canary.HeaderValue == "", "this has no effect beside canary-by-header-value, which comes before it")
+	return option.Unless(s.Canary.HeaderValue == "",
+		"this has no effect beside canary-by-header-value, which comes before it")
 }
 
 // OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted
@@ -149,7 +157,8 @@ func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	for key, value := range all {
 		name, ours := nameOf(key)
 		known := ours && Table.Find(name) != nil
-		if !known || slices.ContainsFunc(ofCanary, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		if !known || slices.ContainsFunc(ofCanary,
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			count[key] = value
 		} else if strings.TrimSpace(value) != "" {
 			void = append(void, name)

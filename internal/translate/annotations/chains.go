@@ -17,10 +17,12 @@ const mostChains = 32
 // Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
-	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name that the " +
-		"Caddyfile does not have closes the Ingress: all of its requests get 503.",
-	Values: "names with commas between them", Example: "audit,waf", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
-	Parse: parseChains, OnError: (*Settings).close, Meanwhile: ingressClosed + ", because a chain may keep requests out",
+	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name " +
+		"that the Caddyfile does not have closes the Ingress: all of its requests get 503.",
+	Values: "names with commas between them", Example: "audit,waf", Default: "none", Scope: ScopeIngress,
+	Risk:  RiskMedium,
+	Parse: parseChains, OnError: (*Settings).close,
+	Meanwhile: ingressClosed + ", because a chain may keep requests out",
 }
 
 func (s *Settings) chains(string) []ir.Filter {

@@ -16,49 +16,60 @@ import (
 var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
-		Doc: "Requires a client certificate on every host of this Ingress: one that a certificate authority in `ca.crt` of the Secret has " +
-			"issued, and that no list in `ca.crl` revokes. It holds for the host with all of its Ingresses; of " +
-			"several, the oldest counts. While the Secret is missing or cannot be read, every request gets 403.",
-		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/client-ca",
+		Doc: "Requires a client certificate on every host of this Ingress: one that a certificate authority in " +
+			"`ca.crt` of the Secret has issued, and that no list in `ca.crl` revokes. It holds for the host with " +
+			"all of its Ingresses; of several, the oldest counts. While the Secret is missing or cannot be read, " +
+			"every request gets 403.",
+		Values:  "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
+		Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *ir.Name { return &s.ClientAuth.Secret }, readSecretName),
 		OnError: func(s *Settings) { s.Asked.ClientAuth.NoAuthority = true }, Meanwhile: hostClosed,
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
-		Doc: "With `on`, a client without a valid certificate gets 400. With `optional`, a client without any is let in, and with " +
-			"`optional_no_ca` also a client with a certificate of another authority. `off` asks for none. The backend gets the result in the " +
-			"header ssl-client-verify. A wrong value is `on`.",
-		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify), Check: checkAuthority,
+		Doc: "With `on`, a client without a valid certificate gets 400. With `optional`, a client without any is " +
+			"let in, and with `optional_no_ca` also a client with a certificate of another authority. `off` asks " +
+			"for none. The backend gets the result in the header ssl-client-verify. A wrong value is `on`.",
+		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress,
+		Risk:      RiskMedium,
+		Parse:     nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify),
+		Check:     checkAuthority,
 		Meanwhile: "it counts as on",
 	}
 	authTLSVerifyDepth = Annotation{
 		Name:   "auth-tls-verify-depth",
 		Doc:    "How many certificates may stand between the certificate of a client and its root in `ca.crt`. 0 is 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)), Check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)),
+		Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
 		Name:   "auth-tls-error-page",
 		Doc:    "The URL that a client is redirected to, with status 302, instead of status 400.",
-		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage), Check: checkAuthority,
+		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress,
+		Risk:      RiskHigh,
+		Parse:     nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage),
+		Check:     checkAuthority,
 		Meanwhile: "clients get 400",
 	}
 	authTLSPassCertificate = Annotation{
-		Name:   "auth-tls-pass-certificate-to-upstream",
-		Doc:    "Hands the certificate of the client to the backend, in the header ssl-client-cert: PEM, escaped as in a URL.",
+		Name: "auth-tls-pass-certificate-to-upstream",
+		Doc: "Hands the certificate of the client to the backend, in the header ssl-client-cert: PEM, escaped as " +
+			"in a URL.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, nginx.Bool), Check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, nginx.Bool),
+		Check: checkAuthority,
 	}
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
 		Doc: "A regular expression of the kind RE2 that is searched in the distinguished name of the client, such as " +
-			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, every " +
-			"client does.",
-		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), Check: checkAuthority,
+			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it " +
+			"cannot be read, every client does.",
+		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress,
+		Risk:    RiskHigh,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject),
+		Check:   checkAuthority,
 		OnError: func(s *Settings) { s.Asked.ClientAuth.NoSubject = true }, Meanwhile: hostClosed,
 	}
 )
@@ -83,7 +94,8 @@ type clientAuth struct {
 
 // finishClientAuth combines the values of auth-tls-*. An invalid value makes all requests for the hosts get 403.
 func (s *Settings) finishClientAuth() {
-	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || !s.ClientAuth.Secret.IsZero() && s.Asked.ClientAuth.NoSubject
+	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || !s.ClientAuth.Secret.IsZero() &&
+		s.Asked.ClientAuth.NoSubject
 	if s.ClientAuth.Secret.IsZero() {
 		return
 	}
@@ -93,7 +105,8 @@ func (s *Settings) finishClientAuth() {
 
 func readSecretName(value string) (ir.Name, error) {
 	name, err := ir.ParseName(value)
-	if err != nil || len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
+	if err != nil || len(validation.IsDNS1123Label(name.Namespace)) > 0 ||
+		len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return ir.Name{}, fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
 	}
 	return name, nil
@@ -109,7 +122,8 @@ func readVerify(value string) (ir.ClientVerify, error) {
 
 func readErrorPage(value string) (string, error) {
 	if strings.HasPrefix(value, "@") || strings.HasPrefix(value, "/") {
-		return "", nginx.Unsupported(nginx.Quote(value) + " is a page of nginx's own, which is not supported: give a URL with https://")
+		return "", nginx.Unsupported(nginx.Quote(value) +
+			" is a page of nginx's own, which is not supported: give a URL with https://")
 	}
 	return readURL(value)
 }

@@ -15,17 +15,18 @@ import (
 var (
 	enableCORS = Annotation{
 		Name: "enable-cors",
-		Doc: "Adds the headers of CORS to all answers, errors included, in place of those of the backend, and answers OPTIONS with 204 before " +
-			"whatever keeps clients out. Requests of other origins than cors-allow-origin says get to the backend, and no such headers. The " +
-			"redirect to HTTPS comes first.",
+		Doc: "Adds the headers of CORS to all answers, errors included, in place of those of the backend, and " +
+			"answers OPTIONS with 204 before whatever keeps clients out. Requests of other origins than " +
+			"cors-allow-origin says get to the backend, and no such headers. The redirect to HTTPS comes first.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.On }, nginx.Bool),
 	}
 	corsAllowOrigin = Annotation{
 		Name: "cors-allow-origin",
-		Doc: "The origins that may read answers. `*` in place of the first label stands for any one label, and `*` alone for all origins. An entry " +
-			"that cannot be read is left out; without any, no answer has the headers.",
-		Values: "origins such as https://*.example.com:8443 with commas between them, `null` or `*`", Example: "https://www.example.com",
+		Doc: "The origins that may read answers. `*` in place of the first label stands for any one label, and `*` " +
+			"alone for all origins. An entry that cannot be read is left out; without any, no answer has the headers.",
+		Values:  "origins such as https://*.example.com:8443 with commas between them, `null` or `*`",
+		Example: "https://www.example.com",
 		Default: "*", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.CORS.Origins }, readOrigins),
 		OnError: func(s *Settings) { s.Asked.CORS.NoOrigin = true }, Meanwhile: "no answer has headers of CORS",
@@ -33,17 +34,20 @@ var (
 	}
 	corsAllowMethods = Annotation{
 		Name: "cors-allow-methods", Doc: "The methods that may be asked for.",
-		Values: "methods with commas between them", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress, Risk: RiskMedium,
+		Values: "methods with commas between them", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Methods }, readNames), Check: withoutCORS,
 	}
 	corsAllowHeaders = Annotation{
 		Name: "cors-allow-headers", Doc: "The headers that requests may have.",
-		Values: "names with commas between them", Example: "X-Token, Content-Type", Default: usualHeaders, Scope: ScopeIngress, Risk: RiskMedium,
+		Values: "names with commas between them", Example: "X-Token, Content-Type", Default: usualHeaders,
+		Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Headers }, readNames), Check: withoutCORS,
 	}
 	corsExposeHeaders = Annotation{
 		Name: "cors-expose-headers", Doc: "The headers of answers that scripts may read.",
-		Values: "names with commas between them, or `*`", Example: "X-Total", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
+		Values: "names with commas between them, or `*`", Example: "X-Total", Default: "none", Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Expose }, readNames), Check: withoutCORS,
 	}
 	corsAllowCredentials = Annotation{
@@ -53,7 +57,8 @@ var (
 	}
 	corsMaxAge = Annotation{
 		Name: "cors-max-age", Doc: "For how long browsers may remember the answer to OPTIONS, in seconds.",
-		Values: "a number from -1 to 2147483647", Example: "600", Default: "1728000", Scope: ScopeIngress, Risk: RiskLow,
+		Values: "a number from -1 to 2147483647", Example: "600", Default: "1728000", Scope: ScopeIngress,
+		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) **int { return &s.Asked.CORS.MaxAge }, func(value string) (*int, error) {
 			seconds, err := nginx.Number(-1, 1<<31-1)(value)
 			return &seconds, err
@@ -88,8 +93,9 @@ func (s *Settings) cors(string) []ir.Filter {
 		return nil
 	}
 	f := ir.CORS{
-		Origins: asked.Origins, Methods: cmp.Or(asked.Methods, usualMethods), Headers: cmp.Or(asked.Headers, usualHeaders),
-		Expose: asked.Expose, Credentials: !asked.NoCredentials, MaxAge: usualMaxAge,
+		Origins: asked.Origins, Methods: cmp.Or(asked.Methods, usualMethods),
+		Headers: cmp.Or(asked.Headers, usualHeaders),
+		Expose:  asked.Expose, Credentials: !asked.NoCredentials, MaxAge: usualMaxAge,
 	}
 	if f.Origins == nil {
 		f.Origins = []string{"*"}
@@ -115,9 +121,11 @@ func readOrigins(value string) ([]string, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, fmt.Errorf("%s has no origin in it: write origins such as https://www.example.com", nginx.Quote(value))
+		return nil, fmt.Errorf("%s has no origin in it: write origins such as https://www.example.com",
+			nginx.Quote(value))
 	case bad != nil:
-		return all, nginx.Partial("left out, because these are no origins such as https://www.example.com: " + strings.Join(bad, ", "))
+		return all, nginx.Partial("left out, because these are no origins such as https://www.example.com: " +
+			strings.Join(bad, ", "))
 	}
 	return all, nil
 }

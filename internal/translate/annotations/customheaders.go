@@ -16,20 +16,23 @@ import (
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
-		Doc: "The ConfigMap whose data are headers of the answers, in place of those that an endpoint sends with the same names. Values are " +
-			"plain text. The key [global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's ConfigMap " +
-			"has to list each name. While it does not, or a name or a value cannot be used, or the ConfigMap does not exist or is in " +
-			"another namespace, all requests get 503. Redirects and errors that the controller itself answers with do not get the headers.",
+		Doc: "The ConfigMap whose data are headers of the answers, in place of those that an endpoint sends with " +
+			"the same names. Values are plain text. The key " +
+			"[global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's " +
+			"ConfigMap has to list each name. While it does not, or a name or a value cannot be used, or the " +
+			"ConfigMap does not exist or is in another namespace, all requests get 503. Redirects and errors that " +
+			"the controller itself answers with do not get the headers.",
 		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	GlobalAllowedResponseHeaders = Annotation{
 		Name: "global-allowed-response-headers",
-		Doc: "The headers that an Ingress may set with the annotation [custom-headers](annotations.md#custom-headers), in any case. " +
-			"An Ingress that sets another one is closed.",
+		Doc: "The headers that an Ingress may set with the annotation " +
+			"[custom-headers](annotations.md#custom-headers), in any case. An Ingress that sets another one is closed.",
 		Values: "names with commas between them", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
-		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed }, nginx.ListOf(checkHeaderName)), Lines: true,
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed },
+			nginx.ListOf(checkHeaderName)), Lines: true,
 	}
 )
 
@@ -49,7 +52,8 @@ func (h *CustomHeaders) Check(name, value string) error {
 		return err
 	}
 	if !slices.ContainsFunc(h.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, name) }) {
-		return fmt.Errorf("the header %s is not allowed: add it to %s in the ConfigMap of the controller, or remove the key",
+		return fmt.Errorf(
+			"the header %s is not allowed: add it to %s in the ConfigMap of the controller, or remove the key",
 			name, GlobalAllowedResponseHeaders.Name)
 	}
 	if strings.TrimSpace(value) == "" {

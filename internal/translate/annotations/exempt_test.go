@@ -28,7 +28,8 @@ func TestLocationsEndAtASlash(t *testing.T) {
 		{[]string{}, "/.well-known/acme-challenge", false},
 	} {
 		defaults := Settings{Asked: Asked{NoAuth: test.locations}, Redirect: Redirect{Exempt: test.locations}}
-		s, problems := Parse(defaults, map[string]string{Key("auth-url"): "http://auth.example/", Key("force-ssl-redirect"): "true"})
+		s, problems := Parse(defaults, map[string]string{Key("auth-url"): "http://auth.example/",
+			Key("force-ssl-redirect"): "true"})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

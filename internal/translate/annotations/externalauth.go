@@ -22,21 +22,25 @@ func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 var (
 	authURL = Annotation{
 		Name: "auth-url",
-		Doc: "Asks this service about each request, without the body. 2xx lets the request in, 401 and 403 refuse it with that status, and " +
-			"anything else is 500, as is a service that cannot be reached. The service gets the headers of the request, and X-Request-ID, " +
-			"X-Original-URL, X-Original-Method, X-Real-IP, X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From; no X-Forwarded-Proto. " +
-			"Redirects are not followed, and a certificate is not verified. In the host, only $host, $http_host, $namespace, $ingress_name and " +
-			"$service_name are variables, the first two without the port and for rules with a host only. proxy-connect-timeout, " +
-			"proxy-read-timeout and proxy-send-timeout hold for the service, too. [Tenants](tenants.md#endpoints) says which addresses are " +
-			"never dialled.",
-		Values: "a URL, in which nginx variables may stand", Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
+		Doc: "Asks this service about each request, without the body. 2xx lets the request in, 401 and 403 refuse " +
+			"it with that status, and anything else is 500, as is a service that cannot be reached. The service " +
+			"gets the headers of the request, and X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, " +
+			"X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From; no X-Forwarded-Proto. Redirects are not " +
+			"followed, and a certificate is not verified. In the host, only $host, $http_host, $namespace, " +
+			"$ingress_name and $service_name are variables, the first two without the port and for rules with a " +
+			"host only. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout hold for the service, too. " +
+			"[Tenants](tenants.md#endpoints) says which addresses are never dialled.",
+		Values:  "a URL, in which nginx variables may stand",
+		Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
 		Default: "none", Scope: ScopeLocation, Risk: RiskHigh,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.URL }, readAuthURL),
 		OnError: authFailed, Meanwhile: ingressClosed,
 	}
 	authMethod = Annotation{
-		Name: "auth-method", Doc: "The method of the request to the service, which gets X-Original-URI and X-Scheme then, too.",
-		Values: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Example: "HEAD", Default: "GET", Scope: ScopeLocation, Risk: RiskLow,
+		Name:   "auth-method",
+		Doc:    "The method of the request to the service, which gets X-Original-URI and X-Scheme then, too.",
+		Values: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Example: "HEAD", Default: "GET", Scope: ScopeLocation,
+		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Method },
 			nginx.OneOf("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")),
 		OnError: authFailed, Meanwhile: ingressClosed, Check: withoutAuth,
@@ -45,22 +49,25 @@ var (
 		Name: "auth-signin",
 		Doc: "Where clients are sent with 302 in place of 401. The URL of the request is added as an argument that " +
 			"auth-signin-redirect-param names, unless the URL has one.",
-		Values: "a URL or a path, in which nginx variables may stand", Example: "https://auth.example.com/login", Default: "none",
-		Scope: ScopeLocation, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn }, func(value string) (string, error) {
-			_, err := callout.ParseSignIn(value)
-			return value, err
-		}), Meanwhile: "clients get 401", Check: withoutAuth,
+		Values: "a URL or a path, in which nginx variables may stand", Example: "https://auth.example.com/login",
+		Default: "none",
+		Scope:   ScopeLocation, Risk: RiskHigh,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn },
+			func(value string) (string, error) {
+				_, err := callout.ParseSignIn(value)
+				return value, err
+			}), Meanwhile: "clients get 401", Check: withoutAuth,
 	}
 	authSignInParam = Annotation{
 		Name: "auth-signin-redirect-param", Doc: "The argument of auth-signin.",
 		Values: "a name", Example: "target", Default: "rd", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Param }, nginx.Chars("-_.", mostHeaderBytes)), Check: withoutAuth,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Param },
+			nginx.Chars("-_.", mostHeaderBytes)), Check: withoutAuth,
 	}
 	authResponseHeaders = Annotation{
 		Name: "auth-response-headers",
-		Doc: "The headers of the answer of the service that the backend gets. What a client sends by these names, in whatever spelling, " +
-			"the backend never gets, also where the service does not send them.",
+		Doc: "The headers of the answer of the service that the backend gets. What a client sends by these names, " +
+			"in whatever spelling, the backend never gets, also where the service does not send them.",
 		Values: "names with commas between them", Example: "X-Auth-Request-User, X-Auth-Request-Email", Default: "none",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Auth.Headers }, readAuthHeaders),
@@ -68,26 +75,31 @@ var (
 	}
 	authRequestRedirect = Annotation{
 		Name: "auth-request-redirect", Doc: "What the service gets as X-Auth-Request-Redirect.",
-		Values: "text, in which nginx variables may stand", Example: "https://$host$request_uri", Default: "$request_uri",
-		Scope: ScopeLocation, Risk: RiskMedium,
+		Values: "text, in which nginx variables may stand", Example: "https://$host$request_uri",
+		Default: "$request_uri",
+		Scope:   ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Redirect }, readAuthText),
 		Check: withoutAuth,
 	}
 	authProxySetHeaders = Annotation{
 		Name: "auth-proxy-set-headers",
-		Doc: "The ConfigMap whose data are headers that the service gets in place of others of these names. nginx variables may stand in " +
-			"their values. While the ConfigMap does not exist, is in another namespace or has a header that cannot be used, all requests get 503.",
-		Values: "name or namespace/name", Example: "auth-headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Doc: "The ConfigMap whose data are headers that the service gets in place of others of these names. nginx " +
+			"variables may stand in their values. While the ConfigMap does not exist, is in another namespace or " +
+			"has a header that cannot be used, all requests get 503.",
+		Values: "name or namespace/name", Example: "auth-headers", Default: "none", Scope: ScopeLocation,
+		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SetHeaders }, readObjectName),
 		OnError: authFailed, Meanwhile: ingressClosed, Check: withoutAuth,
 	}
 	authCacheKey = Annotation{
 		Name: "auth-cache-key",
-		Doc: "Keeps answers of the service, and gives them to requests for which this is the same. Put in all that the service decides by: " +
-			"the cookie or the Authorization header. Host and path of the Ingress belong to the key anyway. Answers with Set-Cookie are not " +
-			"kept; X-Accel-Expires, Cache-Control and Expires of the service count before auth-cache-duration. All kept answers have 128 MiB.",
-		Values: "text, in which nginx variables may stand", Example: "$cookie_session$http_authorization", Default: "no answer is kept",
-		Scope: ScopeLocation, Risk: RiskMedium,
+		Doc: "Keeps answers of the service, and gives them to requests for which this is the same. Put in all that " +
+			"the service decides by: the cookie or the Authorization header. Host and path of the Ingress belong to " +
+			"the key anyway. Answers with Set-Cookie are not kept; X-Accel-Expires, Cache-Control and Expires of " +
+			"the service count before auth-cache-duration. All kept answers have 128 MiB.",
+		Values: "text, in which nginx variables may stand", Example: "$cookie_session$http_authorization",
+		Default: "no answer is kept",
+		Scope:   ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.CacheKey }, readAuthText),
 		Check: withoutAuth, Meanwhile: "no answer is kept",
 	}
@@ -104,15 +116,16 @@ var (
 	}
 	authAlwaysSetCookie = Annotation{
 		Name: "auth-always-set-cookie",
-		Doc: "Sets the cookies of the service with every answer. Otherwise it is with those of the statuses 200, 201, 204, 206, 301, 302, 303, " +
-			"304, 307 and 308.",
+		Doc: "Sets the cookies of the service with every answer. Otherwise it is with those of the statuses 200, " +
+			"201, 204, 206, 301, 302, 303, 304, 307 and 308.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Auth.AlwaysSetCookie }, nginx.Bool), Check: withoutAuth,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Auth.AlwaysSetCookie }, nginx.Bool),
+		Check: withoutAuth,
 	}
 	authKeepalive = Annotation{
 		Name: "auth-keepalive",
-		Doc: "How many idle connections to the service are kept. 0 keeps none. Unlike in ingress-nginx, connections are kept without it, and it " +
-			"works with variables in the host.",
+		Doc: "How many idle connections to the service are kept. 0 keeps none. Unlike in ingress-nginx, connections " +
+			"are kept without it, and it works with variables in the host.",
 		Values: "a number from 0 to 65535", Example: "32", Default: "320", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, 65535)(value)
@@ -125,21 +138,24 @@ var (
 	authKeepaliveRequests = Annotation{
 		Name: "auth-keepalive-requests", Doc: "How many requests one connection to the service may have.",
 		Values: "a number from 1 to 1000000", Example: "100", Default: "1000", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAliveRequests }, nginx.Number(1, 1000000)), Check: withoutAuth,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAliveRequests }, nginx.Number(1, 1000000)),
+		Check: withoutAuth,
 	}
 	authKeepaliveTimeout = Annotation{
 		Name: "auth-keepalive-timeout", Doc: "For how many seconds an idle connection to the service is kept.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Auth.KeepAliveTimeout }, nginx.Seconds(1)), Check: withoutAuth,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Auth.KeepAliveTimeout }, nginx.Seconds(1)),
+		Check: withoutAuth,
 	}
 	authKeepaliveShareVars = Annotation{
-		Name: "auth-keepalive-share-vars", Ignored: "the request to the service has the variables and the X-Request-ID of its request anyway",
-		Risk: RiskLow,
+		Name:    "auth-keepalive-share-vars",
+		Ignored: "the request to the service has the variables and the X-Request-ID of its request anyway",
+		Risk:    RiskLow,
 	}
 	enableGlobalAuth = Annotation{
 		Name: "enable-global-auth",
-		Doc: "Whether [global-auth-url](configmap.md#global-auth-url) of the ConfigMap holds for an Ingress without an auth-url of its own. A " +
-			"value that cannot be read is true.",
+		Doc: "Whether [global-auth-url](configmap.md#global-auth-url) of the ConfigMap holds for an Ingress without " +
+			"an auth-url of its own. A value that cannot be read is true.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.NoGlobalAuth }, nginx.No),
 	}
@@ -178,7 +194,9 @@ func GlobalAuth(name string) *Annotation {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 	}
 	row.Name = "global-" + own.Name
-	row.Doc = fmt.Sprintf("[%s](annotations.md#%s) for all Ingresses that have no auth-url of their own, and no enable-global-auth that is false.",
+	row.Doc = fmt.Sprintf(
+		"[%s](annotations.md#%s) for all Ingresses that have no auth-url of their own, and no enable-global-auth "+
+			"that is false.",
 		own.Name, own.Name)
 	row.Parse = func(s *Settings, value string) (err error) {
 		global(s, func() { err = own.Parse(s, value) })
@@ -202,8 +220,8 @@ func GlobalAuth(name string) *Annotation {
 // NoAuthLocations is a key of the ConfigMap, and is not in Table.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
-	Doc: "Paths of Ingresses that are one of these, or below one, are served without a password and without external authentication, whether the " +
-		"Ingress or the ConfigMap asks for it.",
+	Doc: "Paths of Ingresses that are one of these, or below one, are served without a password and without " +
+		"external authentication, whether the Ingress or the ConfigMap asks for it.",
 	Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/healthz",
 	Default: "/.well-known/acme-challenge",
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,
@@ -237,9 +255,12 @@ func (s *Settings) externalAuth(string) []ir.Filter {
 		return []ir.Filter{ir.Unavailable}
 	}
 	f := ir.ExternalAuth{
-		URL: asked.URL, Method: asked.Method, SignIn: asked.signIn(), RequestRedirect: asked.Redirect, ResponseHeaders: asked.Headers,
-		AlwaysSetCookie: asked.AlwaysSetCookie, Connect: s.Attempts.Connect, Read: s.Attempts.Read, Write: s.Attempts.Write,
-		KeepAlive: asked.KeepAlive, KeepAliveTimeout: asked.KeepAliveTimeout, KeepAliveRequests: asked.KeepAliveRequests,
+		URL: asked.URL, Method: asked.Method, SignIn: asked.signIn(), RequestRedirect: asked.Redirect,
+		ResponseHeaders: asked.Headers,
+		AlwaysSetCookie: asked.AlwaysSetCookie, Connect: s.Attempts.Connect, Read: s.Attempts.Read,
+		Write:     s.Attempts.Write,
+		KeepAlive: asked.KeepAlive, KeepAliveTimeout: asked.KeepAliveTimeout,
+		KeepAliveRequests: asked.KeepAliveRequests,
 	}
 	for name, value := range asked.Set {
 		f.SetHeaders = append(f.SetHeaders, ir.Header{Name: name, Value: value})
@@ -300,9 +321,15 @@ func readAuthHeaders(value string) ([]string, error) {
 		}
 		switch kind := message.KindOf(name); {
 		case kind.Mistakable():
-			return nil, fmt.Errorf("the header %s has another character than letters, digits and hyphens in it: no backend gets such a header", name)
+			return nil,
+				fmt.Errorf(
+					"the header %s has another character than letters, digits and hyphens in it: no backend gets "+
+						"such a header", name)
 		case kind.Spoofable():
-			return nil, fmt.Errorf("the header %s is what the controller itself tells backends of a client: take it off the list", name)
+			return nil,
+				fmt.Errorf(
+					"the header %s is what the controller itself tells backends of a client: take it off the list",
+					name)
 		}
 		names = append(names, name)
 	}

@@ -18,25 +18,28 @@ const onOff = "on or off"
 var (
 	proxyBuffering = Annotation{
 		Name: "proxy-buffering",
-		Doc: "With `on`, a response is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
-			"comes in.",
+		Doc: "With `on`, a response is read as fast as the endpoint sends it, however slow the client is. With " +
+			"`off`, it is sent on as it comes in.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
 	}
 	proxyRequestBuffering = Annotation{
 		Name: "proxy-request-buffering",
-		Doc: "With `on`, the whole body of a request is read before it is sent to an endpoint. With `off`, it is sent on as it comes in, " +
-			"and the request is not sent to another endpoint once a part of it has been sent.",
+		Doc: "With `on`, the whole body of a request is read before it is sent to an endpoint. With `off`, it is " +
+			"sent on as it comes in, and the request is not sent to another endpoint once a part of it has been sent.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
-			on, err := nginx.OnOff(value)
-			return !on, err
-		}),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest },
+			func(value string) (bool, error) {
+				on, err := nginx.OnOff(value)
+				return !on, err
+			}),
 	}
 	proxyBodySize = Annotation{
-		Name:   "proxy-body-size",
-		Doc:    "How large the body of a request may be. A larger one gets 413, whether or not its length is known before. 0 is without limit.",
-		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation, Risk: RiskMedium,
+		Name: "proxy-body-size",
+		Doc: "How large the body of a request may be. A larger one gets 413, whether or not its length is known " +
+			"before. 0 is without limit.",
+		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
 	}
 )
@@ -54,7 +57,8 @@ var protocols = []struct {
 	name     string
 	protocol ir.BackendProtocol
 }{
-	{"HTTP", ir.HTTP}, {"HTTPS", ir.HTTPS}, {"AUTO_HTTP", ir.AutoHTTP}, {"GRPC", ir.GRPC}, {"GRPCS", ir.GRPCS}, {"FCGI", ir.FastCGI},
+	{"HTTP", ir.HTTP}, {"HTTPS", ir.HTTPS}, {"AUTO_HTTP", ir.AutoHTTP}, {"GRPC", ir.GRPC}, {"GRPCS", ir.GRPCS},
+	{"FCGI", ir.FastCGI},
 }
 
 const (
@@ -66,15 +70,18 @@ const (
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
-		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is " +
-			"on. AUTO_HTTP is the protocol of the client's connection. A wrong value is HTTP.",
-		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol), Meanwhile: "it is served as HTTP",
+		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS are not verified, as in " +
+			"ingress-nginx, unless proxy-ssl-verify is on. AUTO_HTTP is the protocol of the client's connection. A " +
+			"wrong value is HTTP.",
+		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation,
+		Risk:      RiskLow,
+		Parse:     nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
+		Meanwhile: "it is served as HTTP",
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
-		Doc: "Sends requests to the address of the Service instead of its endpoints. The cluster chooses the endpoint then: load-balance, " +
-			"affinity and retries have no effect.",
+		Doc: "Sends requests to the address of the Service instead of its endpoints. The cluster chooses the " +
+			"endpoint then: load-balance, affinity and retries have no effect.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
@@ -88,10 +95,12 @@ var (
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
-		Doc: "The Connection header that an endpoint gets with requests that ask for no WebSocket: WebSockets work with both values. The " +
-			"connection itself is kept for the next request with keep-alive only.",
-		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, nginx.OneOf("close", "keep-alive")),
+		Doc: "The Connection header that an endpoint gets with requests that ask for no WebSocket: WebSockets work " +
+			"with both values. The connection itself is kept for the next request with keep-alive only.",
+		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation,
+		Risk: RiskLow,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection },
+			nginx.OneOf("close", "keep-alive")),
 	}
 	xForwardedPrefix = Annotation{
 		Name:   "x-forwarded-prefix",
@@ -99,21 +108,23 @@ var (
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
 		Check: func(s *Settings) string {
-			return option.Unless(s.RewriteTarget != "", "this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
+			return option.Unless(s.RewriteTarget != "",
+				"this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
 		},
 	}
 	fastcgiIndex = Annotation{
 		Name:   "fastcgi-index",
 		Doc:    "The file that is served for a path that ends in a slash, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index }, nginx.Chars(indexChars, mostPathBytes)),
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index },
+			nginx.Chars(indexChars, mostPathBytes)),
 		Check: checkCGI,
 	}
 	fastcgiParams = Annotation{
 		Name: "fastcgi-params-configmap",
-		Doc: "The ConfigMap whose data are parameters for backend-protocol FCGI, besides nginx's usual ones or in place of them. Values may " +
-			"have nginx variables in them, such as /var/www$fastcgi_script_name. While the ConfigMap does not exist, or is in another " +
-			"namespace, or cannot be read, all requests get 503.",
+		Doc: "The ConfigMap whose data are parameters for backend-protocol FCGI, besides nginx's usual ones or in " +
+			"place of them. Values may have nginx variables in them, such as /var/www$fastcgi_script_name. While " +
+			"the ConfigMap does not exist, or is in another namespace, or cannot be read, all requests get 503.",
 		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), Check: checkCGI,
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -128,14 +139,16 @@ func (s *Settings) finishPrefix() {
 }
 
 func checkCGI(s *Settings) string {
-	return option.Unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend does not speak FastCGI: "+
-		"set backend-protocol to FCGI")
+	return option.Unless(s.Forwarding.Protocol == ir.FastCGI,
+		"this has no effect, because the backend does not speak FastCGI: "+
+			"set backend-protocol to FCGI")
 }
 
 // readObjectName reads the name of an object, with or without its namespace.
 func readObjectName(value string) (string, error) {
 	parts := strings.Split(value, "/")
-	if len(parts) > 2 || slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
+	if len(parts) > 2 || slices.ContainsFunc(parts,
+		func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
 		return "", fmt.Errorf("%s is not the name of an object: write name or namespace/name", nginx.Quote(value))
 	}
 	return value, nil
@@ -149,7 +162,8 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 		}
 		names = append(names, p.name)
 	}
-	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "), nginx.Meant(value, names))
+	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "),
+		nginx.Meant(value, names))
 }
 
 // readHost reads a host. It allows braces only as a part of variables, so that the value cannot contain a Caddy
@@ -166,14 +180,18 @@ const buffered = "buffers grow as they need to, and no response is too large for
 
 // The annotations that tune nginx and are not needed here. They are not reported, because they are not a mistake.
 var (
-	proxyBufferSize      = Annotation{Name: "proxy-buffer-size", Ignored: "response headers have no limit of this kind", Risk: RiskLow}
+	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "response headers have no limit of this kind",
+		Risk: RiskLow}
 	proxyBuffersNumber   = Annotation{Name: "proxy-buffers-number", Ignored: buffered, Risk: RiskLow}
 	proxyBusyBuffersSize = Annotation{Name: "proxy-busy-buffers-size", Ignored: buffered, Risk: RiskLow}
-	proxyMaxTempFileSize = Annotation{Name: "proxy-max-temp-file-size", Ignored: "the controller bounds by itself how much of a response it buffers",
+	proxyMaxTempFileSize = Annotation{Name: "proxy-max-temp-file-size",
+		Ignored: "the controller bounds by itself how much of a response it buffers",
+		Risk:    RiskLow}
+	clientBodyBufferSize = Annotation{Name: "client-body-buffer-size",
+		Ignored: "the controller decides by itself how much of a body it buffers",
+		Risk:    RiskLow}
+	http2PushPreload = Annotation{Name: "http2-push-preload", Ignored: "browsers no longer support server push",
 		Risk: RiskLow}
-	clientBodyBufferSize = Annotation{Name: "client-body-buffer-size", Ignored: "the controller decides by itself how much of a body it buffers",
-		Risk: RiskLow}
-	http2PushPreload = Annotation{Name: "http2-push-preload", Ignored: "browsers no longer support server push", Risk: RiskLow}
 )
 
 var proxyHTTPVersion = Annotation{

@@ -28,7 +28,8 @@ var placeholder = regexp.MustCompile(`\{[^{}]+\}`)
 func FuzzAnnotations(f *testing.F) {
 	f.Setenv(variable, expanded)
 	for _, value := range []string{
-		"", "/", "/$1", "/{env." + variable + "}", "/{$" + variable + "}", "/{file./etc/hostname}", "/{http.request.host}/$1",
+		"", "/", "/$1", "/{env." + variable + "}", "/{$" + variable + "}", "/{file./etc/hostname}",
+		"/{http.request.host}/$1",
 		"/\\{env.HOME\\}", "true", "10m", "https://a.example/{uri}",
 		"/{{env \"HOME\"}}", "/${HOME}", "/$(HOME)", "/%{HOME}", "/\x00", "/\xff", "/a\nb", "/a b", "/\u2028",
 	} {
@@ -63,7 +64,8 @@ func fuzzOne(t *testing.T, key, value, path string) {
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})
 	checkProblems(t, key, problems)
 	row := rowOf(key)
-	taken := row != nil && !slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
+	taken := row != nil && !slices.ContainsFunc(problems,
+		func(p report.Problem) bool { return p.Severity == report.Error })
 	filters := settings.Filters(path)
 	literals := strings.Join(append(texts(reflect.ValueOf(settings)), texts(reflect.ValueOf(filters))...), "\n")
 	switch {
@@ -151,7 +153,8 @@ func checkRewrite(t *testing.T, key, value, path string, problems []report.Probl
 	var want []ir.Filter
 	if value != path {
 		want = []ir.Filter{ir.URLRewrite{Target: value}}
-		if slices.ContainsFunc([]string{"http://", "https://", "$scheme"}, func(p string) bool { return strings.HasPrefix(value, p) }) {
+		if slices.ContainsFunc([]string{"http://", "https://", "$scheme"},
+			func(p string) bool { return strings.HasPrefix(value, p) }) {
 			want = []ir.Filter{ir.RewriteRedirect{Target: value}}
 		}
 	}

@@ -12,9 +12,10 @@ const mostKilobytes = 10_000_000
 var (
 	limitRate = Annotation{
 		Name: "limit-rate",
-		Doc: "How many kilobytes of an answer are sent in a second. It holds for each request by itself, so a client gets more with several of " +
-			"them. WebSockets are not slowed down.",
-		Values: "a number of kilobytes from 0; 0 is without limit", Example: "500", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
+		Doc: "How many kilobytes of an answer are sent in a second. It holds for each request by itself, so a " +
+			"client gets more with several of them. WebSockets are not slowed down.",
+		Values: "a number of kilobytes from 0; 0 is without limit", Example: "500", Default: "no limit",
+		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.Kilobytes }, nginx.Number(0, mostKilobytes)),
 	}
 	limitRateAfter = Annotation{

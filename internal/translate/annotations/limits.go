@@ -16,9 +16,10 @@ const (
 	defaultMultiplier = 5
 
 	limitValues = "a number from 0 to 1000000; 0 is without limit"
-	limitDoc    = "A client is known by its address, or by what the key [limit-conn-zone-variable](configmap.md#limit-conn-zone-variable) says. " +
-		"Requests for all hosts and paths of the Ingress count together, and each replica counts those that it gets. Redirects are not " +
-		"counted; requests that a list of addresses or a password keeps out are."
+	limitDoc    = "A client is known by its address, or by what the key " +
+		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable) says. Requests for all hosts and paths " +
+		"of the Ingress count together, and each replica counts those that it gets. Redirects are not counted; " +
+		"requests that a list of addresses or a password keeps out are."
 	exemptDoc = "The networks whose clients have no limits. Where an entry is no network, all clients have them."
 	// everybodyCounts describes the effect of an invalid exemption: it exempts no client.
 	everybodyCounts = "the limits hold for all clients"
@@ -29,17 +30,17 @@ const (
 var (
 	limitRPS = Annotation{
 		Name: "limit-rps",
-		Doc: "How many requests a second one client may send in the long run. At once it may send that many times limit-burst-multiplier, and " +
-			"one more. One too many gets 503, or what the key [limit-req-status-code](configmap.md#limit-req-status-code) says, and does not " +
-			"count. " + limitDoc,
+		Doc: "How many requests a second one client may send in the long run. At once it may send that many times " +
+			"limit-burst-multiplier, and one more. One too many gets 503, or what the key " +
+			"[limit-req-status-code](configmap.md#limit-req-status-code) says, and does not count. " + limitDoc,
 		Values: limitValues, Example: "10", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, mostRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitRPM = Annotation{
 		Name: "limit-rpm",
-		Doc: "As [limit-rps](annotations.md#limit-rps), by the minute. With both, a client has to keep to both, and a request that one of them " +
-			"refuses counts for none.",
+		Doc: "As [limit-rps](annotations.md#limit-rps), by the minute. With both, a client has to keep to both, and " +
+			"a request that one of them refuses counts for none.",
 		Values: limitValues, Example: "300", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, mostRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -48,33 +49,40 @@ var (
 		Name:   "limit-burst-multiplier",
 		Doc:    "How many times limit-rps, or limit-rpm, a client may be ahead of it.",
 		Values: "a number from 1 to 1000", Example: "3", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Multiplier }, nginx.Number(1, mostMultiplier)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Multiplier },
+			nginx.Number(1, mostMultiplier)),
 		Check: func(s *Settings) string {
-			return option.Unless(s.Asked.Limits.PerSecond+s.Asked.Limits.PerMinute > 0, "this has no effect without limit-rps or limit-rpm")
+			return option.Unless(s.Asked.Limits.PerSecond+s.Asked.Limits.PerMinute > 0,
+				"this has no effect without limit-rps or limit-rpm")
 		},
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitConnections = Annotation{
 		Name: "limit-connections",
-		Doc: "How many requests of one client may be under way. One counts until its answer has ended, and a WebSocket until it is closed; each " +
-			"stream of HTTP/2 and HTTP/3 counts. One too many gets 503, or what the key " +
-			"[limit-conn-status-code](configmap.md#limit-conn-status-code) says. " + limitDoc,
+		Doc: "How many requests of one client may be under way. One counts until its answer has ended, and a " +
+			"WebSocket until it is closed; each stream of HTTP/2 and HTTP/3 counts. One too many gets 503, or what " +
+			"the key [limit-conn-status-code](configmap.md#limit-conn-status-code) says. " + limitDoc,
 		Values: limitValues, Example: "20", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
-		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections }, nginx.Number(0, mostRequests)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections },
+			nginx.Number(0, mostRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitAllowlist = Annotation{
 		Name: "limit-allowlist", Doc: exemptDoc,
-		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "none", Scope: ScopeLocation, Risk: RiskLow,
+		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "none", Scope: ScopeLocation,
+		Risk:    RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Limits.Exempt }, nginx.AllNetworks),
-		OnError: func(s *Settings) { s.Asked.Limits.NoExemption = true }, Meanwhile: everybodyCounts, Lines: true, Check: withoutLimit,
+		OnError: func(s *Settings) { s.Asked.Limits.NoExemption = true }, Meanwhile: everybodyCounts, Lines: true,
+		Check: withoutLimit,
 	}
 	limitWhitelist = Annotation{
-		Name:   "limit-whitelist",
-		Doc:    "The older name of [limit-allowlist](annotations.md#limit-allowlist), which counts where an Ingress has both.",
+		Name: "limit-whitelist",
+		Doc: "The older name of [limit-allowlist](annotations.md#limit-allowlist), which counts where an Ingress " +
+			"has both.",
 		Values: sourceRangeValues, Example: "10.0.0.0/8", Default: "none", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Limits.Listed }, nginx.AllNetworks),
-		OnError: func(s *Settings) { s.Asked.Limits.NoExemption = true }, Meanwhile: everybodyCounts, Lines: true, Check: withoutLimit,
+		OnError: func(s *Settings) { s.Asked.Limits.NoExemption = true }, Meanwhile: everybodyCounts, Lines: true,
+		Check: withoutLimit,
 	}
 )
 
@@ -95,10 +103,13 @@ var (
 	// LimitKey is the key limit-conn-zone-variable.
 	LimitKey = Annotation{
 		Name: "limit-conn-zone-variable",
-		Doc: "What a client is known by to limit-rps, limit-rpm and limit-connections: text with nginx variables in it. A request for which it is " +
-			"empty is not counted, so a header or a cookie is none that a client should be free to leave out.",
-		Values: "text with nginx variables", Example: "$http_x_api_key", Default: "$binary_remote_addr, the address of the client",
-		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key }, readTemplate("", mostHashBytes)),
+		Doc: "What a client is known by to limit-rps, limit-rpm and limit-connections: text with nginx variables in " +
+			"it. A request for which it is empty is not counted, so a header or a cookie is none that a client " +
+			"should be free to leave out.",
+		Values: "text with nginx variables", Example: "$http_x_api_key",
+		Default: "$binary_remote_addr, the address of the client",
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key },
+			readTemplate("", mostHashBytes)),
 		Meanwhile: "a client is known by its address",
 	}
 )
@@ -128,8 +139,9 @@ func (s *Settings) limits(string) []ir.Filter {
 		return nil
 	}
 	limit := ir.RateLimit{
-		Zone: s.Ingress.String(), RequestsPerSecond: l.PerSecond, RequestsPerMinute: l.PerMinute, Connections: l.Connections,
-		Status: cmp.Or(l.Status, 503), ConnectionsStatus: cmp.Or(l.ConnectionsStatus, 503),
+		Zone: s.Ingress.String(), RequestsPerSecond: l.PerSecond, RequestsPerMinute: l.PerMinute,
+		Connections: l.Connections,
+		Status:      cmp.Or(l.Status, 503), ConnectionsStatus: cmp.Or(l.ConnectionsStatus, 503),
 	}
 	if l.PerSecond > 0 || l.PerMinute > 0 {
 		limit.Burst = cmp.Or(l.Multiplier, defaultMultiplier)

@@ -30,9 +30,10 @@ var algorithms = []struct {
 const (
 	needsHash = "there is nothing to hash, so the endpoints take turns: set upstream-hash-by"
 	// needsAffinity describes what ingress-nginx does as well: only affinity sets the cookie.
-	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and affinity-mode"
-	noAffinity    = "this has no effect, because no session cookie is asked for: set affinity to cookie"
-	noHash        = "this has no effect, because nothing is hashed: set upstream-hash-by"
+	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and " +
+		"affinity-mode"
+	noAffinity = "this has no effect, because no session cookie is asked for: set affinity to cookie"
+	noHash     = "this has no effect, because nothing is hashed: set upstream-hash-by"
 	// mostHashBytes is the maximum length of a template, in bytes.
 	mostHashBytes = 1024
 	// subsetSize is the default of ingress-nginx.
@@ -42,13 +43,15 @@ const (
 
 var loadBalance = Annotation{
 	Name: "load-balance",
-	Doc: "How an endpoint is chosen: in turns, or the one that answers soonest (`ewma`), or the one with the fewest requests " +
-		"(`least_conn`, which ingress-nginx no longer has), or at random (`random`, which it never had). `upstream-hash-by` and " +
-		"`affinity` come first; `chash`, `chashsubset`, `sticky_balanced` and `sticky_persistent` need them. If several Ingresses have " +
-		"the same backend, the oldest one that says something decides.",
+	Doc: "How an endpoint is chosen: in turns, or the one that answers soonest (`ewma`), or the one with the fewest " +
+		"requests (`least_conn`, which ingress-nginx no longer has), or at random (`random`, which it never had). " +
+		"`upstream-hash-by` and `affinity` come first; `chash`, `chashsubset`, `sticky_balanced` and " +
+		"`sticky_persistent` need them. If several Ingresses have the same backend, the oldest one that says " +
+		"something decides.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
-	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm }, nginx.OneOf(algorithmNames()...)),
+	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm },
+		nginx.OneOf(algorithmNames()...)),
 	Check: checkAlgorithm,
 }
 
@@ -56,10 +59,13 @@ var loadBalance = Annotation{
 var (
 	upstreamHashBy = Annotation{
 		Name: "upstream-hash-by",
-		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
-			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
-		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy }, readTemplate("", mostHashBytes)),
+		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or " +
+			"go, few requests move. The value is text with nginx variables in it, such as $remote_addr, " +
+			"$request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
+		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation,
+		Risk: RiskHigh,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
+			readTemplate("", mostHashBytes)),
 		Check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
@@ -72,7 +78,8 @@ var (
 	upstreamHashBySubsetSize = Annotation{
 		Name:   "upstream-hash-by-subset-size",
 		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
-		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
+		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation,
+		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, mostSubset)),
 		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
@@ -102,7 +109,8 @@ func checkHashBy(s *Settings) string {
 	case s.Asked.Affinity.On:
 		return "this has no effect, because the session cookie comes first, as in ingress-nginx"
 	case s.Asked.Balancing.HashBy != "" && !strings.Contains(s.Asked.Balancing.HashBy, "$"):
-		return "there is no variable in the value, so that all requests go to the same endpoint: a variable begins with $"
+		return "there is no variable in the value, so that all requests go to the same endpoint: a variable " +
+			"begins with $"
 	}
 	return ""
 }

@@ -20,17 +20,22 @@ const mostAliases = 32
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
-		Doc: "More names that the hosts of the Ingress are served by: names, wildcards such as `*.example.com`, for names with any number of " +
-			"labels before that, and regular expressions of the kind RE2 after `~`, which are searched in the name. Hosts of rules come before " +
-			"them, then names before wildcards before expressions, of which the oldest Ingress counts. The name of another host has no effect. " +
-			"It is up to the oldest Ingress of the namespace that [has the host](tenants.md). An entry that cannot be read is left out.",
-		Values: "names with commas between them", Example: "example.org, *.example.net", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
+		Doc: "More names that the hosts of the Ingress are served by: names, wildcards such as `*.example.com`, for " +
+			"names with any number of labels before that, and regular expressions of the kind RE2 after `~`, which " +
+			"are searched in the name. Hosts of rules come before them, then names before wildcards before " +
+			"expressions, of which the oldest Ingress counts. The name of another host has no effect. It is up to " +
+			"the oldest Ingress of the namespace that [has the host](tenants.md). An entry that cannot be read is " +
+			"left out.",
+		Values: "names with commas between them", Example: "example.org, *.example.net", Default: "none",
+		Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.Aliases }, readAliases),
 	}
 	fromToWWW = Annotation{
 		Name: "from-to-www-redirect",
-		Doc: "Redirects from `www.` and the host to the host, or from the host without `www.` to one with it, unless a rule has that other " +
-			"host. The status is that of [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate has to be for both names.",
+		Doc: "Redirects from `www.` and the host to the host, or from the host without `www.` to one with it, " +
+			"unless a rule has that other host. The status is that of " +
+			"[http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate has to be for " +
+			"both names.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}
@@ -84,7 +89,8 @@ func readAlias(word string) (string, error) {
 	}
 	name := strings.ToLower(word)
 	if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-		return "", fmt.Errorf("%s is neither a host name, nor one after *., nor a regular expression after ~", nginx.Quote(word))
+		return "", fmt.Errorf("%s is neither a host name, nor one after *., nor a regular expression after ~",
+			nginx.Quote(word))
 	}
 	return name, nil
 }

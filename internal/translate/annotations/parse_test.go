@@ -16,7 +16,8 @@ const rewriteTarget = annotations.Prefix + "rewrite-target"
 
 func TestUnknown(t *testing.T) {
 	for _, test := range []struct{ name, annotation, message string }{
-		{"known and not supported", "stream-snippet", "stream-snippet of ingress-nginx is not supported yet, and has no effect"},
+		{"known and not supported", "stream-snippet",
+			"stream-snippet of ingress-nginx is not supported yet, and has no effect"},
 		{"a letter too few", "rewrite-targt", "did you mean rewrite-target?"},
 		{"a letter too many", "rewritee-target", "did you mean rewrite-target?"},
 		{"another letter", "rewrite_target", "did you mean rewrite-target?"},
@@ -27,7 +28,8 @@ func TestUnknown(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := only(t, annotations.Prefix+test.annotation, "x")
-			if p.Severity != report.Warning || p.Reason != report.UnknownAnnotation || !strings.Contains(p.Message, test.message) {
+			if p.Severity != report.Warning || p.Reason != report.UnknownAnnotation ||
+				!strings.Contains(p.Message, test.message) {
 				t.Errorf("got %v, want a warning with %q", p, test.message)
 			}
 		})
@@ -37,7 +39,8 @@ func TestUnknown(t *testing.T) {
 // TestUnknownWithoutSuggestion checks that names that are not similar to an annotation get no suggestion, because a
 // wrong hint is worse than none.
 func TestUnknownWithoutSuggestion(t *testing.T) {
-	for _, name := range []string{"", "x", "auth", "completely-different", strings.Repeat("rewrite-target", 1000), "ürwert", "{env.HOME}"} {
+	for _, name := range []string{"", "x", "auth", "completely-different", strings.Repeat("rewrite-target", 1000),
+		"ürwert", "{env.HOME}"} {
 		p := only(t, annotations.Prefix+name, "x")
 		if p.Reason != report.UnknownAnnotation || strings.Contains(p.Message, "did you mean") {
 			t.Errorf("%.40q: got %v", name, p)
@@ -92,7 +95,8 @@ func TestRefusedLeavesOthers(t *testing.T) {
 	for _, p := range problems {
 		fields = append(fields, p.Field)
 	}
-	want := []string{"metadata.annotations[" + annotations.Prefix + "a]", "metadata.annotations[" + annotations.Prefix + "b]"}
+	want := []string{"metadata.annotations[" + annotations.Prefix + "a]",
+		"metadata.annotations[" + annotations.Prefix + "b]"}
 	if diff := cmp.Diff(want, fields); diff != "" || settings.RewriteTarget != "/$1" {
 		t.Errorf("got the target %q and (-want +got)\n%s", settings.RewriteTarget, diff)
 	}

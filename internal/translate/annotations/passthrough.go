@@ -10,16 +10,17 @@ import (
 
 var sslPassthrough = Annotation{
 	Name: "ssl-passthrough",
-	Doc: "Hands the TLS connections of the hosts to the backend of the path `/` as they are, so that it ends TLS itself. It needs the " +
-		"option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said of the hosts counts for requests without TLS only. " +
-		"[TLS](tls.md#passthrough) has the details.",
+	Doc: "Hands the TLS connections of the hosts to the backend of the path `/` as they are, so that it ends TLS " +
+		"itself. It needs the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said " +
+		"of the hosts counts for requests without TLS only. [TLS](tls.md#passthrough) has the details.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
 // passing are the annotations that apply to passed-through connections, or that are unrelated to connections.
 var passing = []string{
-	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name, AutoHTTPS.Name,
+	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
+	AutoHTTPS.Name,
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 
@@ -31,7 +32,8 @@ func VoidWithPassthrough(all map[string]string) []string {
 		name, ours := nameOf(key)
 		row := Table.Find(name)
 		switch {
-		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) || strings.HasPrefix(name, OwnPrefix+"health-check-"):
+		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) ||
+			strings.HasPrefix(name, OwnPrefix+"health-check-"):
 		case row != nil && row.Ignored == "":
 			void = append(void, name)
 		}

@@ -14,21 +14,24 @@ import (
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
-		Doc: "Rewrites the Location and the Refresh of answers: one that begins with this text has proxy-redirect-to there. If it is `~`, or `~*` " +
-			"for any case, and a regular expression of the kind RE2, proxy-redirect-to takes the place of the whole URL that the expression is " +
-			"found in. It may have nginx variables in it.",
-		Values: "off, default, which is the same here, a text, or ~ and a regular expression", Example: "http://app.internal:8080/",
+		Doc: "Rewrites the Location and the Refresh of answers: one that begins with this text has " +
+			"proxy-redirect-to there. If it is `~`, or `~*` for any case, and a regular expression of the kind RE2, " +
+			"proxy-redirect-to takes the place of the whole URL that the expression is found in. It may have nginx " +
+			"variables in it.",
+		Values:  "off, default, which is the same here, a text, or ~ and a regular expression",
+		Example: "http://app.internal:8080/",
 		Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.From }, readProxyRedirectFrom),
 		Check: func(s *Settings) string {
 			asked := &s.Asked.ProxyRedirect
-			return option.Unless(asked.From == off || asked.To != "" && asked.To != off, "this has no effect, because it goes with proxy-redirect-to")
+			return option.Unless(asked.From == off || asked.To != "" && asked.To != off,
+				"this has no effect, because it goes with proxy-redirect-to")
 		},
 	}
 	proxyRedirectTo = Annotation{
 		Name: "proxy-redirect-to",
-		Doc: "What takes the place of proxy-redirect-from. It may have nginx variables in it, and `$1` to `$9`, which are the groups of the " +
-			"expression.",
+		Doc: "What takes the place of proxy-redirect-from. It may have nginx variables in it, and `$1` to `$9`, " +
+			"which are the groups of the expression.",
 		Values: "off, or a text", Example: "https://$host/", Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.To }, readProxyRedirectTo),
 		Check: (*Settings).checkProxyRedirectTo,

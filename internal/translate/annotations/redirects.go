@@ -13,8 +13,8 @@ import (
 
 const (
 	redirectValues = "a URL that begins with http:// or https://"
-	redirectDoc    = "The backend, the redirect to HTTPS and whatever keeps clients out, but for client certificates, are not asked. Path and " +
-		"query of the request are not in it."
+	redirectDoc    = "The backend, the redirect to HTTPS and whatever keeps clients out, but for client " +
+		"certificates, are not asked. Path and query of the request are not in it."
 )
 
 // The annotations for redirects to another URL.
@@ -35,9 +35,11 @@ var (
 		},
 	}
 	temporalRedirect = Annotation{
-		Name:   "temporal-redirect",
-		Doc:    "Answers all requests with the way to this URL, as one for now, also where there is a permanent-redirect. " + redirectDoc,
-		Values: redirectValues, Example: "https://www.example.com/soon", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Name: "temporal-redirect",
+		Doc: "Answers all requests with the way to this URL, as one for now, also where there is a " +
+			"permanent-redirect. " + redirectDoc,
+		Values: redirectValues, Example: "https://www.example.com/soon", Default: "none", Scope: ScopeLocation,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Temporal }, readURL),
 	}
 	temporalRedirectCode = Annotation{

@@ -13,8 +13,9 @@ import (
 // expressions. Here this is limited to the paths of its namespace.
 var useRegex = Annotation{
 	Name: "use-regex",
-	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest first. The other " +
-		"paths that the namespace has on the same hosts become regular expressions as well, whatever their pathType is.",
+	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest " +
+		"first. The other paths that the namespace has on the same hosts become regular expressions as well, " +
+		"whatever their pathType is.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
@@ -23,10 +24,10 @@ var useRegex = Annotation{
 // expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
-	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
-		"a regular expression then, as are all other paths of the same host. The query stays. A URL that begins with `http://`, `https://` or " +
-		"`$scheme` answers with 302 and the way there, before the redirect to HTTPS and whatever keeps clients out, and may have nginx " +
-		"variables in it.",
+	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the " +
+		"path, which is a regular expression then, as are all other paths of the same host. The query stays. A URL " +
+		"that begins with `http://`, `https://` or `$scheme` answers with 302 and the way there, before the " +
+		"redirect to HTTPS and whatever keeps clients out, and may have nginx variables in it.",
 	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
 	Parse: parseRewriteTarget, Raw: true,
 }
@@ -57,7 +58,8 @@ func parseRewriteTarget(s *Settings, value string) error {
 
 // isURL reports whether a target redirects to another URL, by the rule of ingress-nginx.
 func isURL(target string) bool {
-	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "$scheme")
+	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") ||
+		strings.HasPrefix(target, "$scheme")
 }
 
 // checkTemplateURL allows braces only as a part of variables, so that the value cannot contain a Caddy placeholder.

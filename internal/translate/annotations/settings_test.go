@@ -23,7 +23,8 @@ func parse(t *testing.T, defaults annotations.Settings, all map[string]string) *
 // of the annotation.
 func TestChainsComeFirst(t *testing.T) {
 	defaults := annotations.Settings{AvailableChains: []string{"audit", "waf"}}
-	settings := parse(t, defaults, map[string]string{rewriteTarget: "/b", annotations.OwnPrefix + "chains": "waf,audit"})
+	settings := parse(t, defaults, map[string]string{rewriteTarget: "/b",
+		annotations.OwnPrefix + "chains": "waf,audit"})
 	want := []ir.Filter{ir.HandlerChain{Name: "waf"}, ir.HandlerChain{Name: "audit"}, ir.URLRewrite{Target: "/b"}}
 	if diff := cmp.Diff(want, settings.Filters("/a")); diff != "" {
 		t.Errorf("filters (-want +got):\n%s", diff)
@@ -44,7 +45,8 @@ func TestAMissingChainCloses(t *testing.T) {
 
 // TestPrefixGoesWithRewrite checks that X-Forwarded-Prefix is sent only for paths that are rewritten.
 func TestPrefixGoesWithRewrite(t *testing.T) {
-	settings := parse(t, annotations.Settings{}, map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
+	settings := parse(t, annotations.Settings{},
+		map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
 	for path, want := range map[string]string{"/b": "/app", "/a": ""} {
 		if got := settings.ForwardingFor(path).Prefix; got != want {
 			t.Errorf("%s has the prefix %q, want %q", path, got, want)
@@ -55,8 +57,9 @@ func TestPrefixGoesWithRewrite(t *testing.T) {
 // TestOneSaysThisAndAnotherThat checks that values in the defaults and values of an Ingress are combined.
 func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	defaults := parse(t, annotations.Settings{}, map[string]string{
-		annotations.Prefix + "upstream-hash-by-subset-size": "5", annotations.Prefix + "upstream-hash-by": "$remote_addr",
-		annotations.Prefix + "load-balance": "ewma",
+		annotations.Prefix + "upstream-hash-by-subset-size": "5",
+		annotations.Prefix + "upstream-hash-by":             "$remote_addr",
+		annotations.Prefix + "load-balance":                 "ewma",
 	})
 	for _, test := range []struct {
 		name string

@@ -35,9 +35,10 @@ const (
 )
 
 const (
-	snippetDoc = " The text is read, and not run. If it only has directives that set response headers, timeouts, buffers, compression and logs, " +
-		"or `proxy_set_header` of Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*, it has no effect, and a warning says so. Any other " +
-		"text may refuse requests, so that they all get 503; [the option snippets](caddyfile.md#snippets) changes that."
+	snippetDoc = " The text is read, and not run. If it only has directives that set response headers, timeouts, " +
+		"buffers, compression and logs, or `proxy_set_header` of Upgrade, Connection, Host, X-Real-IP and " +
+		"X-Forwarded-*, it has no effect, and a warning says so. Any other text may refuse requests, so that they " +
+		"all get 503; [the option snippets](caddyfile.md#snippets) changes that."
 	configuration = "nginx configuration; `false` is none"
 	noSnippet     = "snippets are not supported yet, and this one has no effect"
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
@@ -74,14 +75,16 @@ var (
 	configurationSnippet = snippet("configuration-snippet",
 		"Configuration of nginx for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
-		"Configuration of nginx for the hosts of the Ingress. Here only the paths of this Ingress get 503."+snippetDoc, rowServer, snippets.Harmless)
+		"Configuration of nginx for the hosts of the Ingress. Here only the paths of this Ingress get 503."+snippetDoc,
+		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
 		"Configuration of nginx for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
-		"Rules of ModSecurity. They have no effect. If they only detect, because of `SecRuleEngine DetectionOnly`, a warning says so; otherwise "+
-			"all requests get 503.", rowModSecurity, snippets.DetectsOnly)
+		"Rules of ModSecurity. They have no effect. If they only detect, because of `SecRuleEngine DetectionOnly`, "+
+			"a warning says so; otherwise all requests get 503.", rowModSecurity, snippets.DetectsOnly)
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
-	enableCoreRules   = firewall("enable-owasp-core-rules", func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
+	enableCoreRules   = firewall("enable-owasp-core-rules",
+		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
 
 // The snippets that are keys of the ConfigMap, and are not in Table.
@@ -101,7 +104,8 @@ func ofAll(name, where string, row snippetRow) Annotation {
 // GlobalAuthSnippet is a key of the ConfigMap. A text that may reject requests makes the requests that global-auth-url
 // is for return 503.
 var GlobalAuthSnippet = func() Annotation {
-	row := snippet("global-auth-snippet", "Configuration of nginx for the requests to global-auth-url."+snippetDoc, rowGlobalAuth, snippets.Harmless)
+	row := snippet("global-auth-snippet", "Configuration of nginx for the requests to global-auth-url."+snippetDoc,
+		rowGlobalAuth, snippets.Harmless)
 	row.OnError = func(s *Settings) { s.Asked.Snippets.GlobalAuth = true }
 	row.Meanwhile = "all requests that global-auth-url is for get 503"
 	return row
@@ -110,8 +114,9 @@ var GlobalAuthSnippet = func() Annotation {
 // FirewallRules is the row for the key modsecurity-snippet in the ConfigMap. Its rules apply where ModSecurity is on.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
-	Doc: "Rules of ModSecurity for all Ingresses. They have no effect. With `SecRuleEngine On` they refuse requests in ingress-nginx, so that all " +
-		"requests get 503 for Ingresses with [enable-modsecurity](annotations.md#enable-modsecurity) or " +
+	Doc: "Rules of ModSecurity for all Ingresses. They have no effect. With `SecRuleEngine On` they refuse requests " +
+		"in ingress-nginx, so that all requests get 503 for Ingresses with " +
+		"[enable-modsecurity](annotations.md#enable-modsecurity) or " +
 		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules), by an annotation or by the ConfigMap.",
 	Values: "rules of ModSecurity; `false` is none", Example: "false", Default: "none", Lines: true,
 	Parse: func(s *Settings, value string) error {
@@ -123,7 +128,8 @@ var FirewallRules = Annotation{
 	Check: func(s *Settings) string {
 		switch asked := &s.Asked.Snippets; {
 		case asked.Blocks:
-			return "ModSecurity is not supported: Ingresses with enable-modsecurity or enable-owasp-core-rules get 503" + ignoring
+			return "ModSecurity is not supported: Ingresses with enable-modsecurity or enable-owasp-core-rules " +
+				"get 503" + ignoring
 		case asked.WithoutEffect[rowModSecurity]:
 			return noSnippet
 		}
@@ -136,8 +142,9 @@ var FirewallRules = Annotation{
 func firewall(name string, of func(*Settings) *bool) Annotation {
 	return Annotation{
 		Name: name,
-		Doc: "ModSecurity is not supported yet. By default it only detects, so that this has no effect and a warning. If the " +
-			"[ConfigMap](configmap.md#modsecurity-snippet) has `SecRuleEngine On`, all requests for the Ingress get 503.",
+		Doc: "ModSecurity is not supported yet. By default it only detects, so that this has no effect and a " +
+			"warning. If the [ConfigMap](configmap.md#modsecurity-snippet) has `SecRuleEngine On`, all requests for " +
+			"the Ingress get 503.",
 		Values: booleans, Example: "false", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {
 			on, err := nginx.Bool(value)
@@ -161,8 +168,10 @@ func (s *Settings) firewallBlocks(on bool) error {
 	if !on || !s.Asked.Snippets.Blocks || s.IgnoreSnippets {
 		return nil
 	}
-	return nginx.Unsupported(fmt.Sprintf("ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet has it "+
-		"refuse requests: all requests that it is for get 503. Turn ModSecurity off, or set SecRuleEngine DetectionOnly%s", ignoring))
+	return nginx.Unsupported(fmt.Sprintf(
+		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet has it "+
+			"refuse requests: all requests that it is for get 503. Turn ModSecurity off, or set SecRuleEngine "+
+			"DetectionOnly%s", ignoring))
 }
 
 // finishFirewall closes an Ingress whose requests the firewall may reject. It runs only for Ingresses, because the

@@ -9,31 +9,34 @@ import (
 
 const (
 	sourceRangeValues = "networks and addresses, with commas or line breaks between them"
-	sourceRangeDoc    = "Where use-forwarded-headers, enable-real-ip or use-proxy-protocol say so, the address is the one that a trusted proxy " +
-		"names. With one entry that is no network, all requests get 503."
+	sourceRangeDoc    = "Where use-forwarded-headers, enable-real-ip or use-proxy-protocol say so, the address is " +
+		"the one that a trusted proxy names. With one entry that is no network, all requests get 503."
 )
 
 // The annotations for the addresses of clients. The second is ingress-nginx's older name for the first.
 var (
 	allowlistSourceRange = Annotation{
 		Name: "allowlist-source-range",
-		Doc: "The networks that clients may come from: requests of others get 403. An Ingress with a list of its own has that one in place of " +
-			"the ConfigMap's. " + sourceRangeDoc,
-		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "all networks", Scope: ScopeLocation, Risk: RiskMedium,
+		Doc: "The networks that clients may come from: requests of others get 403. An Ingress with a list of its " +
+			"own has that one in place of the ConfigMap's. " + sourceRangeDoc,
+		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "all networks", Scope: ScopeLocation,
+		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Sources.Allowed }, nginx.AllNetworks),
 		OnError: (*Settings).close, Meanwhile: ingressClosed, Lines: true,
 	}
 	whitelistSourceRange = Annotation{
-		Name:   "whitelist-source-range",
-		Doc:    "The older name of [allowlist-source-range](annotations.md#allowlist-source-range), which counts where an Ingress has both.",
-		Values: sourceRangeValues, Example: "10.0.0.0/8", Default: "all networks", Scope: ScopeLocation, Risk: RiskMedium,
+		Name: "whitelist-source-range",
+		Doc: "The older name of [allowlist-source-range](annotations.md#allowlist-source-range), which counts " +
+			"where an Ingress has both.",
+		Values: sourceRangeValues, Example: "10.0.0.0/8", Default: "all networks", Scope: ScopeLocation,
+		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Sources.Listed }, nginx.AllNetworks),
 		OnError: (*Settings).close, Meanwhile: ingressClosed, Lines: true,
 	}
 	denylistSourceRange = Annotation{
 		Name: "denylist-source-range",
-		Doc: "The networks that no client may come from: their requests get 403, also where allowlist-source-range has them. An Ingress with a " +
-			"list of its own has that one in place of the ConfigMap's. " + sourceRangeDoc,
+		Doc: "The networks that no client may come from: their requests get 403, also where allowlist-source-range " +
+			"has them. An Ingress with a list of its own has that one in place of the ConfigMap's. " + sourceRangeDoc,
 		Values: sourceRangeValues, Example: "192.0.2.0/24", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.SourceRanges.Deny }, nginx.AllNetworks),
 		OnError: (*Settings).close, Meanwhile: ingressClosed, Lines: true,

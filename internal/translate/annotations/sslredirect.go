@@ -11,8 +11,8 @@ import (
 var (
 	sslRedirect = Annotation{
 		Name: "ssl-redirect",
-		Doc: "Redirects HTTP to HTTPS on hosts that the Ingress, or another one with the same host, has an entry of `tls` for. " +
-			"[TLS](tls.md#redirects) has the details.",
+		Doc: "Redirects HTTP to HTTPS on hosts that the Ingress, or another one with the same host, has an entry of " +
+			"`tls` for. [TLS](tls.md#redirects) has the details.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, nginx.No),
 	}
@@ -23,15 +23,17 @@ var (
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
 	}
 	preserveTrailingSlash = Annotation{
-		Name:   "preserve-trailing-slash",
-		Doc:    "Keeps the slash at the end of the URL that the redirect to HTTPS leads to. Otherwise one is taken off.",
+		Name: "preserve-trailing-slash",
+		Doc: "Keeps the slash at the end of the URL that the redirect to HTTPS leads to. Otherwise one is " +
+			"taken off.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
 		Name: "use-port-in-redirects",
-		Doc: "Puts the port that the option [`https`](caddyfile.md#https) listens on into the redirect to HTTPS, unless it is 443. " +
-			"It is for clients who reach this port itself, and not one of a load balancer or a Service in front.",
+		Doc: "Puts the port that the option [`https`](caddyfile.md#https) listens on into the redirect to HTTPS, " +
+			"unless it is 443. It is for clients who reach this port itself, and not one of a load balancer or a " +
+			"Service in front.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}

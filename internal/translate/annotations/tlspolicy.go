@@ -13,9 +13,9 @@ import (
 var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
-		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, the ciphers of TLS 1.3 are " +
-			"always on, and ciphers without forward secrecy are never. The oldest Ingress that has the annotation counts, of those " +
-			"of the namespace that [has the host](tenants.md).",
+		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, " +
+			"the ciphers of TLS 1.3 are always on, and ciphers without forward secrecy are never. The oldest " +
+			"Ingress that has the annotation counts, of those of the namespace that [has the host](tenants.md).",
 		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
@@ -51,7 +51,8 @@ func cipherNames() []string {
 
 // never are the ciphers that are never offered here. A list may exclude them with a leading !, which needs no warning.
 var never = []string{
-	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "CAMELLIA",
+	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS",
+	"aDSS", "ADH", "AECDH", "CAMELLIA",
 	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",
 }
 
@@ -74,7 +75,8 @@ func readCiphers(value string) ([]string, error) {
 	}
 	for _, word := range words {
 		excluded, isExcluded := strings.CutPrefix(word, "!")
-		switch i := slices.IndexFunc(ciphers, func(c struct{ openssl, iana string }) bool { return c.openssl == word }); {
+		switch i := slices.IndexFunc(ciphers,
+			func(c struct{ openssl, iana string }) bool { return c.openssl == word }); {
 		case i >= 0:
 			known = append(known, ciphers[i].iana)
 		case isExcluded && slices.Contains(never, excluded):

@@ -29,9 +29,11 @@ type Options struct {
 // For a Service or port that does not exist it returns a backend without endpoints, so that requests do not go to
 // another backend. The problem says what is missing, and its field is "name" or "port". The caller adds what happens
 // until the Service or port exists.
-func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend, *report.Problem) {
+func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend,
+	*report.Problem) {
 	b := &ir.Backend{
-		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol, Missing: true,
+		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol,
+		Missing: true,
 	}
 	object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name)
 	if !ok {
@@ -59,7 +61,8 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 // FindFirst works like Find for the first port of a Service, over TCP.
 func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *report.Problem) {
 	port := ""
-	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok && len(object.Spec.Ports) > 0 {
+	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok &&
+		len(object.Spec.Ports) > 0 {
 		port = strconv.Itoa(int(object.Spec.Ports[0].Port))
 	}
 	b, p := Find(s, service, port, ir.TCP, o)

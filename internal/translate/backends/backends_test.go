@@ -118,7 +118,8 @@ func TestWhatAServiceSays(t *testing.T) {
 			test.spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80}}
 			got, p := find(&corev1.Service{Spec: test.spec}, "80", Options{})
 			want := test.want
-			want.ID, want.Namespace, want.Service, want.Protocol, want.PortName = "shop/web/80", "shop", "web", ir.TCP, "http"
+			want.ID, want.Namespace, want.Service, want.Protocol, want.PortName = "shop/web/80", "shop", "web",
+				ir.TCP, "http"
 			if diff := cmp.Diff(&want, got); diff != "" || p != nil {
 				t.Errorf("problem %v, backend (-want +got):\n%s", p, diff)
 			}
@@ -176,7 +177,8 @@ func TestExternalName(t *testing.T) {
 			if got.ExternalName != test.want || got.Missing != (test.want == "") || (p != nil) != got.Missing {
 				t.Errorf("it is %q, missing %v, problem %v; want %q", got.ExternalName, got.Missing, p, test.want)
 			}
-			if off, p := find(&corev1.Service{Spec: spec}, "80", Options{ExternalNames: "off"}); p == nil || off.ExternalName != "" || !off.Missing {
+			if off, p := find(&corev1.Service{Spec: spec}, "80", Options{ExternalNames: "off"}); p == nil ||
+				off.ExternalName != "" || !off.Missing {
 				t.Errorf("it is %q although such Services are turned off, problem %v", off.ExternalName, p)
 			}
 		})
@@ -213,7 +215,8 @@ func TestPortOfAnExternalName(t *testing.T) {
 			object := service(test.ports...)
 			object.Spec.Type, object.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
 			got, p := find(object, test.wanted, Options{})
-			if got.ID != test.id || got.ExternalName != test.want || got.Missing != (test.want == "") || (p != nil) != got.Missing {
+			if got.ID != test.id || got.ExternalName != test.want || got.Missing != (test.want == "") ||
+				(p != nil) != got.Missing {
 				t.Errorf("it is %s %q, missing %v, problem %v", got.ID, got.ExternalName, got.Missing, p)
 			}
 		})

@@ -44,7 +44,8 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
-			return "", "is an address of the controller itself or of its link, and refused (external_names all would allow it)"
+			return "",
+				"is an address of the controller itself or of its link, and refused (external_names all would allow it)"
 		}
 		return ip.Unmap().String(), ""
 	}

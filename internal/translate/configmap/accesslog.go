@@ -39,7 +39,8 @@ var (
 	}
 	accessLogPath = Key{
 		Name: "access-log-path", Scope: process,
-		Doc: "The file that requests, and connections of TCP and UDP ports, are noted in. `" + ir.LogStdout + "` and `/dev/stdout` are the " +
+		Doc: "The file that requests, and connections of TCP and UDP ports, are noted in. `" + ir.LogStdout +
+			"` and `/dev/stdout` are the " +
 			"standard output. A file that was renamed is made anew.",
 		Values: "an absolute path", Example: "/var/log/access.log", Default: ir.LogStdout,
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Path }, readLogPath),
@@ -58,38 +59,43 @@ var (
 	}
 	logFormatStream = Key{
 		Name: "log-format-stream", Scope: process,
-		Doc: "What is noted of a connection of a TCP port, and of a client of a UDP port, when it ends: text with variables of nginx's stream " +
-			"module. There are `$" + strings.Join(nginx.StreamVariables, "`, `$") + "`; the value of another one is `-`. $status is 200 for a " +
-			"connection that an endpoint has taken, 400 for one without the PROXY protocol header or the TLS that its port demands, 403 for one of " +
-			"a client that may not connect, 500 for a fault of the controller, 502 for one that no endpoint has taken, or answered where answers " +
-			"were to come, and 503 for a TCP connection beyond a limit. With a PROXY protocol header, $remote_addr is the client in it. " +
-			"Connections that are passed through (ssl-passthrough) are not noted.",
+		Doc: "What is noted of a connection of a TCP port, and of a client of a UDP port, when it ends: text with " +
+			"variables of nginx's stream module. There are `$" + strings.Join(nginx.StreamVariables, "`, `$") +
+			"`; the value of another one is `-`. $status is 200 for a " +
+			"connection that an endpoint has taken, 400 for one without the PROXY protocol header or the TLS that " +
+			"its port demands, 403 for one of a client that may not connect, 500 for a fault of the controller, 502 " +
+			"for one that no endpoint has taken, or answered where answers were to come, and 503 for a TCP " +
+			"connection beyond a limit. With a PROXY protocol header, $remote_addr is the client in it. Connections " +
+			"that are passed through (ssl-passthrough) are not noted.",
 		Values: "text with variables", Example: "$remote_addr $status $upstream_addr", Default: "that of ingress-nginx",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
 	}
 	logFormatUpstream = Key{
 		Name: "log-format-upstream", Scope: process,
-		Doc: "What is noted of a request: text with [variables of nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx. " +
-			"The value of one that there is not here is `-`. Sizes are those of bodies; $request_length counts the head as HTTP/1.1 has it, " +
-			"and the body if its length was said.",
+		Doc: "What is noted of a request: text with [variables of nginx](https://nginx.org/en/docs/varindex.html) " +
+			"and of ingress-nginx. The value of one that there is not here is `-`. Sizes are those of bodies; " +
+			"$request_length counts the head as HTTP/1.1 has it, and the body if its length was said.",
 		Values: "text with variables", Example: "$remote_addr $status $request_uri", Default: "that of ingress-nginx",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),
 	}
 	logFormatEscapeJSON = Key{
 		Name: "log-format-escape-json", Scope: process,
-		Doc:    "Values are written as they stand in a string of JSON. The quotes around them are part of log-format-upstream.",
+		Doc: "Values are written as they stand in a string of JSON. The quotes around them are part of " +
+			"log-format-upstream.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeJSON),
 	}
 	logFormatEscapeNone = Key{
 		Name: "log-format-escape-none", Scope: process,
-		Doc:    "Values are written as they are, but for line breaks and other control characters, which no value may have here.",
+		Doc: "Values are written as they are, but for line breaks and other control characters, which no value " +
+			"may have here.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeNone),
 	}
 	skipAccessLogURLs = Key{
 		Name: "skip-access-log-urls", Scope: process,
-		Doc:    "Requests that are not noted: their path and query as the client has sent them, or a regular expression with `~` in front of it.",
+		Doc: "Requests that are not noted: their path and query as the client has sent them, or a regular " +
+			"expression with `~` in front of it.",
 		Values: "paths with commas between them", Example: "/healthz,/ready", Default: "none",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.AccessLog.Skip }, readSkipped), Lines: true,
 	}
@@ -101,12 +107,14 @@ var (
 	}
 	enableSyslog = Key{
 		Name: "enable-syslog", Scope: process,
-		Doc: "Sends the lines of requests to a syslog server by UDP, in place of a file, with the facility local7, the severity info and " +
-			"the tag nginx; those of TCP and UDP ports stay in their file. The log of the controller itself goes where Caddy's option `log` says.",
+		Doc: "Sends the lines of requests to a syslog server by UDP, in place of a file, with the facility local7, " +
+			"the severity info and the tag nginx; those of TCP and UDP ports stay in their file. The log of the " +
+			"controller itself goes where Caddy's option `log` says.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Syslog.On }, nginx.Bool),
 		Check: func(c *Config) string {
-			return option.Unless(!c.Syslog.On || c.Syslog.Host != "", "this has no effect, because syslog-host names no server")
+			return option.Unless(!c.Syslog.On || c.Syslog.Host != "",
+				"this has no effect, because syslog-host names no server")
 		},
 	}
 	syslogHost = Key{

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	blockDoc = "They are refused before all else, the redirect to HTTPS included, on all hosts. Connections that are passed through, and those of " +
-		"TCP and UDP ports, are not."
-	textValues = "texts with commas between them, and regular expressions of the kind RE2: behind `~` for the case as it is written, and " +
-		"behind `~*` for any case"
-	textDoc = "A text stands for the whole of it, in any case, and a regular expression for any part of it. An entry with quotes is read as " +
-		"nginx does. "
+	blockDoc = "They are refused before all else, the redirect to HTTPS included, on all hosts. Connections that " +
+		"are passed through, and those of TCP and UDP ports, are not."
+	textValues = "texts with commas between them, and regular expressions of the kind RE2: behind `~` for the case " +
+		"as it is written, and behind `~*` for any case"
+	textDoc = "A text stands for the whole of it, in any case, and a regular expression for any part of it. An " +
+		"entry with quotes is read as nginx does. "
 	allRefused = "all requests for all Ingresses get 503"
 )
 
@@ -23,8 +23,9 @@ const (
 var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
-		Doc:    "Networks whose clients get 403. " + blockDoc,
-		Values: "networks and addresses, with commas or line breaks between them", Example: "192.0.2.0/24,2001:db8::/32", Default: "none",
+		Doc:     "Networks whose clients get 403. " + blockDoc,
+		Values:  "networks and addresses, with commas or line breaks between them",
+		Example: "192.0.2.0/24,2001:db8::/32", Default: "none",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Global.Block.Networks }, nginx.AllNetworks),
 		OnError: (*Config).close, Meanwhile: allRefused, Lines: true,
 	}
@@ -56,7 +57,9 @@ func readTexts(value string) ([]string, error) {
 			continue
 		}
 		if strings.ContainsFunc(entry, nginx.IsControl) {
-			return nil, fmt.Errorf("%s has a line break or another control character in it: write a comma between two entries", nginx.Quote(entry))
+			return nil,
+				fmt.Errorf("%s has a line break or another control character in it: write a comma between two entries",
+					nginx.Quote(entry))
 		}
 		entry, err := unquote(entry)
 		if err != nil {
@@ -71,7 +74,8 @@ func readTexts(value string) ([]string, error) {
 	return list, err
 }
 
-var errQuote = errors.New("an entry begins with a quote and ends without: write one at both ends, or none, and no comma between them")
+var errQuote = errors.New(
+	"an entry begins with a quote and ends without: write one at both ends, or none, and no comma between them")
 
 // unescaped replaces the escape sequences of nginx. A backslash before any other character is kept.
 var unescaped = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n")

@@ -67,7 +67,8 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 		config.Defaults.Closed = true
 		return config, []report.Problem{{
 			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
-				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
+				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it "+
+					"may keep requests out",
 				caught, r.closed()),
 		}}
 	}
@@ -100,8 +101,11 @@ func (r *reading) one(name, value string) {
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:
 		row.OnError(r.Settings)
-		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the key %s keeps requests out, and holds for the process as a whole: in the "+
-			"ConfigMap of a class it has no effect, and all requests for %s get 503. Move it to the global ConfigMap", name, r.closed()))
+		r.Refuse(report.UnsupportedAccessControl, field,
+			fmt.Sprintf("the key %s keeps requests out, and holds for the process as a whole: in the "+
+				"ConfigMap of a class it has no effect, and all requests for %s get 503. Move it to the global "+
+				"ConfigMap",
+				name, r.closed()))
 	case row.Scope == process && r.class && value != "":
 		r.Warn(report.UnknownKey, field, fmt.Sprintf(
 			"the key %s holds for the process as a whole: it has an effect in the global ConfigMap only", name))

@@ -24,50 +24,56 @@ const (
 var (
 	clientHeaderTimeout = Key{
 		Name: "client-header-timeout", Scope: process,
-		Doc: "For how many seconds the head of a request may come in. A client that has sent a part of it then gets 408. With HTTP/2, and with " +
-			"HTTP/3, it has no meaning: a client that opens a connection and asks for nothing is idle there.",
+		Doc: "For how many seconds the head of a request may come in. A client that has sent a part of it then gets " +
+			"408. With HTTP/2, and with HTTP/3, it has no meaning: a client that opens a connection and asks for " +
+			"nothing is idle there.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
-		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.HeaderTimeout }, nginx.Seconds(1)),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.HeaderTimeout },
+			nginx.Seconds(1)),
 	}
 	clientBodyTimeout = Key{
 		Name: "client-body-timeout", Scope: process,
-		Doc: "For how many seconds nothing may come in of the body of a request; its client gets 408 then. The streams of gRPC may be silent " +
-			"for longer.",
+		Doc: "For how many seconds nothing may come in of the body of a request; its client gets 408 then. The " +
+			"streams of gRPC may be silent for longer.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
-		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.BodyTimeout }, nginx.Seconds(1)),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.BodyTimeout },
+			nginx.Seconds(1)),
 	}
 	keepAlive = Key{
 		Name: "keep-alive", Scope: process,
-		Doc: "For how many seconds a connection may wait for its next request. 0 ends each connection after one request; those of HTTP/2 and " +
-			"HTTP/3 when the requests are answered that have come by then. Connections of HTTP/2 and HTTP/3 that are open keep the time that " +
-			"they began with.",
+		Doc: "For how many seconds a connection may wait for its next request. 0 ends each connection after one " +
+			"request; those of HTTP/2 and HTTP/3 when the requests are answered that have come by then. Connections " +
+			"of HTTP/2 and HTTP/3 that are open keep the time that they began with.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "75",
-		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.KeepAlive }, func(value string) (time.Duration, error) {
-			d, err := nginx.Seconds(0)(value)
-			if err == nil && d == 0 {
-				d = -1
-			}
-			return d, err
-		}),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.KeepAlive },
+			func(value string) (time.Duration, error) {
+				d, err := nginx.Seconds(0)(value)
+				if err == nil && d == 0 {
+					d = -1
+				}
+				return d, err
+			}),
 	}
 	keepAliveRequests = Key{
 		Name: "keep-alive-requests", Scope: process,
-		Doc: "How many requests a connection may have. The client is asked for another connection then. The default of ingress-nginx, 1000, " +
-			"is there to free what nginx keeps for a connection; here nothing is kept.",
+		Doc: "How many requests a connection may have. The client is asked for another connection then. The default " +
+			"of ingress-nginx, 1000, is there to free what nginx keeps for a connection; here nothing is kept.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostRequests), Example: "10000", Default: "no limit",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests }, nginx.Number(1, mostRequests)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests },
+			nginx.Number(1, mostRequests)),
 	}
 	largeClientHeaderBuffers = Key{
 		Name: "large-client-header-buffers", Scope: process,
-		Doc: "How many bytes the head of a request may have: a number of buffers and their size, whose product counts. A larger head gets 431. " +
-			"nginx also wants each line to fit into one buffer; here one line may be as long as all. New connections of HTTP/2 and " +
-			"HTTP/3 have it, too.",
+		Doc: "How many bytes the head of a request may have: a number of buffers and their size, whose product " +
+			"counts. A larger head gets 431. nginx also wants each line to fit into one buffer; here one line may " +
+			"be as long as all. New connections of HTTP/2 and HTTP/3 have it, too.",
 		Values: "a number and a size, which make 4k to 1m", Example: "4 16k", Default: "4 8k",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.MaxHead }, readHeaderBuffers),
 	}
 	http2MaxConcurrentStreams = Key{
 		Name: "http2-max-concurrent-streams", Scope: process,
-		Doc:    "How many requests a new connection of HTTP/2 may have at a time. The default of ingress-nginx is 128. It has no effect on HTTP/3.",
+		Doc: "How many requests a new connection of HTTP/2 may have at a time. The default of ingress-nginx is " +
+			"128. It has no effect on HTTP/3.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostStreams), Example: "128", Default: "250",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, mostStreams)),
 	}

@@ -19,23 +19,24 @@ const (
 	// ConfigMap, in bytes.
 	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
 	headerMapValues                   = "namespace/name"
-	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there are none, and one that " +
-		"cannot be read is left out."
+	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there " +
+		"are none, and one that cannot be read is left out."
 )
 
 // The keys for headers of all requests and responses.
 var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
-		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with the same names. One with a " +
-			"variable is left out of the answer to a request for a host or a path that no Ingress has. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with " +
+			"the same names. One with a variable is left out of the answer to a request for a host or a path that " +
+			"no Ingress has. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
 	}
 	proxySetHeaders = Key{
 		Name: "proxy-set-headers", Scope: process,
-		Doc: "The ConfigMap whose data are headers for all endpoints, in place of those with the same names of clients and of the controller; " +
-			"in ingress-nginx the endpoint gets both. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are headers for all endpoints, in place of those with the same names of " +
+			"clients and of the controller; in ingress-nginx the endpoint gets both. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.SetHeaders }, readName),
 	}
@@ -43,7 +44,8 @@ var (
 		Name: "hide-headers", Scope: process,
 		Doc:    "Headers in the answers of endpoints that clients do not get.",
 		Values: "names with commas between them", Example: "X-Powered-By,X-Generator", Default: "none",
-		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)), Lines: true,
+		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)),
+		Lines: true,
 	}
 	proxyAddOriginalURIHeader = Key{
 		Name: "proxy-add-original-uri-header", Scope: process,
@@ -69,19 +71,21 @@ var (
 	}
 	ignoreInvalidHeaders = Key{
 		Name: "ignore-invalid-headers", Scope: process,
-		Doc: "With `false`, endpoints get headers of clients with any characters in their names that HTTP allows, underscores too. " +
+		Doc: "With `false`, endpoints get headers of clients with any characters in their names that HTTP allows, " +
+			"underscores too. " +
 			mistakableDoc,
 		Values: booleans, Example: "false", Default: "true",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames }, func(value string) (bool, error) {
-			ignores, err := nginx.Bool(value)
-			return err == nil && !ignores, err
-		}),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames },
+			func(value string) (bool, error) {
+				ignores, err := nginx.Bool(value)
+				return err == nil && !ignores, err
+			}),
 	}
 )
 
-const mistakableDoc = "Many endpoints take such a name for the one with hyphens. So none goes on whose letters and digits are those of a " +
-	"header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys hold for requests of connections that are " +
-	"open, too."
+const mistakableDoc = "Many endpoints take such a name for the one with hyphens. So none goes on whose letters and " +
+	"digits are those of a header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys " +
+	"hold for requests of connections that are open, too."
 
 // readName reads the namespace and name of an object.
 func readName(value string) (ir.Name, error) {

@@ -10,8 +10,8 @@ import (
 var (
 	hsts = Key{
 		Name: "hsts", Scope: process,
-		Doc: "Adds a Strict-Transport-Security header to every response over TLS, in place of the endpoint's own: browsers use HTTPS only for " +
-			"the host from then on. With `false`, the header of the endpoint is passed on.",
+		Doc: "Adds a Strict-Transport-Security header to every response over TLS, in place of the endpoint's own: " +
+			"browsers use HTTPS only for the host from then on. With `false`, the header of the endpoint is passed on.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, nginx.No),
 	}

@@ -51,11 +51,14 @@ func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:
 	case f == fateNever:
-		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx has no effect here%s", name, notes[name]))
+		r.Warn(report.UnknownKey, field,
+			fmt.Sprintf("the key %s of ingress-nginx has no effect here%s", name, notes[name]))
 	case f == fateDead:
-		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))
+		r.Warn(report.UnknownKey, field,
+			fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))
 	case f != "":
-		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect%s", name, notes[name]))
+		r.Warn(report.UnknownKey, field,
+			fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect%s", name, notes[name]))
 	default:
 		r.Warn(report.UnknownKey, field, fmt.Sprintf("there is no key %q, and it has no effect%s",
 			name, suggest.Hint(name, append(Table.Names(), names...))))

@@ -12,7 +12,8 @@ import (
 func TestAPanicStaysInItsConfigMap(t *testing.T) {
 	table := Table
 	t.Cleanup(func() { Table = table })
-	Table = append(Table[:len(Table):len(Table)], Key{Name: "faulty", Parse: func(*Config, string) error { panic("out of range") }})
+	Table = append(Table[:len(Table):len(Table)],
+		Key{Name: "faulty", Parse: func(*Config, string) error { panic("out of range") }})
 	data := map[string]string{"faulty": "x", "proxy-body-size": "8m"}
 	config, problems := parse(data)
 	if !config.Defaults.Closed || len(problems) != 1 || problems[0].Reason != report.Quarantined {
@@ -20,7 +21,8 @@ func TestAPanicStaysInItsConfigMap(t *testing.T) {
 	}
 	base := annotations.Settings{RewriteTarget: "/base"}
 	class, problems := ParseClass(base, data)
-	if !class.Closed || class.RewriteTarget != "/base" || len(problems) != 1 || problems[0].Reason != report.Quarantined {
+	if !class.Closed || class.RewriteTarget != "/base" || len(problems) != 1 ||
+		problems[0].Reason != report.Quarantined {
 		t.Errorf("of a class: closed %t, problems %v", class.Closed, problems)
 	}
 }

@@ -37,7 +37,8 @@ func TestGlobal(t *testing.T) {
 		{"compute-full-forwarded-for", "true", ir.Global{Clients: ir.Clients{AppendForwarded: true}}},
 		{"forwarded-for-header", "CF-Connecting-IP", ir.Global{Clients: ir.Clients{Header: "CF-Connecting-IP"}}},
 		{"proxy-protocol-header-timeout", "2s", ir.Global{Clients: ir.Clients{ProxyTimeout: 2 * time.Second}}},
-		{"proxy-protocol-header-timeout", "1.5s", ir.Global{Clients: ir.Clients{ProxyTimeout: 1500 * time.Millisecond}}},
+		{"proxy-protocol-header-timeout", "1.5s",
+			ir.Global{Clients: ir.Clients{ProxyTimeout: 1500 * time.Millisecond}}},
 		{"proxy-protocol-header-timeout", "5", ir.Global{Clients: ir.Clients{ProxyTimeout: 5 * time.Second}}},
 		{"upstream-keepalive-connections", "64", ir.Global{KeepAlive: 64}},
 		{"upstream-keepalive-connections", "0", ir.Global{KeepAlive: -1}},
@@ -52,17 +53,22 @@ func TestGlobal(t *testing.T) {
 		{"http2-max-concurrent-streams", "128", ir.Global{Connections: ir.ClientConnections{Streams: 128}}},
 		{"server-tokens", "true", ir.Global{ServerTokens: true}},
 		{"allow-backend-server-header", "true", ir.Global{BackendServer: true}},
-		{"disable-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}, StreamLog: ir.StreamLog{Off: true}}},
+		{"disable-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true},
+			StreamLog: ir.StreamLog{Off: true}}},
 		{"disable-stream-access-log", "true", ir.Global{StreamLog: ir.StreamLog{Off: true}}},
 		{"disable-http-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}}},
-		{"access-log-path", "/dev/stderr", ir.Global{AccessLog: ir.AccessLog{Path: "/dev/stderr"}, StreamLog: ir.StreamLog{Path: "/dev/stderr"}}},
+		{"access-log-path", "/dev/stderr",
+			ir.Global{AccessLog: ir.AccessLog{Path: "/dev/stderr"}, StreamLog: ir.StreamLog{Path: "/dev/stderr"}}},
 		{"stream-access-log-path", "/x.log", ir.Global{StreamLog: ir.StreamLog{Path: "/x.log"}}},
-		{"log-format-stream", "$status $upstream_addr", ir.Global{StreamLog: ir.StreamLog{Format: "$status $upstream_addr"}}},
+		{"log-format-stream", "$status $upstream_addr",
+			ir.Global{StreamLog: ir.StreamLog{Format: "$status $upstream_addr"}}},
 		{"http-access-log-path", "/x.log", ir.Global{AccessLog: ir.AccessLog{Path: "/x.log"}}},
-		{"log-format-upstream", "$status $upstream_addr", ir.Global{AccessLog: ir.AccessLog{Format: "$status $upstream_addr"}}},
+		{"log-format-upstream", "$status $upstream_addr",
+			ir.Global{AccessLog: ir.AccessLog{Format: "$status $upstream_addr"}}},
 		{"log-format-escape-json", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeJSON}}},
 		{"log-format-escape-none", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeNone}}},
-		{"skip-access-log-urls", "/healthz,\n~^/api", ir.Global{AccessLog: ir.AccessLog{Skip: []string{"/healthz", "~^/api"}}}},
+		{"skip-access-log-urls", "/healthz,\n~^/api",
+			ir.Global{AccessLog: ir.AccessLog{Skip: []string{"/healthz", "~^/api"}}}},
 		{"enable-access-log-for-default-backend", "true", ir.Global{AccessLog: ir.AccessLog{Unknown: true}}},
 		{"otlp-collector-host", "otel.example", ir.Global{Collector: ir.Collector{Host: "otel.example"}}},
 		{"otlp-collector-host", "[::1]", ir.Global{Collector: ir.Collector{Host: "::1"}}},
@@ -75,19 +81,23 @@ func TestGlobal(t *testing.T) {
 		{"otel-sampler-ratio", "0.5", ir.Global{Collector: ir.Collector{Ratio: 0.5}}},
 		{"otel-sampler-ratio", "0", ir.Global{Collector: ir.Collector{Ratio: -1}}},
 		{"otel-sampler-parent-based", "false", ir.Global{Collector: ir.Collector{OwnChoice: true}}},
-		{"nginx-status-ipv4-whitelist", "10.0.0.0/8, 192.0.2.1", ir.Global{Status: ir.StatusPage{IPv4: []string{"10.0.0.0/8", "192.0.2.1/32"}}}},
+		{"nginx-status-ipv4-whitelist", "10.0.0.0/8, 192.0.2.1",
+			ir.Global{Status: ir.StatusPage{IPv4: []string{"10.0.0.0/8", "192.0.2.1/32"}}}},
 		{"nginx-status-ipv6-whitelist", "fd00::/8", ir.Global{Status: ir.StatusPage{IPv6: []string{"fd00::/8"}}}},
 		{"use-gzip", "true", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{On: true}}}},
 		{"gzip-level", "9", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{Level: 9}}}},
 		{"gzip-min-length", "0", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{Least: -1}}}},
 		{"gzip-types", "Text/CSS  image/svg+xml\n*", ir.Global{
 			Compression: ir.Compression{Gzip: ir.Coding{Types: []string{"*", "image/svg+xml", "text/css"}}}}},
-		{"gzip-disable", "old (browser|robot)", ir.Global{Compression: ir.Compression{GzipDisable: "old (browser|robot)"}}},
+		{"gzip-disable", "old (browser|robot)",
+			ir.Global{Compression: ir.Compression{GzipDisable: "old (browser|robot)"}}},
 		{"enable-brotli", "true", ir.Global{Compression: ir.Compression{Brotli: ir.Coding{On: true}}}},
 		{"brotli-level", "0", ir.Global{Compression: ir.Compression{Brotli: ir.Coding{Level: -1}}}},
 		{"brotli-min-length", "30", ir.Global{Compression: ir.Compression{Brotli: ir.Coding{Least: 30}}}},
-		{"brotli-types", "text/css", ir.Global{Compression: ir.Compression{Brotli: ir.Coding{Types: []string{"text/css"}}}}},
-		{"hide-headers", "X-Powered-By,\nX-Generator", ir.Global{Headers: ir.Headers{Hidden: []string{"X-Powered-By", "X-Generator"}}}},
+		{"brotli-types", "text/css",
+			ir.Global{Compression: ir.Compression{Brotli: ir.Coding{Types: []string{"text/css"}}}}},
+		{"hide-headers", "X-Powered-By,\nX-Generator",
+			ir.Global{Headers: ir.Headers{Hidden: []string{"X-Powered-By", "X-Generator"}}}},
 		{"proxy-add-original-uri-header", "true", ir.Global{Headers: ir.Headers{OriginalURI: true}}},
 		{"forwarded-host-header", "X-Asked-Host", ir.Global{Clients: ir.Clients{HostHeader: "X-Asked-Host"}}},
 		{"enable-underscores-in-headers", "true", ir.Global{Connections: ir.ClientConnections{Underscores: true}}},
@@ -95,9 +105,12 @@ func TestGlobal(t *testing.T) {
 		{"ignore-invalid-headers", "true", ir.Global{}},
 		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
 		{"generate-request-id", "true", ir.Global{}},
-		{"block-cidrs", "192.0.2.7,\n2001:db8::/32", ir.Global{Block: ir.Block{Networks: []string{"192.0.2.7/32", "2001:db8::/32"}}}},
-		{"block-user-agents", "curl/8.0, ~*bad\\.bot ,", ir.Global{Block: ir.Block{UserAgents: []string{"curl/8.0", "~*bad\\.bot"}}}},
-		{"block-user-agents", `"~*a b\\w", '', \~x`, ir.Global{Block: ir.Block{UserAgents: []string{`~*a b\w`, "", `\~x`}}}},
+		{"block-cidrs", "192.0.2.7,\n2001:db8::/32",
+			ir.Global{Block: ir.Block{Networks: []string{"192.0.2.7/32", "2001:db8::/32"}}}},
+		{"block-user-agents", "curl/8.0, ~*bad\\.bot ,",
+			ir.Global{Block: ir.Block{UserAgents: []string{"curl/8.0", "~*bad\\.bot"}}}},
+		{"block-user-agents", `"~*a b\\w", '', \~x`,
+			ir.Global{Block: ir.Block{UserAgents: []string{`~*a b\w`, "", `\~x`}}}},
 		{"block-referers", "~^https://spam[.]example/,\nhttp://a.example/", ir.Global{
 			Block: ir.Block{Referers: []string{"~^https://spam[.]example/", "http://a.example/"}}}},
 		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
@@ -127,7 +140,8 @@ func TestSyslog(t *testing.T) {
 		config, problems := parse(map[string]string{
 			"access-log-path": "/x.log", "enable-syslog": c.on, "syslog-host": c.host, "syslog-port": c.port,
 		})
-		if got := config.Global.AccessLog.Path; got != c.want || c.on == "true" && (len(problems) > 0) == strings.HasPrefix(got, ir.Syslog) {
+		if got := config.Global.AccessLog.Path; got != c.want || c.on == "true" &&
+			(len(problems) > 0) == strings.HasPrefix(got, ir.Syslog) {
 			t.Errorf("%+v: the path is %q, with %v", c, got, problems)
 		}
 	}
@@ -139,7 +153,8 @@ func TestTrustOfEveryone(t *testing.T) {
 	for key, value := range map[string]string{
 		"use-forwarded-headers": "true", "enable-real-ip": "true", "use-proxy-protocol": "true\n",
 	} {
-		trusted, none := parsed(map[string]string{key: value, "proxy-real-ip-cidr": "0.0.0.0/0,::/0"}), parsed(map[string]string{key: "false"})
+		trusted, none := parsed(map[string]string{key: value, "proxy-real-ip-cidr": "0.0.0.0/0,::/0"}),
+			parsed(map[string]string{key: "false"})
 		if len(trusted)+len(none) > 0 {
 			t.Errorf("%s: %v with networks, %v where it is off", key, trusted, none)
 		}
@@ -195,7 +210,8 @@ func TestRefused(t *testing.T) {
 			if !reflect.DeepEqual(config, &Config{}) {
 				t.Errorf("it changes something: %+v", config)
 			}
-			want := report.Problem{Severity: report.Error, Reason: report.InvalidEntry, Field: "data[" + test.name + "]"}
+			want := report.Problem{Severity: report.Error, Reason: report.InvalidEntry,
+				Field: "data[" + test.name + "]"}
 			if len(problems) != 1 || !strings.Contains(problems[0].Message, test.message) {
 				t.Fatalf("got %v, want one with %q", problems, test.message)
 			}
@@ -218,7 +234,8 @@ func TestTrusted(t *testing.T) {
 		{"10.0.0.0/8", []string{"10.0.0.0/8"}, ""},
 		{"0.0.0.0/0", []string{"0.0.0.0/0"}, ""},
 		{"10.1.2.3/8, fd00::1/8\n192.0.2.1", []string{"10.0.0.0/8", "fd00::/8", "192.0.2.1/32"}, ""},
-		{"::ffff:10.0.0.0/104,::ffff:192.0.2.1,2001:db8::1", []string{"10.0.0.0/8", "192.0.2.1/32", "2001:db8::1/128"}, ""},
+		{"::ffff:10.0.0.0/104,::ffff:192.0.2.1,2001:db8::1",
+			[]string{"10.0.0.0/8", "192.0.2.1/32", "2001:db8::1/128"}, ""},
 		{"10.0.0.0/8,10.0.0.0/33,proxy.example", []string{"10.0.0.0/8"}, `"10.0.0.0/33", "proxy.example"`},
 		{"proxy.example", []string{"255.255.255.255/32"}, "no proxy is trusted"},
 		{",", []string{"255.255.255.255/32"}, "no proxy is trusted"},
@@ -232,7 +249,8 @@ func TestTrusted(t *testing.T) {
 			switch {
 			case test.bad == "" && len(problems) > 0:
 				t.Error(problems)
-			case test.bad != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, test.bad) || problems[0].Severity != report.Error):
+			case test.bad != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, test.bad) ||
+				problems[0].Severity != report.Error):
 				t.Errorf("got %v, want an error with %q", problems, test.bad)
 			}
 		})
@@ -294,7 +312,8 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(ir.LoadBalancing{Policy: ir.PolicyEWMA}, settings.LoadBalancing); diff != "" {
 		t.Errorf("load balancing (-want +got):\n%s", diff)
 	}
-	want := ir.Attempts{Read: 10 * time.Second, On: []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent}}
+	want := ir.Attempts{Read: 10 * time.Second,
+		On: []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent}}
 	if diff := cmp.Diff(want, settings.Attempts); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
@@ -303,10 +322,12 @@ func TestDefaults(t *testing.T) {
 // TestClass checks that the ConfigMap of a class takes precedence over the global one, and that it cannot set keys for
 // the whole process.
 func TestClass(t *testing.T) {
-	config, _ := parse(map[string]string{"proxy-body-size": "8m", "proxy-buffering": "on", "retry-non-idempotent": "true"})
+	config, _ := parse(map[string]string{"proxy-body-size": "8m", "proxy-buffering": "on",
+		"retry-non-idempotent": "true"})
 	settings, problems := ParseClass(config.Defaults, map[string]string{
-		"proxy-body-size": "2m", "retry-non-idempotent": "false", "use-forwarded-headers": "true", "proxy-real-ip-cidr": "",
-		"worker-processes": "4", "x": "y",
+		"proxy-body-size": "2m", "retry-non-idempotent": "false", "use-forwarded-headers": "true",
+		"proxy-real-ip-cidr": "",
+		"worker-processes":   "4", "x": "y",
 	})
 	if diff := cmp.Diff(ir.Forwarding{MaxBody: 2 << 20, BufferResponse: true}, settings.Forwarding); diff != "" {
 		t.Errorf("forwarding (-want +got):\n%s", diff)
@@ -314,7 +335,8 @@ func TestClass(t *testing.T) {
 	if settings.Attempts.On != nil {
 		t.Errorf("the class says false, and yet there is %v", settings.Attempts.On)
 	}
-	if len(problems) != 2 || problems[0].Field != "data[use-forwarded-headers]" || problems[0].Severity != report.Warning ||
+	if len(problems) != 2 || problems[0].Field != "data[use-forwarded-headers]" ||
+		problems[0].Severity != report.Warning ||
 		!strings.Contains(problems[0].Message, "global ConfigMap only") || problems[1].Field != "data[x]" {
 		t.Errorf("got %v", problems)
 	}
@@ -325,7 +347,8 @@ func TestClass(t *testing.T) {
 
 // TestClassStaysClosed checks that the Ingresses of a class return 503 if the global ConfigMap requires it.
 func TestClassStaysClosed(t *testing.T) {
-	if settings, _ := ParseClass(annotations.Settings{Closed: true}, map[string]string{"proxy-body-size": "1m"}); !settings.Closed {
+	if settings, _ := ParseClass(annotations.Settings{Closed: true},
+		map[string]string{"proxy-body-size": "1m"}); !settings.Closed {
 		t.Error("a class opens what all have closed")
 	}
 }
@@ -348,8 +371,9 @@ func TestOtherKeys(t *testing.T) {
 		switch {
 		case message == "" && len(problems) > 0:
 			t.Errorf("%s: %v", name, problems)
-		case message != "" && (len(problems) != 1 || problems[0].Reason != report.UnknownKey || !strings.HasSuffix(problems[0].Message, message) &&
-			!strings.Contains(problems[0].Message, message)):
+		case message != "" && (len(problems) != 1 || problems[0].Reason != report.UnknownKey ||
+			!strings.HasSuffix(problems[0].Message, message) &&
+				!strings.Contains(problems[0].Message, message)):
 			t.Errorf("%s: got %v, want %q", name, problems, message)
 		}
 	}
@@ -376,7 +400,8 @@ func FuzzConfigMap(f *testing.F) {
 		if name == "proxy-real-ip-cidr" && strings.TrimSpace(value) != "" && len(config.Global.Clients.Trusted) == 0 {
 			t.Error("a list of networks became everybody")
 		}
-		for _, text := range append(config.Global.Clients.Trusted, config.Global.Clients.Header, config.Defaults.LoadBalancing.HashBy) {
+		for _, text := range append(config.Global.Clients.Trusted, config.Global.Clients.Header,
+			config.Defaults.LoadBalancing.HashBy) {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 				t.Errorf("the text %q is taken", text)
 			}
@@ -436,7 +461,8 @@ func TestBlockFailsClosed(t *testing.T) {
 			}
 		}
 		class, problems := ParseClass(annotations.Settings{}, map[string]string{key: "10.0.0.1"})
-		if !class.Closed || len(problems) != 1 || !strings.Contains(problems[0].Message, "Move it to the global ConfigMap") {
+		if !class.Closed || len(problems) != 1 ||
+			!strings.Contains(problems[0].Message, "Move it to the global ConfigMap") {
 			t.Errorf("%s of a class: closed is %v with %v", key, class.Closed, problems)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // retryNonIdempotent applies to all Ingresses. A single Ingress can set it as a part of proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
-	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
-		"`non_idempotent` in it.",
+	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every " +
+		"proxy-next-upstream had `non_idempotent` in it.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
@@ -42,8 +42,9 @@ var (
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Scope: process,
-		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. It " +
-			"holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 is without limit.",
+		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it " +
+			"cannot serve them. It holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 " +
+			"is without limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
@@ -52,8 +53,9 @@ var (
 // generateRequestID sets the field to the opposite of its value, because the default of the key is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
-	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in that header, and which " +
-		"is the variable $request_id. With `false`, both are what the client has sent, or empty.",
+	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in " +
+		"that header, and which is the variable $request_id. With `false`, both are what the client has sent, " +
+		"or empty.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
 		generates, err := nginx.Bool(value)
@@ -88,8 +90,8 @@ var autoHTTPS = Key{
 // ingress-nginx.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
-	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than letters, digits and `-._/`. " +
-		"ingress-nginx refuses such an Ingress, and here it is served.",
+	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than " +
+		"letters, digits and `-._/`. ingress-nginx refuses such an Ingress, and here it is served.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
@@ -98,9 +100,9 @@ var strictValidatePathType = Key{
 // any case.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: " +
-		"otherwise the oldest Ingress of a host sets them for the Ingresses of the host without them. With `false`, Events of such an " +
-		"Ingress say so.",
+	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In " +
+		"ingress-nginx that needs `true`: otherwise the oldest Ingress of a host sets them for the Ingresses of the " +
+		"host without them. With `false`, Events of such an Ingress say so.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }
@@ -108,8 +110,8 @@ var proxySSLLocationOnly = Key{
 // allowCrossNamespaceResources is the key for annotations that refer to objects of other namespaces.
 var allowCrossNamespaceResources = Key{
 	Name: "allow-cross-namespace-resources", Scope: process,
-	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then use every " +
-		"Secret.",
+	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then " +
+		"use every Secret.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
 }

@@ -16,11 +16,13 @@ var (
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
-		Doc: "Paths of Ingresses that are one of these, or below one, are not redirected to HTTPS, also with force-ssl-redirect. It is for clients " +
-			"that use HTTP only, such as an ACME issuer with its HTTP-01 challenge.",
+		Doc: "Paths of Ingresses that are one of these, or below one, are not redirected to HTTPS, also with " +
+			"force-ssl-redirect. It is for clients that use HTTP only, such as an ACME issuer with its HTTP-01 " +
+			"challenge.",
 		Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
-		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations), Lines: true,
+		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations),
+		Lines:   true,
 	}
 )
 

@@ -66,5 +66,6 @@ func TestKnownKeys(t *testing.T) {
 
 // withFate returns the names of the keys with the given fate that are not in the table.
 func withFate(f fate) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return fates[name] != f || Table.Find(name) != nil })
+	return slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return fates[name] != f || Table.Find(name) != nil })
 }

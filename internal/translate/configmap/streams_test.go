@@ -21,12 +21,15 @@ func TestStreams(t *testing.T) {
 		{map[string]string{"proxy-stream-timeout": ""}, ir.StreamPolicy{}},
 		{map[string]string{"proxy-stream-next-upstream": "true"}, ir.StreamPolicy{}},
 		{map[string]string{"proxy-stream-next-upstream": "false"}, ir.StreamPolicy{Tries: 1}},
-		{map[string]string{"proxy-stream-next-upstream": "false", "proxy-stream-next-upstream-tries": "5"}, ir.StreamPolicy{Tries: 1}},
+		{map[string]string{"proxy-stream-next-upstream": "false", "proxy-stream-next-upstream-tries": "5"},
+			ir.StreamPolicy{Tries: 1}},
 		{map[string]string{"proxy-stream-next-upstream-tries": "5"}, ir.StreamPolicy{Tries: 5}},
 		{map[string]string{"proxy-stream-next-upstream-tries": "0"}, ir.StreamPolicy{Tries: 100}},
 		{map[string]string{"proxy-stream-next-upstream-tries": "1000"}, ir.StreamPolicy{Tries: 100}},
-		{map[string]string{"proxy-stream-next-upstream-timeout": "30s"}, ir.StreamPolicy{TriesTimeout: 30 * time.Second}},
-		{map[string]string{"proxy-stream-next-upstream-timeout": "0"}, ir.StreamPolicy{TriesTimeout: 365 * 24 * time.Hour}},
+		{map[string]string{"proxy-stream-next-upstream-timeout": "30s"},
+			ir.StreamPolicy{TriesTimeout: 30 * time.Second}},
+		{map[string]string{"proxy-stream-next-upstream-timeout": "0"},
+			ir.StreamPolicy{TriesTimeout: 365 * 24 * time.Hour}},
 		{map[string]string{"proxy-stream-responses": "2"}, ir.StreamPolicy{Responses: 2}},
 		{map[string]string{"proxy-stream-responses": "0"}, ir.StreamPolicy{}},
 	} {
@@ -44,7 +47,8 @@ func TestStreamsRefused(t *testing.T) {
 	} {
 		config, problems := parse(map[string]string{name: value, "proxy-read-timeout": "7"})
 		if config.Global.Streams != (ir.StreamPolicy{}) || config.Defaults.Attempts.Read != 7*time.Second {
-			t.Errorf("%s %s makes %+v, and other keys %+v", name, value, config.Global.Streams, config.Defaults.Attempts)
+			t.Errorf("%s %s makes %+v, and other keys %+v", name, value, config.Global.Streams,
+				config.Defaults.Attempts)
 		}
 		if len(problems) != 1 || problems[0].Reason != report.InvalidEntry || problems[0].Field != "data["+name+"]" {
 			t.Errorf("%s %s: the problems are %+v", name, value, problems)

@@ -15,7 +15,8 @@ var (
 		Name:   "ssl-protocols",
 		Doc:    "The versions of TLS. Older ones than 1.2 are not supported.",
 		Values: "TLSv1.2, TLSv1.3 or both", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
-		Parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols), Lines: true,
+		Parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols),
+		Lines: true,
 	}
 	useHTTP2 = Key{
 		Name: "use-http2", Scope: process,
@@ -25,27 +26,30 @@ var (
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Scope: process,
-		Doc: "Refuses TLS handshakes for names that no Ingress has, and handshakes without a name. Otherwise these clients get the default " +
-			"certificate.",
+		Doc: "Refuses TLS handshakes for names that no Ingress has, and handshakes without a name. Otherwise these " +
+			"clients get the default certificate.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
 	}
 	sslSessionTickets = Key{
 		Name: "ssl-session-tickets", Scope: process,
-		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours and are forgotten soon, " +
-			"which is what ingress-nginx turns tickets off for. [TLS](tls.md#session-tickets) says who shares the keys.",
+		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours " +
+			"and are forgotten soon, which is what ingress-nginx turns tickets off for. " +
+			"[TLS](tls.md#session-tickets) says who shares the keys.",
 		Values: "true", Example: "true", Default: "true",
 		Parse: func(_ *Config, value string) error {
 			on, err := nginx.Bool(value)
 			if err == nil && !on {
-				return nginx.Remark("session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
+				return nginx.Remark(
+					"session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
 			}
 			return err
 		},
 	}
 )
 
-var errNoVersion = errors.New("neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
+var errNoVersion = errors.New(
+	"neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
 
 // readProtocols reads TLS versions. It ignores unknown versions and names them in the error.
 func readProtocols(value string) (ir.TLSVersion, error) {

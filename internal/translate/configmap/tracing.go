@@ -31,10 +31,12 @@ var (
 	openTelemetryOperation = unchecked("opentelemetry-operation-name")
 	otlpCollectorHost      = Key{
 		Name: "otlp-collector-host", Scope: process,
-		Doc: "The collector that spans are sent to, by OTLP over gRPC without TLS. Without it none are sent. Spans that the queue has " +
-			"no room for are dropped without a count; [metrics](metrics.md) count those that the collector did not take. No request waits for it.",
+		Doc: "The collector that spans are sent to, by OTLP over gRPC without TLS. Without it none are sent. Spans " +
+			"that the queue has no room for are dropped without a count; [metrics](metrics.md) count those that the " +
+			"collector did not take. No request waits for it.",
 		Values: "a host or an IP address", Example: "otel-collector.observability.svc", Default: "none",
-		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Host }, readHostFor("otlp-collector-port")),
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Host },
+			readHostFor("otlp-collector-port")),
 	}
 	otlpCollectorPort = Key{
 		Name: "otlp-collector-port", Scope: process, Doc: "The port of the collector.",
@@ -47,12 +49,14 @@ var (
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Queue }, nginx.Number(1, mostSpans)),
 	}
 	otelScheduleDelay = Key{
-		Name: "otel-schedule-delay-millis", Scope: process, Doc: "For how many milliseconds a span waits at most for others to be sent with it.",
+		Name: "otel-schedule-delay-millis", Scope: process,
+		Doc:    "For how many milliseconds a span waits at most for others to be sent with it.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostDelay), Example: "1000", Default: "5000",
-		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay }, func(value string) (time.Duration, error) {
-			n, err := nginx.Number(1, mostDelay)(value)
-			return time.Duration(n) * time.Millisecond, err
-		}),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay },
+			func(value string) (time.Duration, error) {
+				n, err := nginx.Number(1, mostDelay)(value)
+				return time.Duration(n) * time.Millisecond, err
+			}),
 	}
 	otelMaxExportBatchSize = Key{
 		Name: "otel-max-export-batch-size", Scope: process, Doc: "How many spans are sent at a time.",
@@ -65,15 +69,18 @@ var (
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Service }, readServiceName),
 	}
 	otelSampler = Key{
-		Name: "otel-sampler", Scope: process, Doc: "Which requests have a span: all, none, or a share of them, which otel-sampler-ratio says.",
+		Name: "otel-sampler", Scope: process,
+		Doc:    "Which requests have a span: all, none, or a share of them, which otel-sampler-ratio says.",
 		Values: "AlwaysOn, AlwaysOff or TraceIdRatioBased", Example: "TraceIdRatioBased", Default: "AlwaysOn",
-		Parse: nginx.Into(func(c *Config) *ir.Sampler { return &c.Global.Collector.Sampler }, func(value string) (ir.Sampler, error) {
-			name, err := nginx.OneOf(string(ir.SampleAll), string(ir.SampleNone), string(ir.SampleRatio))(value)
-			return ir.Sampler(name), err
-		}),
+		Parse: nginx.Into(func(c *Config) *ir.Sampler { return &c.Global.Collector.Sampler },
+			func(value string) (ir.Sampler, error) {
+				name, err := nginx.OneOf(string(ir.SampleAll), string(ir.SampleNone), string(ir.SampleRatio))(value)
+				return ir.Sampler(name), err
+			}),
 	}
 	otelSamplerRatio = Key{
-		Name: "otel-sampler-ratio", Scope: process, Doc: "The share of requests that have a span with the otel-sampler TraceIdRatioBased.",
+		Name: "otel-sampler-ratio", Scope: process,
+		Doc:    "The share of requests that have a span with the otel-sampler TraceIdRatioBased.",
 		Values: "a number from 0 to 1", Example: "0.25", Default: "0.01",
 		Parse: nginx.Into(func(c *Config) *float64 { return &c.Global.Collector.Ratio }, readRatio),
 	}
@@ -82,10 +89,11 @@ var (
 		Doc: "The client that has begun a trace decides whether the requests that are part of it have spans; " +
 			"otel-sampler decides about the others.",
 		Values: booleans, Example: "false", Default: "true",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice }, func(value string) (bool, error) {
-			follows, err := nginx.Bool(value)
-			return err == nil && !follows, err
-		}),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice },
+			func(value string) (bool, error) {
+				follows, err := nginx.Bool(value)
+				return err == nil && !follows, err
+			}),
 	}
 )
 
@@ -96,7 +104,8 @@ func readHostFor(port string) func(string) (string, error) {
 			return address.String(), nil
 		}
 		if problems := validation.IsDNS1123Subdomain(strings.TrimSuffix(strings.ToLower(value), ".")); problems != nil {
-			return "", fmt.Errorf("%s is neither the name of a host nor an IP address; %s has the port", nginx.Quote(value), port)
+			return "", fmt.Errorf("%s is neither the name of a host nor an IP address; %s has the port",
+				nginx.Quote(value), port)
 		}
 		return value, nil
 	}

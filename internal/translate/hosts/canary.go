@@ -24,7 +24,8 @@ func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 			if known {
 				m.join(r, p)
 			} else {
-				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field, Message: m.noMain(r, p)})
+				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field,
+					Message: m.noMain(r, p)})
 			}
 		}
 	}
@@ -50,17 +51,20 @@ func (m *merging) join(r *Contribution, p *Path) {
 		problem.Message = m.noMain(r, p)
 	case main.by.Object.GetNamespace() != r.Object.GetNamespace():
 		problem.Severity = report.Error
-		problem.Message = fmt.Sprintf("%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
+		problem.Message = fmt.Sprintf(
+			"%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
 			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host))
 	case r.Canary.Closed:
 		return
 	case main.canary != nil:
 		problem.Reason = report.PathConflict
-		problem.Message = fmt.Sprintf("%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
+		problem.Message = fmt.Sprintf(
+			"%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
 			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
 	case main.path.Backend.ID == p.Backend.ID:
 		problem.Reason = report.InvalidBackend
-		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID, main.by.Ref())
+		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID,
+			main.by.Ref())
 	default:
 		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
 		if m.Mains == nil {

@@ -104,7 +104,8 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 // for the host as a whole are kept, because they also protect the paths of other Ingresses.
 func (r *Contribution) closedOn(host string) *Contribution {
 	stand := &Contribution{
-		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
+		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent,
+		Implied:    r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
 		PatternsRefused: r.PatternsRefused, Aliases: r.Aliases, WWW: r.WWW,
 	}
@@ -128,7 +129,8 @@ func (r *Contribution) closedOn(host string) *Contribution {
 // Closed returns a copy of the path whose requests get 503.
 func (p *Path) Closed() *Path {
 	return &Path{
-		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
+		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last,
+		Field: p.Field,
 	}
 }
 
@@ -140,7 +142,9 @@ func (q *quarantine) addProblems(merged *Merged) {
 	for r, fault := range q.faults {
 		merged.Problems[r.Ref()] = append(merged.Problems[r.Ref()], report.Problem{
 			Severity: report.Error, Reason: report.Quarantined,
-			Message: fmt.Sprintf("the paths for %s get 503, because joining them with those of other Ingresses fails: %v", OrEvery(q.host), fault),
+			Message: fmt.Sprintf(
+				"the paths for %s get 503, because joining them with those of other Ingresses fails: %v",
+				OrEvery(q.host), fault),
 		})
 	}
 }

@@ -44,7 +44,8 @@ func served(m *Merged) []string {
 
 // TestAPanicStaysInItsIngress checks which Ingresses return 503 if Merge panics, and that they get a problem.
 func TestAPanicStaysInItsIngress(t *testing.T) {
-	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"), aged(4, "four", "/four")}
+	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"),
+		aged(4, "four", "/four")}
 	fallbacks := []*Contribution{aged(5, "five", ""), aged(6, "six", "")}
 	// fails returns a merge that panics with the Ingresses in names. For the Ingresses in closed, it panics even if
 	// their paths return 503.
@@ -55,7 +56,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 				if p == nil {
 					p = r.Paths[host][0]
 				}
-				if strings.Contains(names, r.Object.GetName()) && p.Filters == nil || strings.Contains(closed, r.Object.GetName()) {
+				if strings.Contains(names, r.Object.GetName()) && p.Filters == nil ||
+					strings.Contains(closed, r.Object.GetName()) {
 					panic("fault of " + r.Object.GetName())
 				}
 			}
@@ -67,12 +69,17 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 		// want are the routes. told are the Ingresses with a problem.
 		want, told string
 	}{
-		"none":        {fails("", ""), "/three three []; /four four []; /one one []; /two two []; / five []", ""},
-		"the oldest":  {fails("one", ""), "/three three []; /four four []; /one one [{503}]; /two two []; / five []", "one"},
-		"the newest":  {fails("four", ""), "/three three []; /four four [{503}]; /one one []; /two two []; / five []", "four"},
-		"two":         {fails("two four", ""), "/three three []; /four four [{503}]; /one one []; /two two [{503}]; / five []", "four two"},
-		"a fallback":  {fails("five", ""), "/three three []; /four four []; /one one []; /two two []; / five [{503}]", "five"},
-		"both":        {fails("five three", ""), "/three three [{503}]; /four four []; /one one []; /two two []; / five [{503}]", "five three"},
+		"none": {fails("", ""), "/three three []; /four four []; /one one []; /two two []; / five []", ""},
+		"the oldest": {fails("one", ""),
+			"/three three []; /four four []; /one one [{503}]; /two two []; / five []", "one"},
+		"the newest": {fails("four", ""),
+			"/three three []; /four four [{503}]; /one one []; /two two []; / five []", "four"},
+		"two": {fails("two four", ""),
+			"/three three []; /four four [{503}]; /one one []; /two two [{503}]; / five []", "four two"},
+		"a fallback": {fails("five", ""),
+			"/three three []; /four four []; /one one []; /two two []; / five [{503}]", "five"},
+		"both": {fails("five three", ""),
+			"/three three [{503}]; /four four []; /one one []; /two two []; / five [{503}]", "five three"},
 		"even closed": {fails("", "two"), "/three three []; /four four []; /one one []; / five []", "two"},
 		"all, closed": {fails("", "one two three four five six"), "", "five four one six three two"},
 	} {
@@ -85,7 +92,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 			for ref, problems := range m.Problems {
 				told = append(told, ref.Name)
 				p := problems[len(problems)-1]
-				if ref.Kind != kinds.Ingress || p.Reason != report.Quarantined || !strings.HasSuffix(p.Message, "fault of "+ref.Name) {
+				if ref.Kind != kinds.Ingress || p.Reason != report.Quarantined ||
+					!strings.HasSuffix(p.Message, "fault of "+ref.Name) {
 					t.Errorf("%s is told %+v", ref, problems)
 				}
 			}
@@ -100,7 +108,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 // TestAFaultOfMergeItself checks that a panic without a cause in any Ingress does not end the process.
 func TestAFaultOfMergeItself(t *testing.T) {
 	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
-	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil || len(m.Problems) != 1 {
+	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil ||
+		len(m.Problems) != 1 {
 		t.Errorf("merged is %+v", m)
 	}
 	if m := carefully(broken, "a.example", nil, nil); m.Host != nil || len(m.Problems) != 0 {

@@ -89,7 +89,9 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 	case c.Automated && m.Certificate != nil:
 		return
 	case m.Owner.By != nil:
-		p.Message = fmt.Sprintf("%s has %s, and is of another namespace: the certificate that it names is shown, and this entry has no effect there",
+		p.Message = fmt.Sprintf(
+			"%s has %s, and is of another namespace: the certificate that it names is shown, and this entry has no "+
+				"effect there",
 			m.ownerFor(r), c.Host)
 	default:
 		p.Reason, p.Message = report.InvalidHost, unruled(r, c)
@@ -100,10 +102,13 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 // unruled returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
 func unruled(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
-		return fmt.Sprintf("no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", c.Host)
+		return fmt.Sprintf(
+			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls",
+			c.Host)
 	}
-	return fmt.Sprintf("the certificate of the Secret %s is not shown for %s: no rule of the namespace %s has this host; write one, or take "+
-		"the host out of tls", c.Secret, c.Host, r.namespace())
+	return fmt.Sprintf(
+		"the certificate of the Secret %s is not shown for %s: no rule of the namespace %s has this host; write "+
+			"one, or take the host out of tls", c.Secret, c.Host, r.namespace())
 }
 
 // noteOther stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is

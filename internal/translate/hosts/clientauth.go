@@ -41,12 +41,15 @@ func (m *merging) clientAuth(r *Contribution) {
 		m.conflicting[r] = true
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
-			Message: m.otherClientAuth(r) + ": the paths of this Ingress get 403 there. Ask for the same, or use another host",
+			Message: m.otherClientAuth(r) +
+				": the paths of this Ingress get 403 there. Ask for the same, or use another host",
 		})
 	default:
 		m.problem(r, report.Problem{
-			Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
-			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
+			Severity: report.Warning, Reason: report.HostConflict,
+			Field: report.AnnotationField(report.ClientAuthSecret),
+			Message: fmt.Sprintf(
+				"%s asks the clients of %s for certificates in another way, which counts for the whole host",
 				m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host)),
 		})
 	}
@@ -56,7 +59,8 @@ func (m *merging) clientAuth(r *Contribution) {
 // requests.
 func (m *merging) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
-		return fmt.Sprintf("%s has %s, and asks its clients for no certificates, which counts for the whole host", m.ownerFor(r),
+		return fmt.Sprintf("%s has %s, and asks its clients for no certificates, which counts for the whole host",
+			m.ownerFor(r),
 			OrEvery(m.Host.Host))
 	}
 	return fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
@@ -97,10 +101,12 @@ func (m *merging) unsecured(results []*Contribution) {
 	for _, r := range results {
 		if r.Unsecured && len(r.Paths[m.Host.Host]) > 0 {
 			m.problem(r, report.Problem{
-				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations", Message: fmt.Sprintf(
-					"%s has %s for the same host, which holds for its own paths only: the endpoints of this Ingress are not "+
-						"verified, and are shown no certificate. To have the same here, set it here too; to have this Event no more, set "+
-						"proxy-ssl-location-only in the ConfigMap to true", results[i].Ref(), report.BackendTLSSecret),
+				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations",
+				Message: fmt.Sprintf(
+					"%s has %s for the same host, which holds for its own paths only: the endpoints of this Ingress "+
+						"are not verified, and are shown no certificate. To have the same here, set it here too; to "+
+						"have this Event no more, set proxy-ssl-location-only in the ConfigMap to true",
+					results[i].Ref(), report.BackendTLSSecret),
 			})
 		}
 	}

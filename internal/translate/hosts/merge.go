@@ -184,7 +184,8 @@ func (m *merging) add(r *Contribution, p *Path) {
 		filters = append(filters, ir.Forbidden)
 	}
 	route := &ir.Route{
-		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy,
+		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend),
+		Proxy:      p.Proxy,
 		ErrorPages: p.ErrorPages, Origin: r.Ref(), Unlogged: p.Unlogged, Tracing: p.Tracing,
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}

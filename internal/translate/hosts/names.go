@@ -51,7 +51,8 @@ func (m *merging) names() {
 		}
 	}
 	for r := range m.ofOwner(false) {
-		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " has it, and is of another namespace"
+		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) +
+			" has it, and is of another namespace"
 		if len(r.Aliases) > 0 && m.serves(r) {
 			m.withoutName(r, report.ServerAlias, why)
 		}
@@ -69,7 +70,8 @@ func (m *merging) aliases(r *Contribution) {
 	case r == nil:
 		return
 	case host == "":
-		m.withoutName(r, report.ServerAlias, "this has no effect on the rule without a host, which is for every name anyway")
+		m.withoutName(r, report.ServerAlias,
+			"this has no effect on the rule without a host, which is for every name anyway")
 		return
 	}
 	for _, alias := range r.Aliases {
@@ -90,7 +92,8 @@ func (m *merging) www(r *Contribution) {
 	case r == nil:
 		return
 	case host == "" || strings.HasPrefix(host, "*."):
-		m.withoutName(r, report.FromToWWW, "this has no effect on "+OrEvery(host)+": it is for hosts with a name of their own")
+		m.withoutName(r, report.FromToWWW,
+			"this has no effect on "+OrEvery(host)+": it is for hosts with a name of their own")
 		return
 	}
 	other, ok := strings.CutPrefix(host, "www.")
@@ -102,7 +105,8 @@ func (m *merging) www(r *Contribution) {
 
 func (m *merging) withoutName(r *Contribution, annotation, message string) {
 	m.problem(r, report.Problem{
-		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(annotation), Message: message,
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(annotation),
+		Message: message,
 	})
 }
 
@@ -141,8 +145,9 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 		case p != nil:
 			n.addProblem(&w, *p)
 		case by.By != nil:
-			n.addProblem(&w, report.Problem{Severity: report.Warning, Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
-				snapshot.RefOf(by.By), w.Of)})
+			n.addProblem(&w, report.Problem{Severity: report.Warning,
+				Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
+					snapshot.RefOf(by.By), w.Of)})
 		default:
 			by = w
 			n.give(&w, s.Merged(w.Of))
@@ -183,9 +188,10 @@ func (n *Named) give(w *Name, to *Merged) {
 		return
 	}
 	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
-		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
-		Filters: []ir.Filter{ir.HostRedirect{Status: w.Status, Host: w.Of}}, Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
-		Origin: snapshot.RefOf(w.By),
+		Match:    ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+		Filters:  []ir.Filter{ir.HostRedirect{Status: w.Status, Host: w.Of}},
+		Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
+		Origin:   snapshot.RefOf(w.By),
 	}}}
 }
 
@@ -208,18 +214,21 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 		return p
 	}
 	if own := s.Merged(host); own != nil && own.Owner.By != nil {
-		return &report.Problem{Severity: report.Warning, Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
-			snapshot.RefOf(own.Owner.By))}
+		return &report.Problem{Severity: report.Warning,
+			Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
+				snapshot.RefOf(own.Owner.By))}
 	}
 	for _, around := range s.others(w.Name) {
 		if m := s.Merged(around); m != nil && m.Owner.By != nil && m.Owner.Namespace != namespace {
-			return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because %s has %s, and is of another namespace: "+
-				"use another name, or write a rule for it", host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
+			return &report.Problem{Severity: report.Error,
+				Message: fmt.Sprintf("%s is not served, because %s has %s, and is of another namespace: "+
+					"use another name, or write a rule for it", host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
 		}
 	}
 	if other := s.reservedFor(w.Name, namespace); other != "" {
-		return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because the option host_owner keeps %s for other "+
-			"namespaces: use another name", host, other)}
+		return &report.Problem{Severity: report.Error,
+			Message: fmt.Sprintf("%s is not served, because the option host_owner keeps %s for other "+
+				"namespaces: use another name", host, other)}
 	}
 	return nil
 }
@@ -233,8 +242,10 @@ func (s *Naming) tooWide(name string) *report.Problem {
 	if !s.NoCatchAll {
 		option = "host_ownership namespace"
 	}
-	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused, Message: fmt.Sprintf("%s is not served, because it could "+
-		"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a domain of yours", spelt(name), option)}
+	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused,
+		Message: fmt.Sprintf("%s is not served, because it could "+
+			"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a "+
+			"domain of yours", spelt(name), option)}
 }
 
 // isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and

@@ -57,7 +57,8 @@ func TestOrderOfNamespaces(t *testing.T) {
 		},
 		"expressions of the owner": {
 			[]*Contribution{of("a", 1, "~/api/(.*)", "~/(.*)", "/plain"), of("b", 2, "/", "/api", "/api/more", "=/x")},
-			[]string{"b prefix /api/more", "a regex /api/(.*)", "a regex /plain", "b prefix /api", "b exact /x", "a regex /(.*)", "b prefix /"},
+			[]string{"b prefix /api/more", "a regex /api/(.*)", "a regex /plain", "b prefix /api", "b exact /x",
+				"a regex /(.*)", "b prefix /"},
 		},
 		"expressions of both": {
 			[]*Contribution{of("a", 1, "~/a(.*)", "~/(.*)"), of("b", 2, "~/()()()()(.*)", "~/b(.*)")},
@@ -86,7 +87,8 @@ func TestOrderOfNamespaces(t *testing.T) {
 
 func TestLiteral(t *testing.T) {
 	for path, want := range map[string]int{
-		"/api/(.*)": 5, "/api(/|$)(.*)": 4, "/": 1, "/(api)/x": 1, "/api?": 3, "/x+y": 1, "/x|/yyyy": 1, "/(": 1, "/[a-z]": 1, "/()()": 1, "/é": 3,
+		"/api/(.*)": 5, "/api(/|$)(.*)": 4, "/": 1, "/(api)/x": 1, "/api?": 3, "/x+y": 1, "/x|/yyyy": 1, "/(": 1,
+		"/[a-z]": 1, "/()()": 1, "/é": 3,
 	} {
 		if got := literal(ir.PathMatch{Type: ir.MatchRegex, Path: path}); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)

@@ -70,9 +70,11 @@ func (m *merging) admits(r *Contribution, p *Path) bool { return m.serves(r) || 
 // known reports whether the host has any path or default backend that may be served.
 func (m *merging) known() bool {
 	host := m.Host.Host
-	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) || slices.ContainsFunc(m.results, func(r *Contribution) bool {
-		return r.Rules(host) && (m.serves(r) || slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return m.around.solves(r, p) }))
-	})
+	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||
+		slices.ContainsFunc(m.results, func(r *Contribution) bool {
+			return r.Rules(host) && (m.serves(r) ||
+				slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return m.around.solves(r, p) }))
+		})
 }
 
 // findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx, one regular expression turns
@@ -92,7 +94,8 @@ func (m *merging) findPatterns() {
 // findSecure determines whether the owner wants clients to use HTTPS for the host. The wildcard above the host decides
 // as well, if it has the same owner.
 func (m *merging) findSecure() {
-	m.Secure = slices.ContainsFunc(m.results, func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
+	m.Secure = slices.ContainsFunc(m.results,
+		func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
 	above := m.around.Above
 	m.secure = m.Secure || above != nil && above.Secure && m.Owner.Is(above.Owner.Namespace)
 }
@@ -106,8 +109,11 @@ func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 	}
 	m.problem(r, report.Problem{
 		Severity: report.Error, Reason: report.HostConflict, Field: p.Field,
-		Message: fmt.Sprintf("the path %s of %s gets 403: %s asks the clients of the host for certificates, and on such a host only its own "+
-			"namespace answers the challenges of certificate authorities", p.Match.Path, OrEvery(m.Host.Host), m.ownerFor(r)),
+		Message: fmt.Sprintf(
+			"the path %s of %s gets 403: %s asks the clients of the host for certificates, and on such a host only "+
+				"its own namespace answers the challenges of certificate authorities", p.Match.Path,
+			OrEvery(m.Host.Host),
+			m.ownerFor(r)),
 	})
 	return true
 }
@@ -131,9 +137,10 @@ func (m *merging) addOwnerProblems() {
 		case m.Owner.Is(r.namespace()) || !r.Rules(m.Host.Host) || m.around.onlySolves(r, m.Host.Host):
 		case m.serves(r):
 			served = append(served, r.Ref().String())
-			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
-				"%s has %s, and is of another namespace: the paths of this Ingress are served there, and what holds for the whole host "+
-					"is what that namespace says", m.ownerFor(r), OrEvery(m.Host.Host))})
+			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
+				Message: fmt.Sprintf(
+					"%s has %s, and is of another namespace: the paths of this Ingress are served there, and what "+
+						"holds for the whole host is what that namespace says", m.ownerFor(r), OrEvery(m.Host.Host))})
 		default:
 			refused = append(refused, r.Ref().String())
 			m.refuse(r, "spec.rules")
@@ -162,11 +169,13 @@ func (m *merging) addWildcardProblems() {
 	}
 	warn := func(message string, args ...any) {
 		m.problem(of, report.Problem{
-			Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(message, args...),
+			Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
+			Message: fmt.Sprintf(message, args...),
 		})
 	}
 	if above := m.around.ownerAbove(); above.By != nil && !m.Owner.Is(above.Namespace) {
-		warn("the namespace %s has %s: requests for %s come to this namespace, and not to that one", above.Namespace, WildcardOf(host), host)
+		warn("the namespace %s has %s: requests for %s come to this namespace, and not to that one", above.Namespace,
+			WildcardOf(host), host)
 	}
 	var others []string
 	for namespace := range m.around.Below {
@@ -176,19 +185,23 @@ func (m *merging) addWildcardProblems() {
 	}
 	if len(others) > 0 {
 		slices.Sort(others)
-		warn("other namespaces have hosts below %s, and requests for these come there: %s. The options host_ownership and host_owner keep "+
-			"them to one namespace", host, report.List(others, len(others), report.MostListed))
+		warn(
+			"other namespaces have hosts below %s, and requests for these come there: %s. The options "+
+				"host_ownership and host_owner keep them to one namespace", host,
+			report.List(others, len(others), report.MostListed))
 	}
 }
 
 // refuse reports why the paths of an object are not served on the host.
 func (m *merging) refuse(r *Contribution, field string) {
 	host := m.Host.Host
-	message := fmt.Sprintf("%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
-		"host_ownership namespace. Use another host", m.ownerFor(r), OrEvery(host))
+	message := fmt.Sprintf(
+		"%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
+			"host_ownership namespace. Use another host", m.ownerFor(r), OrEvery(host))
 	if !m.around.Policy.Admits(host, r.namespace()) {
 		list, _ := m.around.Policy.ReservedFor(host)
-		message = fmt.Sprintf("this Ingress is not served for %s, which the option host_owner reserves for %s. Use another host",
+		message = fmt.Sprintf(
+			"this Ingress is not served for %s, which the option host_owner reserves for %s. Use another host",
 			OrEvery(host), report.List(list, len(list), report.MostListed))
 	}
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
@@ -210,14 +223,17 @@ func (m *merging) addProblemsOfOwner(served, refused []string) {
 		if _, reserved := m.around.Policy.ReservedFor(m.Host.Host); reserved {
 			severity = report.Info
 		}
-		m.problem(of, report.Problem{Severity: severity, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
-			"another namespace has paths of %s too, which this namespace has: %s. The options host_ownership and host_owner keep a host to "+
-				"one namespace", OrEvery(m.Host.Host), report.List(served, len(served), report.MostListed))})
+		m.problem(of, report.Problem{Severity: severity, Reason: report.HostConflict, Field: "spec.rules",
+			Message: fmt.Sprintf(
+				"another namespace has paths of %s too, which this namespace has: %s. The options host_ownership "+
+					"and host_owner keep a host to one namespace", OrEvery(m.Host.Host),
+				report.List(served, len(served), report.MostListed))})
 	}
 	if len(refused) > 0 {
-		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
-			"another namespace asks for %s too, which this namespace has, and is refused: %s", OrEvery(m.Host.Host),
-			report.List(refused, len(refused), report.MostListed))})
+		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
+			Message: fmt.Sprintf(
+				"another namespace asks for %s too, which this namespace has, and is refused: %s", OrEvery(m.Host.Host),
+				report.List(refused, len(refused), report.MostListed))})
 	}
 }
 
@@ -237,19 +253,22 @@ func (m *merging) handshake() {
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
 			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
-			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" has other ssl-ciphers for "+OrEvery(m.Host.Host)+", which count")
+			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" has other ssl-ciphers for "+
+				OrEvery(m.Host.Host)+", which count")
 		}
 	}
 	for r := range m.ofOwner(false) {
 		if r.AsksCiphers && m.serves(r) && (m.Host.TLS == nil || !slices.Equal(m.Host.TLS.Ciphers, r.TLS.Ciphers)) {
-			m.otherCiphers(r, m.ownerFor(r)+" has "+OrEvery(m.Host.Host)+", and is of another namespace: its ssl-ciphers count")
+			m.otherCiphers(r, m.ownerFor(r)+" has "+OrEvery(m.Host.Host)+
+				", and is of another namespace: its ssl-ciphers count")
 		}
 	}
 }
 
 func (m *merging) otherCiphers(r *Contribution, message string) {
 	m.problem(r, report.Problem{
-		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers), Message: message,
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers),
+		Message: message,
 	})
 }
 

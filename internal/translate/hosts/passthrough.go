@@ -29,8 +29,9 @@ func (m *merging) passthrough(results []*Contribution) {
 	case root.path == nil:
 		m.problem(chosen, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
-			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and there is no "+
-				"such path; write one", host),
+			Message: fmt.Sprintf(
+				"ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and "+
+					"there is no such path; write one", host),
 		})
 		return
 	case closed != nil:
@@ -58,8 +59,9 @@ func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 	}
 	m.problem(chosen, report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
-		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
-			"answers %s. %s why", m.Host.Host, who, status, why),
+		Message: fmt.Sprintf(
+			"the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, "+
+				"and it answers %s. %s why", m.Host.Host, who, status, why),
 	})
 }
 
@@ -85,16 +87,17 @@ func (m *merging) mayPass(r *Contribution) bool {
 	case m.Host.Host == "":
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidHost, Field: report.AnnotationField(report.SSLPassthrough),
-			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by the name that the client " +
-				"asks for; give the rule a host",
+			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by " +
+				"the name that the client asks for; give the rule a host",
 		})
 	case m.Owner.Is(r.namespace()):
 		return true
 	case m.serves(r):
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
-			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
-				"ssl-passthrough, or use another host", m.Host.Host, m.ownerFor(r)),
+			Message: fmt.Sprintf(
+				"ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
+					"ssl-passthrough, or use another host", m.Host.Host, m.ownerFor(r)),
 		})
 	}
 	return false
@@ -122,8 +125,9 @@ func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contri
 		path := r.Paths[m.Host.Host][i]
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.PathConflict, Field: path.Field,
-			Message: fmt.Sprintf("the path %s of %s is for requests without TLS only: ssl-passthrough of %s hands all TLS connections of the "+
-				"host to the backend of its path /", path.Match.Path, m.Host.Host, chosen.Ref()),
+			Message: fmt.Sprintf(
+				"the path %s of %s is for requests without TLS only: ssl-passthrough of %s hands all TLS "+
+					"connections of the host to the backend of its path /", path.Match.Path, m.Host.Host, chosen.Ref()),
 		})
 	}
 }

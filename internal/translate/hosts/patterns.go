@@ -57,8 +57,11 @@ func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
 		sum, of = sum+m.patterns.others, &m.patterns.others
 	}
 	if sum > pattern.MostOfHost {
-		m.refusePattern(r, p, report.QuotaExceeded, fmt.Errorf("the regular expressions of %s stand for %d instructions with this one, and "+
-			"may for %d, of which older Ingresses have theirs first: write fewer or shorter ones", OrEvery(m.Host.Host), sum, pattern.MostOfHost))
+		m.refusePattern(r, p, report.QuotaExceeded,
+			fmt.Errorf("the regular expressions of %s stand for %d instructions with this one, and "+
+				"may for %d, of which older Ingresses have theirs first: write fewer or shorter ones",
+				OrEvery(m.Host.Host),
+				sum, pattern.MostOfHost))
 		return false
 	}
 	*of += size
@@ -67,7 +70,8 @@ func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
 
 func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, why error) {
 	m.problem(r, report.Problem{
-		Severity: report.Error, Reason: reason, Field: p.Field, Message: fmt.Sprintf("%v; %s", why, m.withoutPattern(r, p)),
+		Severity: report.Error, Reason: reason, Field: p.Field,
+		Message: fmt.Sprintf("%v; %s", why, m.withoutPattern(r, p)),
 	})
 }
 

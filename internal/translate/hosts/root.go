@@ -20,12 +20,14 @@ func (m *merging) appRoot() {
 		case chosen == nil:
 			chosen = r
 		case !reflect.DeepEqual(r.Root, chosen.Root):
-			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" sends requests for / on "+OrEvery(host)+" elsewhere, which counts")
+			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" sends requests for / on "+OrEvery(host)+
+				" elsewhere, which counts")
 		}
 	}
 	for r := range m.ofOwner(false) {
 		if r.Root != nil && m.serves(r) {
-			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" has it, and is of another namespace")
+			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+
+				" has it, and is of another namespace")
 		}
 	}
 	if chosen == nil {
@@ -33,13 +35,15 @@ func (m *merging) appRoot() {
 	}
 	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
 		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
-		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend), Origin: chosen.Ref(),
+		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend),
+		Origin:  chosen.Ref(),
 		Tracing: chosen.Root.Tracing,
 	})
 }
 
 func (m *merging) otherRoot(r *Contribution, message string) {
 	m.problem(r, report.Problem{
-		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.AppRoot), Message: message,
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.AppRoot),
+		Message: message,
 	})
 }

@@ -32,10 +32,12 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:
-		r.problem(report.Error, report.InvalidBackend, field+".resource", "backends other than Services are not supported; the path is left out")
+		r.problem(report.Error, report.InvalidBackend, field+".resource",
+			"backends other than Services are not supported; the path is left out")
 		return nil
 	case b.Service == nil:
-		r.problem(report.Error, report.InvalidBackend, field, "there is no backend: name a Service; the path is left out")
+		r.problem(report.Error, report.InvalidBackend, field,
+			"there is no backend: name a Service; the path is left out")
 		return nil
 	}
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: b.Service.Name}
@@ -49,14 +51,16 @@ func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *i
 	case p != nil && p.Reason == report.ServiceNotFound:
 		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s until there is one", p.Message, without)
 	case p != nil:
-		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message, strings.TrimSuffix(without, ","))
+		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message,
+			strings.TrimSuffix(without, ","))
 	}
 	if !slices.Contains(r.Backends, found.ID) {
 		r.Backends = append(r.Backends, found.ID)
 	}
 	if p == nil && r.Balances && r.LoadBalancing.UseVirtualAddress && found.VirtualAddress == "" {
 		r.problem(report.Warning, report.InvalidBackend, field+".service.name",
-			"the Service %s/%s has no address of its own, which service-upstream asks for: its endpoints are used", ref.Namespace, ref.Name)
+			"the Service %s/%s has no address of its own, which service-upstream asks for: its endpoints are used",
+			ref.Namespace, ref.Name)
 	}
 	return found
 }

@@ -26,7 +26,8 @@ func TestServiceWithoutAddress(t *testing.T) {
 		service   string
 		asks, own bool
 		told      bool
-	}{{"headless", true, true, true}, {"headless", true, false, false}, {"headless", false, true, false}, {"plain", true, true, false}} {
+	}{{"headless", true, true, true}, {"headless", true, false, false}, {"headless", false, true, false},
+		{"plain", true, true, false}} {
 		r := &reading{snapshot: store.Take(), refs: map[ir.Ref]bool{}, Result: &Result{
 			Object:        &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 			LoadBalancing: ir.LoadBalancing{UseVirtualAddress: test.asks}, Balances: test.own,

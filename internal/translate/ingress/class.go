@@ -41,7 +41,8 @@ func (r *reading) selected() bool {
 		return false
 	}
 	if !o.Namespaces.Matches(all) {
-		r.notServed(o, report.NamespaceNotSelected, "metadata.namespace", "the labels of the namespace %s do not match namespace_selector %s",
+		r.notServed(o, report.NamespaceNotSelected, "metadata.namespace",
+			"the labels of the namespace %s do not match namespace_selector %s",
 			namespace, o.Namespaces)
 		return false
 	}
@@ -73,7 +74,8 @@ func (r *reading) ours(o Options) bool {
 	if o.WatchWithoutClass {
 		return true
 	}
-	r.notServed(o, report.MissingClass, classField, "it names no class, and no default class is of this controller: write %s",
+	r.notServed(o, report.MissingClass, classField,
+		"it names no class, and no default class is of this controller: write %s",
 		strings.Join(r.classes(o, o.ControllerName), " or "))
 	return false
 }
@@ -84,7 +86,8 @@ func (r *reading) contradiction(field, annotation string, ours bool) {
 		outcome = "so this controller serves the Ingress, although the annotation does not name it"
 	}
 	r.problem(report.Warning, report.ClassConflict, report.AnnotationField(classAnnotation),
-		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one of them",
+		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one "+
+			"of them",
 		field, annotation, outcome)
 }
 
@@ -98,9 +101,11 @@ func (r *reading) annotated(o Options, class string) bool {
 		r.Class = class
 		return true
 	case class == "":
-		r.notServed(o, report.MissingClass, report.AnnotationField(classAnnotation), "the annotation names no class: write %s", o.ClassName)
+		r.notServed(o, report.MissingClass, report.AnnotationField(classAnnotation),
+			"the annotation names no class: write %s", o.ClassName)
 	default:
-		r.notServed(o, report.OtherClass, report.AnnotationField(classAnnotation), "class %q is another controller's, and this one serves class %s",
+		r.notServed(o, report.OtherClass, report.AnnotationField(classAnnotation),
+			"class %q is another controller's, and this one serves class %s",
 			class, o.ClassName)
 	}
 	return false
@@ -210,38 +215,46 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	}
 	switch {
 	case p.Kind != kinds.ConfigMap && group != "":
-		problem := parameters("kind", "the parameters are of the kind %s of %s, and have no effect: a ConfigMap, without an apiGroup, would have one",
+		problem := parameters("kind",
+			"the parameters are of the kind %s of %s, and have no effect: a ConfigMap, without an apiGroup, would "+
+				"have one",
 			p.Kind, group)
 		problem.Severity = report.Warning
 		return ir.Ref{}, problem
 	case p.Kind != kinds.ConfigMap || group != "":
-		return ir.Ref{}, parameters("kind", "the parameters are of the kind %s, and may be a ConfigMap, without an apiGroup; %s", p.Kind, classClosed)
+		return ir.Ref{}, parameters("kind",
+			"the parameters are of the kind %s, and may be a ConfigMap, without an apiGroup; %s", p.Kind, classClosed)
 	case scope == networkingv1.IngressClassParametersReferenceScopeNamespace:
 		if ref.Namespace = ""; p.Namespace != nil {
 			ref.Namespace = *p.Namespace
 		}
 		if ref.Namespace == "" {
-			return ir.Ref{}, parameters("namespace", "the scope is Namespace, and there is none: write the namespace of the ConfigMap %s; %s",
+			return ir.Ref{}, parameters("namespace",
+				"the scope is Namespace, and there is none: write the namespace of the ConfigMap %s; %s",
 				p.Name, classClosed)
 		}
 	case scope != networkingv1.IngressClassParametersReferenceScopeCluster:
-		return ir.Ref{}, parameters("scope", "there is no scope %q: write Namespace, and the namespace of the ConfigMap; %s", scope, classClosed)
+		return ir.Ref{}, parameters("scope",
+			"there is no scope %q: write Namespace, and the namespace of the ConfigMap; %s", scope, classClosed)
 	case own == "":
-		return ir.Ref{}, parameters("scope", "a ConfigMap has a namespace, and the scope Cluster names none: write scope Namespace and "+
-			"the namespace; or give the option configmap, whose namespace counts then; %s", classClosed)
+		return ir.Ref{}, parameters("scope",
+			"a ConfigMap has a namespace, and the scope Cluster names none: write scope Namespace and "+
+				"the namespace; or give the option configmap, whose namespace counts then; %s", classClosed)
 	}
 	return ref, nil
 }
 
 // NoParameters returns the problem of an IngressClass whose parameters name a ConfigMap that does not exist.
 func NoParameters(ref ir.Ref) *report.Problem {
-	return parameters("name", "there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
-		classClosed, ref.Namespace, ref.Name)
+	return parameters("name",
+		"there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
+			classClosed, ref.Namespace, ref.Name)
 }
 
 func parameters(field, message string, args ...any) *report.Problem {
 	return &report.Problem{
-		Severity: report.Error, Reason: report.InvalidParameters, Field: "spec.parameters." + field, Message: fmt.Sprintf(message, args...),
+		Severity: report.Error, Reason: report.InvalidParameters, Field: "spec.parameters." + field,
+		Message: fmt.Sprintf(message, args...),
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 )
 
 func class(name, controller, isDefault string) *networkingv1.IngressClass {
-	c := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller}}
+	c := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: networkingv1.IngressClassSpec{Controller: controller}}
 	if isDefault != "" {
 		c.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: isDefault}
 	}
@@ -58,13 +59,16 @@ func TestClass(t *testing.T) {
 		{name: "no such class, with our name", options: named, field: nginx, reason: report.IngressClassNotFound},
 		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
 		{name: "no such class, in a folder", options: assume, field: missing, reason: report.IngressClassNotFound},
-		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx, reason: report.OtherClass},
+		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx,
+			reason: report.OtherClass},
 
 		{name: "no such class, by name", options: byName, field: nginx, ours: true},
 		{name: "our name for a class of others, by name", options: byName, classes: taken, field: nginx, ours: true},
-		{name: "another name for a class of ours, by name", options: byName, classes: public, field: new("public"), ours: true},
+		{name: "another name for a class of ours, by name", options: byName, classes: public,
+			field: new("public"), ours: true},
 		{name: "class of others, by name", options: byName, classes: theirs, field: other},
-		{name: "no such class, with another name, by name", options: byName, field: missing, reason: report.IngressClassNotFound},
+		{name: "no such class, with another name, by name", options: byName, field: missing,
+			reason: report.IngressClassNotFound},
 		{name: "classes cannot be read", options: named, denied: true, field: nginx, ours: true},
 		{name: "classes cannot be read, another name", options: named, denied: true, field: other},
 
@@ -72,16 +76,19 @@ func TestClass(t *testing.T) {
 		{name: "annotation needs no class", options: named, classes: theirs, annotation: nginx, ours: true},
 		{name: "annotation of others", options: without, classes: ours, annotation: other},
 		{
-			name: "the field beats the annotation of others", options: named, classes: ours, annotation: other, field: nginx, ours: true,
+			name: "the field beats the annotation of others", options: named, classes: ours, annotation: other,
+			field: nginx, ours: true,
 			reason: report.ClassConflict,
 		},
 		{
-			name: "the field of others beats the annotation", options: named, classes: theirs, annotation: nginx, field: other,
+			name: "the field of others beats the annotation", options: named, classes: theirs,
+			annotation: nginx, field: other,
 			reason: report.ClassConflict,
 		},
 		{name: "both are of others", options: named, classes: theirs, annotation: new("third"), field: other},
 		{name: "both are ours", options: named, classes: public, annotation: nginx, field: new("public"), ours: true},
-		{name: "both name a class of ours", options: named, classes: public, annotation: new("public"), field: new("public"), ours: true},
+		{name: "both name a class of ours", options: named, classes: public, annotation: new("public"),
+			field: new("public"), ours: true},
 		{name: "both name a class that others took", options: named, classes: taken, annotation: nginx, field: nginx},
 		{name: "annotation and an empty field", options: named, classes: ours, annotation: other, field: empty},
 		{name: "empty annotation", options: named, classes: ours, annotation: empty},
@@ -140,8 +147,10 @@ func TestMessageOfAClassThatDoesNotExist(t *testing.T) {
 	}{
 		{"misspelt", named, "edge nginx", "nginxx", "did you mean nginx? Otherwise create it, with"},
 		{"misspelt, in a folder without classes", folder, "", "ngnix", "did you mean nginx? Otherwise create it, with"},
-		{"another word", named, "edge nginx", "traefik", "serves this Ingress: write edge or nginx, or create it, with"},
-		{"another word, in a folder", folder, "zone", "traefik", "serves this Ingress: write nginx or zone, or create it, with"},
+		{"another word", named, "edge nginx", "traefik",
+			"serves this Ingress: write edge or nginx, or create it, with"},
+		{"another word, in a folder", folder, "zone", "traefik",
+			"serves this Ingress: write nginx or zone, or create it, with"},
 		{"many classes", named, "a b c d e f g", "traefik", "write a, b, c, d, e or one of 2 more, or create it, with"},
 		{"no classes", named, "", "nginx", "serves this Ingress: create it, with spec.controller k8s.io/ingress-nginx"},
 	} {

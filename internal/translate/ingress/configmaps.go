@@ -62,11 +62,13 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 		}
 	}
 	if size > mostDataBytes {
-		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
+		r.closeFor(annotation, report.InvalidAnnotation,
+			"the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
 			object.Namespace, object.Name, size, mostDataBytes)
 	}
 	if variables > mostVariables {
-		r.closeFor(annotation, report.InvalidAnnotation, "the values of the ConfigMap %s/%s have %d variables, and %d are the most: "+ingressClosed,
+		r.closeFor(annotation, report.InvalidAnnotation,
+			"the values of the ConfigMap %s/%s have %d variables, and %d are the most: "+ingressClosed,
 			object.Namespace, object.Name, variables, mostVariables)
 	}
 	if r.annotations.Closed {
@@ -81,8 +83,9 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
 	if namespace, rest, has := strings.Cut(name, "/"); has {
 		if namespace != ref.Namespace {
-			r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s is in another namespace than the Ingress: "+ingressClosed+
-				". Copy it to the namespace %s", name, ref.Namespace)
+			r.closeFor(annotation, report.InvalidAnnotation,
+				"the ConfigMap %s is in another namespace than the Ingress: "+ingressClosed+
+					". Copy it to the namespace %s", name, ref.Namespace)
 			return nil
 		}
 		ref.Name = rest
@@ -90,7 +93,8 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	r.depend(ref)
 	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
 	if !ok {
-		r.closeFor(annotation, report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+ingressClosed+" until there is one",
+		r.closeFor(annotation, report.ConfigMapNotFound,
+			"there is no ConfigMap %s/%s: "+ingressClosed+" until there is one",
 			ref.Namespace, ref.Name)
 		return nil
 	}

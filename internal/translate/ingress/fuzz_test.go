@@ -42,7 +42,8 @@ type words struct {
 func (w words) build(parts uint16) *networkingv1.Ingress {
 	b := networkingv1.IngressBackend{}
 	if parts&hasService != 0 {
-		b.Service = &networkingv1.IngressServiceBackend{Name: w.service, Port: networkingv1.ServiceBackendPort{Number: w.port}}
+		b.Service = &networkingv1.IngressServiceBackend{Name: w.service,
+			Port: networkingv1.ServiceBackendPort{Number: w.port}}
 		if parts&hasPortName != 0 {
 			b.Service.Port.Name = w.portName
 		}
@@ -83,8 +84,10 @@ func (w words) build(parts uint16) *networkingv1.Ingress {
 // part has a problem, and that a good Ingress beside it is served as before.
 func FuzzIngressSpec(f *testing.F) {
 	for _, text := range []string{
-		"", "/", ".", "*", "*.", "a", "good.example", "*.good.example", "GOOD.example.", "\u212a.example", "/{env.HOME}", "{env.HOME}.example",
-		"{file./etc/hostname}", "/{file./etc/hostname}", "/{$HOME}", "/{http.request.uri}", "/\x00", "/\xff", "/\u2028", "/(", "web", "80/udp", "%",
+		"", "/", ".", "*", "*.", "a", "good.example", "*.good.example", "GOOD.example.", "\u212a.example",
+		"/{env.HOME}", "{env.HOME}.example",
+		"{file./etc/hostname}", "/{file./etc/hostname}", "/{$HOME}", "/{http.request.uri}", "/\x00", "/\xff", "/\u2028",
+		"/(", "web", "80/udp", "%",
 	} {
 		f.Add(text, text, text, text, text, int32(80), uint16(whole))
 		f.Add("a.example", text, "Prefix", "web", "http", int32(80), uint16(whole|hasPortName))
@@ -113,7 +116,8 @@ func FuzzIngressSpec(f *testing.F) {
 		checkReasons(t, o, r)
 		config, verdicts := translate.Translate(objects, translate.Options{Ingress: everything})
 		checkGood(t, alone, config)
-		if v := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "good"}); v == nil || len(v.Problems) > 0 {
+		if v := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "good"}); v == nil ||
+			len(v.Problems) > 0 {
 			t.Errorf("the good Ingress is told %v", v)
 		}
 	})
@@ -147,7 +151,8 @@ func (w words) checkCertificates(t *testing.T, r *ingress.Result) {
 	t.Helper()
 	host := strings.TrimSuffix(lower(w.host), ".")
 	for got, c := range r.Certificates {
-		if got != host && got != "good.example" || c.Host != got || c.Secret != (ir.Name{Namespace: "shop", Name: w.service}) {
+		if got != host && got != "good.example" || c.Host != got ||
+			c.Secret != (ir.Name{Namespace: "shop", Name: w.service}) {
 			t.Errorf("the certificate of %q is %+v", got, c)
 		}
 	}

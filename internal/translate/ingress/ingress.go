@@ -145,8 +145,10 @@ func (r *reading) settings() {
 	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
 	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
-			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+
-				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.Class)
+			r.problem(report.Error, report.InvalidParameters, classField,
+				"the parameters of the IngressClass %s cannot be read: all requests "+
+					"for this Ingress get 503, because they may keep requests out. The verdict on the class says why",
+				r.Class)
 		}
 		if class.ConfigMap.Name != "" {
 			r.depend(class.ConfigMap)
@@ -199,7 +201,8 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	}
 	if host == "" && r.options.DisableCatchAll {
 		r.problem(report.Error, report.CatchAllRefused, field+".host",
-			"the rule has no host, and rules for every host are turned off by disable_catch_all: give it a host; the rule is left out")
+			"the rule has no host, and rules for every host are turned off by disable_catch_all: give it a host; "+
+				"the rule is left out")
 		return
 	}
 	if _, ok := r.Paths[host]; !ok {
@@ -207,7 +210,8 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	}
 	if rule.HTTP == nil {
 		if r.Object.Spec.DefaultBackend == nil {
-			r.problem(report.Warning, report.InvalidPath, field+".http", "the rule has no paths: requests for %s get 404",
+			r.problem(report.Warning, report.InvalidPath, field+".http",
+				"the rule has no paths: requests for %s get 404",
 				hosts.OrEvery(host))
 		}
 		return
@@ -231,7 +235,9 @@ func Host(host string) (string, error) {
 	}
 	// strings.ToLower turns the Kelvin sign into k, but the sign is not allowed in a host name.
 	if strings.ContainsRune(host, '\u212a') || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-		return "", fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name", host)
+		return "",
+			fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name",
+				host)
 	}
 	return name, nil
 }
@@ -256,7 +262,8 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 		return p.Closed()
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
-	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
+	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path),
+		Params: r.params}
 	p.ErrorPages = r.pages
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	p.Unlogged, p.Tracing = r.annotations.Unlogged, r.annotations.TracingOf()
@@ -291,7 +298,8 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 		match.Type = ir.MatchExact
 	case networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific:
 	default:
-		return match, fmt.Errorf("there is no pathType %q: Exact, Prefix and ImplementationSpecific are the types", *p.PathType)
+		return match, fmt.Errorf("there is no pathType %q: Exact, Prefix and ImplementationSpecific are the types",
+			*p.PathType)
 	}
 	return match, nil
 }
@@ -303,20 +311,23 @@ func (r *reading) defaultBackend() {
 	const field = "spec.defaultBackend"
 	if r.Object.Spec.DefaultBackend == nil {
 		if len(r.Object.Spec.Rules) == 0 {
-			r.problem(report.Warning, report.InvalidBackend, "spec", "the Ingress has neither rules nor a default backend: nothing is served")
+			r.problem(report.Warning, report.InvalidBackend, "spec",
+				"the Ingress has neither rules nor a default backend: nothing is served")
 		}
 		return
 	}
 	if len(r.Object.Spec.Rules) == 0 && r.options.DisableCatchAll {
 		r.problem(report.Error, report.CatchAllRefused, field,
-			"a default backend without rules answers for every host, which is turned off by disable_catch_all: write rules with hosts")
+			"a default backend without rules answers for every host, which is turned off by disable_catch_all: "+
+				"write rules with hosts")
 		return
 	}
 	backend := r.backend(r.Object.Spec.DefaultBackend, field, false)
 	if backend == nil {
 		return
 	}
-	p := r.with(&hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
+	p := r.with(&hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true,
+		Field: field})
 	if len(r.Object.Spec.Rules) == 0 {
 		p.Regex = false
 		p.Filters = slices.DeleteFunc(p.Filters, rewrites)
@@ -344,7 +355,8 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	counting, void := annotations.OfCanary(r.Object.Annotations)
 	if len(void) > 0 {
 		r.problem(report.Info, report.InvalidAnnotation, "metadata.annotations",
-			"a canary has these annotations from its main Ingress, and its own have no effect: %s", strings.Join(void, ", "))
+			"a canary has these annotations from its main Ingress, and its own have no effect: %s",
+			strings.Join(void, ", "))
 	}
 	return annotations.Parse(defaults, counting)
 }

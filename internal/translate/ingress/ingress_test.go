@@ -90,9 +90,12 @@ func TestHost(t *testing.T) {
 
 func TestHostRefused(t *testing.T) {
 	for _, host := range []string{
-		".", "..", "*", "*.", "*.*.example.com", "a.*.example.com", "*example.com", "example.*", "example.com..", ".example.com",
-		"a..b", "-a.example", "a-.example", "under_score.example", "example.com:8080", "http://example.com", "example.com/path", "a b",
-		"bücher.example", "\u212a.example", "{env.HOME}", "{file./etc/hostname}.example", "~^regex$", "a\nb", "a\x00", "\xff", "[::1]",
+		".", "..", "*", "*.", "*.*.example.com", "a.*.example.com", "*example.com", "example.*", "example.com..",
+		".example.com",
+		"a..b", "-a.example", "a-.example", "under_score.example", "example.com:8080", "http://example.com",
+		"example.com/path", "a b",
+		"bücher.example", "\u212a.example", "{env.HOME}", "{file./etc/hostname}.example", "~^regex$", "a\nb", "a\x00",
+		"\xff", "[::1]",
 		strings.Repeat("a.", 127) + "a",
 	} {
 		if got, err := ingress.Host(host); err == nil {
@@ -131,7 +134,8 @@ func TestBackend(t *testing.T) {
 			[]string{"InvalidBackend spec.rules[0].http.paths[0].backend.service.port"},
 		},
 		{
-			"no such Service", backend("nobody", 80), &ir.Backend{ID: "shop/nobody/80", Service: "nobody", Missing: true},
+			"no such Service", backend("nobody", 80),
+			&ir.Backend{ID: "shop/nobody/80", Service: "nobody", Missing: true},
 			[]string{"ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"},
 		},
 		{
@@ -140,7 +144,8 @@ func TestBackend(t *testing.T) {
 		},
 		{"nothing", networkingv1.IngressBackend{}, nil, []string{"InvalidBackend spec.rules[0].http.paths[0].backend"}},
 		{
-			"resource", networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket", Name: "b"}}, nil,
+			"resource", networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket",
+				Name: "b"}}, nil,
 			[]string{"InvalidBackend spec.rules[0].http.paths[0].backend.resource"},
 		},
 	} {
@@ -167,7 +172,8 @@ func TestBackend(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	exact, specific, wrong := networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathType("Regex")
+	exact, specific, wrong := networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
+		networkingv1.PathType("Regex")
 	b := backend("web", 80)
 	for _, test := range []struct {
 		name string
@@ -176,10 +182,14 @@ func TestPath(t *testing.T) {
 	}{
 		{"prefix", prefix("/a", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
 		{"empty is everything", prefix("", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
-		{"exact", networkingv1.HTTPIngressPath{Path: "/A/", PathType: &exact, Backend: b}, ir.PathMatch{Type: ir.MatchExact, Path: "/A/"}},
-		{"ours to choose", networkingv1.HTTPIngressPath{Path: "/a", PathType: &specific, Backend: b}, ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
-		{"no type", networkingv1.HTTPIngressPath{Path: "/a", Backend: b}, ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
-		{"placeholder", prefix("/{env.HOME}/{file./etc/hostname}", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/{env.HOME}/{file./etc/hostname}"}},
+		{"exact", networkingv1.HTTPIngressPath{Path: "/A/", PathType: &exact, Backend: b},
+			ir.PathMatch{Type: ir.MatchExact, Path: "/A/"}},
+		{"ours to choose", networkingv1.HTTPIngressPath{Path: "/a", PathType: &specific, Backend: b},
+			ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
+		{"no type", networkingv1.HTTPIngressPath{Path: "/a", Backend: b},
+			ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
+		{"placeholder", prefix("/{env.HOME}/{file./etc/hostname}", b),
+			ir.PathMatch{Type: ir.MatchPrefix, Path: "/{env.HOME}/{file./etc/hostname}"}},
 		{"no such type", networkingv1.HTTPIngressPath{Path: "/a", PathType: &wrong, Backend: b}, ir.PathMatch{}},
 		{"without slash", prefix("a", b), ir.PathMatch{}},
 		{"line feed", prefix("/a\nb", b), ir.PathMatch{}},
@@ -188,9 +198,11 @@ func TestPath(t *testing.T) {
 		{"not UTF-8", prefix("/a\xff", b), ir.PathMatch{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := ingress.Translate(take(service("web", corev1.ServicePort{Port: 80})), object("web", "a.example", test.path), everything)
+			r := ingress.Translate(take(service("web", corev1.ServicePort{Port: 80})),
+				object("web", "a.example", test.path), everything)
 			if test.want.Path == "" {
-				if diff := cmp.Diff([]string{"InvalidPath spec.rules[0].http.paths[0]"}, reasons(r.Problems)); diff != "" {
+				if diff := cmp.Diff([]string{"InvalidPath spec.rules[0].http.paths[0]"},
+					reasons(r.Problems)); diff != "" {
 					t.Errorf("problems (-want +got):\n%s", diff)
 				}
 				if len(r.Paths["a.example"]) > 0 {

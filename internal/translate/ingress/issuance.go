@@ -48,7 +48,8 @@ func (r *reading) mode() string {
 // overruled warns an Ingress that requests certificates from issuers although the administrator does not allow this. by
 // is the option that forbids it.
 func (r *reading) overruled(by string) {
-	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" && r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
+	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
+		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.AutoHTTPS.Name),
 			"%s lets no Ingress here have a certificate from an issuer, and the annotation has no effect", by)
 	}
@@ -78,7 +79,8 @@ func (r *reading) refusal(host, field string) *report.Problem {
 		return nil
 	}
 	return &report.Problem{
-		Severity: report.Info, Reason: reason, Field: field, Message: fmt.Sprintf("no issuer is asked for a certificate of %s: %s", host, why),
+		Severity: report.Info, Reason: reason, Field: field,
+		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: %s", host, why),
 	}
 }
 
@@ -101,16 +103,21 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")
 	switch _, err := netip.ParseAddr(name); {
 	case err == nil:
-		return report.InvalidHost, "clients name no address in a TLS handshake, so that none can be chosen by it; use a name"
-	case slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
-		return report.InvalidHost, fmt.Sprintf("a part of it has more than %d characters, and no certificate can have that",
+		return report.InvalidHost,
+			"clients name no address in a TLS handshake, so that none can be chosen by it; use a name"
+	case slices.ContainsFunc(strings.Split(name, "."),
+		func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
+		return report.InvalidHost, fmt.Sprintf(
+			"a part of it has more than %d characters, and no certificate can have that",
 			validation.DNS1123LabelMaxLength)
 	case !o.AnyName && !public(name):
-		return report.HostNotPublic, "no public certificate authority issues for this name; name a Secret, or let the administrator set " +
-			"\"issuer internal\", or the acme_ca of an authority that does"
+		return report.HostNotPublic,
+			"no public certificate authority issues for this name; name a Secret, or let the administrator set " +
+				"\"issuer internal\", or the acme_ca of an authority that does"
 	case wildcard && !o.Wildcards:
-		return report.DNSChallengeRequired, "a wildcard needs the DNS challenge; name a Secret, or let the administrator set " +
-			"\"issuer acme\" with a dns provider"
+		return report.DNSChallengeRequired,
+			"a wildcard needs the DNS challenge; name a Secret, or let the administrator set " +
+				"\"issuer acme\" with a dns provider"
 	}
 	return "", ""
 }
@@ -147,7 +154,8 @@ func (r *reading) manager() string {
 		value := r.Object.Annotations[key]
 		switch {
 		case value == "":
-		case slices.Contains(managerIssuers, key), strings.HasPrefix(key, managerPrefix), key == managerOld && value == "true":
+		case slices.Contains(managerIssuers, key), strings.HasPrefix(key, managerPrefix), key == managerOld &&
+			value == "true":
 			return key
 		}
 	}

@@ -30,9 +30,11 @@ func TestIssuerNeedsARule(t *testing.T) {
 		{"a rule of the Ingress", []*networkingv1.Ingress{listing(object("one", listed, web))}, true},
 		{"a rule without paths", []*networkingv1.Ingress{listing(object("one", listed))}, true},
 		{"no rule", []*networkingv1.Ingress{listing(other.DeepCopy())}, false},
-		{"a rule of another Ingress", []*networkingv1.Ingress{listing(other.DeepCopy()), aged(object("one", listed, web), 2)}, true},
+		{"a rule of another Ingress", []*networkingv1.Ingress{listing(other.DeepCopy()),
+			aged(object("one", listed, web), 2)}, true},
 		{"a rule for every host", []*networkingv1.Ingress{listing(object("one", "", web))}, true},
-		{"a rule for every host of another Ingress", []*networkingv1.Ingress{listing(other.DeepCopy()), object("one", "", web)}, false},
+		{"a rule for every host of another Ingress",
+			[]*networkingv1.Ingress{listing(other.DeepCopy()), object("one", "", web)}, false},
 		{"a rule for the wildcard above", []*networkingv1.Ingress{listing(object("one", "*.example.com", web))}, true},
 		{"only a default backend", []*networkingv1.Ingress{listing(catchAll("one", "a"))}, true},
 	} {

@@ -28,9 +28,11 @@ func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.M
 	return mergeAround(t, host, &hosts.Surroundings{}, objects...)
 }
 
-func mergeAround(t *testing.T, host string, around *hosts.Surroundings, objects ...*networkingv1.Ingress) *hosts.Merged {
+func mergeAround(t *testing.T, host string, around *hosts.Surroundings,
+	objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
-	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}), service("c", corev1.ServicePort{Port: 80}))
+	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}),
+		service("c", corev1.ServicePort{Port: 80}))
 	var results, fallbacks []*hosts.Contribution
 	for _, o := range objects {
 		r := ingress.Translate(s, o, everything)
@@ -49,7 +51,8 @@ func served(m *hosts.Merged) []string {
 		return []string{"no host"}
 	}
 	for _, r := range m.Host.Routes {
-		all = append(all, strings.Join([]string{string(r.Match.Type), r.Match.Path, r.Backends[0].Backend.Service, r.Origin.Name}, " "))
+		all = append(all, strings.Join([]string{string(r.Match.Type), r.Match.Path, r.Backends[0].Backend.Service,
+			r.Origin.Name}, " "))
 	}
 	return all
 }
@@ -95,14 +98,16 @@ func TestMerge(t *testing.T) {
 		problems map[string][]string
 	}{
 		{
-			name:     "the oldest wins",
-			objects:  []*networkingv1.Ingress{aged(object("young", host, prefix("/", a)), 2), aged(object("old", host, prefix("/", b)), 1)},
+			name: "the oldest wins",
+			objects: []*networkingv1.Ingress{aged(object("young", host, prefix("/", a)), 2),
+				aged(object("old", host, prefix("/", b)), 1)},
 			want:     []string{"prefix / b old"},
 			problems: map[string][]string{"young": {"PathConflict spec.rules[0].http.paths[0]"}},
 		},
 		{
-			name:     "of the same second, the last name wins",
-			objects:  []*networkingv1.Ingress{aged(object("x", host, prefix("/", a)), 1), aged(object("y", host, prefix("/", b)), 1)},
+			name: "of the same second, the last name wins",
+			objects: []*networkingv1.Ingress{aged(object("x", host, prefix("/", a)), 1),
+				aged(object("y", host, prefix("/", b)), 1)},
 			want:     []string{"prefix / b y"},
 			problems: map[string][]string{"x": {"PathConflict spec.rules[0].http.paths[0]"}},
 		},
@@ -113,8 +118,9 @@ func TestMerge(t *testing.T) {
 			problems: map[string][]string{"one": {"PathConflict spec.rules[0].http.paths[1]"}},
 		},
 		{
-			name:     "of a prefix with and without the slash at its end, the oldest wins",
-			objects:  []*networkingv1.Ingress{aged(object("young", host, prefix("/x", a)), 2), aged(object("old", host, prefix("/x/", b)), 1)},
+			name: "of a prefix with and without the slash at its end, the oldest wins",
+			objects: []*networkingv1.Ingress{aged(object("young", host, prefix("/x", a)), 2),
+				aged(object("old", host, prefix("/x/", b)), 1)},
 			want:     []string{"prefix /x/ b old"},
 			problems: map[string][]string{"young": {"PathConflict spec.rules[0].http.paths[0]"}},
 		},
@@ -126,19 +132,22 @@ func TestMerge(t *testing.T) {
 		{
 			name: "a regular expression with a slash at its end is another one",
 			objects: []*networkingv1.Ingress{
-				aged(object("old", host, prefix("/x", a), prefix("/x/", b)), 1), aged(rewriting(object("young", host, prefix("/y", c)), "/"), 2),
+				aged(object("old", host, prefix("/x", a), prefix("/x/", b)), 1),
+				aged(rewriting(object("young", host, prefix("/y", c)), "/"), 2),
 			},
 			want: []string{"regex /x/ b old", "regex /y c young", "regex /x a old"},
 		},
 		{
-			name:    "another type is another path",
-			objects: []*networkingv1.Ingress{aged(object("young", host, withExact("/x", a)), 2), aged(object("old", host, prefix("/x", b)), 1)},
-			want:    []string{"exact /x a young", "prefix /x b old"},
+			name: "another type is another path",
+			objects: []*networkingv1.Ingress{aged(object("young", host, withExact("/x", a)), 2),
+				aged(object("old", host, prefix("/x", b)), 1)},
+			want: []string{"exact /x a young", "prefix /x b old"},
 		},
 		{
 			name: "exact first, then the longest",
 			objects: []*networkingv1.Ingress{
-				object("one", host, prefix("/", a), prefix("/x", a), withExact("/x", b), prefix("/x/y", c), withExact("/", c)),
+				object("one", host, prefix("/", a), prefix("/x", a), withExact("/x", b), prefix("/x/y", c),
+					withExact("/", c)),
 			},
 			want: []string{"exact /x b one", "exact / c one", "prefix /x/y c one", "prefix /x a one", "prefix / a one"},
 		},
@@ -150,14 +159,16 @@ func TestMerge(t *testing.T) {
 		{
 			name: "default backend of the old, path of the young",
 			objects: []*networkingv1.Ingress{
-				aged(object("young", host, prefix("/", a)), 2), aged(withDefault(object("old", host, prefix("/x", b)), "c"), 1),
+				aged(object("young", host, prefix("/", a)), 2),
+				aged(withDefault(object("old", host, prefix("/x", b)), "c"), 1),
 			},
 			want: []string{"prefix /x b old", "prefix / a young"},
 		},
 		{
 			name: "of two default backends, the oldest wins",
 			objects: []*networkingv1.Ingress{
-				aged(withDefault(object("young", host, prefix("/x", a)), "b"), 2), aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
+				aged(withDefault(object("young", host, prefix("/x", a)), "b"), 2),
+				aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
 			},
 			want:     []string{"prefix /x a young", "prefix /y a old", "prefix / c old"},
 			problems: map[string][]string{"young": {"PathConflict spec.defaultBackend"}},
@@ -165,7 +176,8 @@ func TestMerge(t *testing.T) {
 		{
 			name: "the same default backend twice harms nobody",
 			objects: []*networkingv1.Ingress{
-				aged(withDefault(object("young", host, prefix("/x", a)), "c"), 2), aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
+				aged(withDefault(object("young", host, prefix("/x", a)), "c"), 2),
+				aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
 			},
 			want: []string{"prefix /x a young", "prefix /y a old", "prefix / c old"},
 		},
@@ -192,7 +204,8 @@ func TestMerge(t *testing.T) {
 		},
 		{
 			name: "a path for every host before a catch-all", host: "-",
-			objects:  []*networkingv1.Ingress{aged(object("young", "", prefix("/", a)), 2), aged(catchAll("old", "c"), 1)},
+			objects: []*networkingv1.Ingress{aged(object("young", "", prefix("/", a)), 2),
+				aged(catchAll("old", "c"), 1)},
 			want:     []string{"prefix / a young"},
 			problems: map[string][]string{"old": {"PathConflict spec.defaultBackend"}},
 		},
@@ -212,7 +225,8 @@ func TestMerge(t *testing.T) {
 		{
 			name: "a bad regular expression is left out alone",
 			objects: []*networkingv1.Ingress{
-				aged(object("old", host, prefix("/(", a), prefix("/ok", a)), 1), aged(rewriting(object("young", host, prefix("/x", c)), "/"), 2),
+				aged(object("old", host, prefix("/(", a), prefix("/ok", a)), 1),
+				aged(rewriting(object("young", host, prefix("/x", c)), "/"), 2),
 			},
 			want:     []string{"regex /ok a old", "regex /x c young"},
 			problems: map[string][]string{"old": {"InvalidRegex spec.rules[0].http.paths[0]"}},
@@ -248,14 +262,17 @@ func TestMergeCertificate(t *testing.T) {
 	tls := func(name, secret string, second int64) *networkingv1.Ingress {
 		o := aged(object(name, "a.example", prefix("/"+name, backend("a", 80))), second)
 		if secret != "" {
-			o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"A.example", "only-tls.example"}, SecretName: secret}}
+			o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"A.example", "only-tls.example"},
+				SecretName: secret}}
 		}
 		return o
 	}
-	objects := []*networkingv1.Ingress{tls("youngest", "second", 3), tls("young", "first", 2), tls("old", "", 1), tls("same", "first", 4)}
+	objects := []*networkingv1.Ingress{tls("youngest", "second", 3), tls("young", "first", 2), tls("old", "", 1),
+		tls("same", "first", 4)}
 	m := merge(t, "a.example", objects...)
 	want := &ir.Certificate{
-		Host: "a.example", Secret: ir.Name{Namespace: "shop", Name: "first"}, Origin: ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "young"},
+		Host: "a.example", Secret: ir.Name{Namespace: "shop", Name: "first"},
+		Origin: ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "young"},
 	}
 	if diff := cmp.Diff(want, m.Certificate); diff != "" {
 		t.Errorf("certificate (-want +got):\n%s", diff)

@@ -18,7 +18,8 @@ func TestDefaultsOfAClass(t *testing.T) {
 	configMap := ir.Ref{Kind: kinds.ConfigMap, Namespace: "shop", Name: "class"}
 	o := everything
 	o.Defaults = annotations.Settings{RewriteTarget: "/everybody"}
-	o.Classes = map[string]ingress.Class{"nginx": {ConfigMap: configMap, Defaults: annotations.Settings{RewriteTarget: "/class"}}}
+	o.Classes = map[string]ingress.Class{"nginx": {ConfigMap: configMap,
+		Defaults: annotations.Settings{RewriteTarget: "/class"}}}
 	classes := []kinds.Object{class("nginx", ourController, "true"), class("other", ourController, "")}
 	for _, test := range []struct {
 		name        string
@@ -32,7 +33,8 @@ func TestDefaultsOfAClass(t *testing.T) {
 		{"default class", "", nil, classes, "/class"},
 		{"another class of ours", "other", nil, classes, "/everybody"},
 		{"no class", "", nil, nil, "/everybody"},
-		{"the Ingress itself", "nginx", map[string]string{annotations.Prefix + "rewrite-target": "/own"}, classes, "/own"},
+		{"the Ingress itself", "nginx", map[string]string{annotations.Prefix + "rewrite-target": "/own"},
+			classes, "/own"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			object := object("web", "a.example", prefix("/", backend("web", 80)))
@@ -40,7 +42,8 @@ func TestDefaultsOfAClass(t *testing.T) {
 			if test.field != "" {
 				object.Spec.IngressClassName = &test.field
 			}
-			r := ingress.Translate(take(append(test.classes, service("web", corev1.ServicePort{Port: 80}))...), object, o)
+			r := ingress.Translate(take(append(test.classes, service("web", corev1.ServicePort{Port: 80}))...), object,
+				o)
 			if got := r.Paths["a.example"][0].Filters[0]; got != (ir.URLRewrite{Target: test.want}) {
 				t.Errorf("the filter is %v, want %s", got, test.want)
 			}

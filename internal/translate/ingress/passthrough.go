@@ -10,13 +10,13 @@ import (
 )
 
 // PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the option ssl_passthrough is off.
-const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
-	"ssl_passthrough in the Caddyfile"
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends " +
+	"here. Set the option ssl_passthrough in the Caddyfile"
 
 // passthroughBesideRanges is the error for an Ingress that has both ssl-passthrough and a list of source ranges. The
 // list is not checked for passed-through connections, so passthrough is not allowed.
-const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says which clients may come, and " +
-	"nothing looks at it there: they end here. Remove one of the two"
+const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says " +
+	"which clients may come, and nothing looks at it there: they end here. Remove one of the two"
 
 // passthrough sets PassesThrough if the Ingress requests that the backend terminates the TLS of its hosts.
 func (r *reading) passthrough() {
@@ -24,10 +24,12 @@ func (r *reading) passthrough() {
 	case !r.annotations.Passthrough:
 		return
 	case !r.options.Passthrough:
-		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), PassthroughIsOff)
+		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough),
+			PassthroughIsOff)
 		return
 	case r.annotations.SourceRanges.Allow != nil || r.annotations.SourceRanges.Deny != nil:
-		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), passthroughBesideRanges)
+		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough),
+			passthroughBesideRanges)
 		return
 	}
 	r.PassesThrough = true
@@ -46,9 +48,11 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
 	}
 	return &report.Problem{
-		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
-		Message: fmt.Sprintf("TLS connections%s go to the backend as they are, so that these annotations count for requests without TLS "+
-			"only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
+		Severity: report.Warning, Reason: report.InvalidAnnotation,
+		Field: report.AnnotationField(report.SSLPassthrough),
+		Message: fmt.Sprintf(
+			"TLS connections%s go to the backend as they are, so that these annotations count for requests "+
+				"without TLS only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
 	}
 }
 

@@ -58,7 +58,8 @@ func (r *reading) tls() {
 	}
 	mode := r.mode()
 	for _, e := range entries {
-		if mode != annotations.AutoHTTPSOff && (e.secret.IsZero() || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
+		if mode != annotations.AutoHTTPSOff &&
+			(e.secret.IsZero() || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
 			r.issuer(e)
 		}
 	}
@@ -115,7 +116,8 @@ func (r *reading) secret(e *tlsEntry) {
 			c.SecondSecret = e.secret
 		default:
 			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
-				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
+				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this "+
+					"one is left out",
 				host, c.Secret.Name, c.SecondSecret.Name)
 		}
 	}
@@ -135,8 +137,10 @@ func (r *reading) issuer(e *tlsEntry) {
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
-			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field, Message: key +
-				" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown"})
+			r.certificateProblem(e.hosts, "",
+				report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field, Message: key +
+					" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the " +
+					"default certificate is shown"})
 		}
 		return
 	}
@@ -147,7 +151,8 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	r.secret(e)
 	missing, passed := "there is no Secret %s: %s until there is one", "there is no Secret %s, and none is needed: %s"
 	if e.denied {
-		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on it, and name no more than " +
+		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on " +
+			"it, and name no more than " +
 			strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; %s until then"
 		passed = "the controller may not read the Secret %s, and need not: %s"
 	}
@@ -157,13 +162,16 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	}
 	if asked {
 		p.Severity = report.Info
-		p.Message = fmt.Sprintf("there is no Secret %s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
+		p.Message = fmt.Sprintf(
+			"there is no Secret %s: until there is one, the entry counts as one without secretName "+
+				"(acme_on_missing_secret)",
 			e.secret)
 	}
 	r.certificateProblem(e.hosts, fmt.Sprintf(passed, e.secret, endsElsewhere), p)
 }
 
-const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and clients see the certificate of that"
+const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and " +
+	"clients see the certificate of that"
 
 // CertificateProblem is a problem with the certificate that clients of some hosts get.
 type CertificateProblem struct {
@@ -202,7 +210,8 @@ func (r *reading) backendTLS() {
 	}
 	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
 		"the Secret %s is in another namespace: all requests for this Ingress "+
-			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
+			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret,
+		r.Object.Namespace)
 	// The owner of the Ingress may not be allowed to read the Secret, so it is not used at all.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
 }
@@ -222,8 +231,9 @@ func (r *reading) users() {
 		// The problem has already been reported.
 		r.annotations.Closed = true
 	case text == "":
-		r.closeFor("auth-type", report.InvalidAnnotation, "there is no auth-secret, which names the Secret with the users: "+ingressClosed+
-			". Add the annotation")
+		r.closeFor("auth-type", report.InvalidAnnotation,
+			"there is no auth-secret, which names the Secret with the users: "+ingressClosed+
+				". Add the annotation")
 	case secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace:
 		r.closeFor("auth-secret", report.InvalidAnnotation, "the Secret %s is in another namespace: "+ingressClosed+
 			". Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", secret, r.Object.Namespace)
@@ -242,8 +252,8 @@ func (r *reading) clientAuth() {
 	auth.Origin = r.origin()
 	if !auth.Secret.IsZero() && auth.Secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace {
 		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.ClientAuthSecret),
-			"the Secret %s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it to %s, or set "+
-				"allow-cross-namespace-resources in the ConfigMap", auth.Secret, r.Object.Namespace)
+			"the Secret %s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it "+
+				"to %s, or set allow-cross-namespace-resources in the ConfigMap", auth.Secret, r.Object.Namespace)
 		auth.Secret, auth.Closed = ir.Name{}, true
 	}
 	if !auth.Secret.IsZero() {

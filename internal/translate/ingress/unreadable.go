@@ -109,7 +109,8 @@ func (r *reading) close() {
 func (r *reading) closedSettings() {
 	few := map[string]string{}
 	for _, key := range []string{
-		annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.Prefix + "use-regex", annotations.OwnPrefix + "auto-https",
+		annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.Prefix + "use-regex",
+		annotations.OwnPrefix + "auto-https",
 	} {
 		if value, ok := r.Object.Annotations[key]; ok {
 			few[key] = value
@@ -124,5 +125,6 @@ func (r *reading) closedBackend(b *networkingv1.IngressBackend, field string) (f
 	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
 	}
-	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}
+	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP,
+		Missing: true}
 }

@@ -20,14 +20,16 @@ import (
 
 // guarded returns an Ingress with a path, a default backend, a certificate and the given annotations.
 func guarded(notes map[string]string) *networkingv1.Ingress {
-	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web",
+		Port: networkingv1.ServiceBackendPort{Number: 80}}}
 	return &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bad", Annotations: notes},
 		Spec: networkingv1.IngressSpec{
 			DefaultBackend: &to,
 			TLS:            []networkingv1.IngressTLS{{Hosts: []string{"a.example"}, SecretName: "cert"}},
 			Rules: []networkingv1.IngressRule{{Host: "a.example", IngressRuleValue: networkingv1.IngressRuleValue{
-				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/admin", Backend: to}}},
+				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/admin",
+					Backend: to}}},
 			}}},
 		},
 	}
@@ -35,7 +37,8 @@ func guarded(notes map[string]string) *networkingv1.Ingress {
 
 // other returns the contribution of an Ingress with the path "/" of the same host.
 func other() *hosts.Contribution {
-	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", CreationTimestamp: metav1.Unix(9, 0)}}
+	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other",
+		CreationTimestamp: metav1.Unix(9, 0)}}
 	p := &hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: &ir.Backend{ID: "shop/other/80"}}
 	return &hosts.Contribution{Object: object, Paths: map[string][]*hosts.Path{"a.example": {p}}}
 }
@@ -52,7 +55,8 @@ func served(m *hosts.Merged) []string {
 func world() *snapshot.Snapshot {
 	store := snapshot.NewStore()
 	store.Set(&corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	})
 	return store.Take()
 }
@@ -66,7 +70,12 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 	for name, read := range map[string]func(*reading){
 		"at once":         func(*reading) { panic("fault") },
 		"its annotations": func(r *reading) { r.Ours = true; panic("fault") },
-		"at the end":      func(r *reading) { r.read(); r.depend(ir.Ref{Kind: kinds.ConfigMap, Name: "last"}); panic("fault") },
+		"at the end": func(r *reading) {
+			r.read()
+			r.depend(ir.Ref{Kind: kinds.ConfigMap,
+				Name: "last"})
+			panic("fault")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := readCarefully(read, newReading(world(), guarded(nil), o))
@@ -74,7 +83,8 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 			if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / other []" {
 				t.Errorf("served is %s", got)
 			}
-			if len(r.Problems) != 1 || r.Problems[0].Reason != report.Quarantined || !strings.HasSuffix(r.Problems[0].Message, "fault") {
+			if len(r.Problems) != 1 || r.Problems[0].Reason != report.Quarantined ||
+				!strings.HasSuffix(r.Problems[0].Message, "fault") {
 				t.Errorf("it is told %+v", r.Problems)
 			}
 			if r.LoadBalancing.Policy != ir.PolicyEWMA || r.Balances || r.Certificates["a.example"] == nil {
@@ -91,7 +101,8 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 					t.Errorf("it does not depend on %s", ref)
 				}
 			}
-			if last := slices.Contains(r.Refs, ir.Ref{Kind: kinds.ConfigMap, Name: "last"}); last != (name == "at the end") {
+			if last := slices.Contains(r.Refs,
+				ir.Ref{Kind: kinds.ConfigMap, Name: "last"}); last != (name == "at the end") {
 				t.Errorf("that it depends on the last one is %t", last)
 			}
 		})

@@ -32,11 +32,13 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 			continue
 		case options == nil:
 			p = report.Problem{Severity: report.Info, Reason: report.NotChecked, Message: fmt.Sprintf(
-				"not checked: give the Caddyfile, with %s %s in it, with --config", cmp.Or(option, "tcp_services or udp_services"), name)}
+				"not checked: give the Caddyfile, with %s %s in it, with --config",
+				cmp.Or(option, "tcp_services or udp_services"), name)}
 		case len(c.Data) == 0, name == options.TCPServices, name == options.UDPServices, name == options.ConfigMap:
 			continue
 		default:
-			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced, Message: unopened(option, name, options)}
+			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced,
+				Message: unopened(option, name, options)}
 		}
 		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{p}})
 	}
@@ -49,17 +51,21 @@ func unopened(option string, name ir.Name, options *settings.Config) string {
 	var other ir.Name
 	switch option {
 	case "":
-		return fmt.Sprintf("its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write tcp_services %s "+
-			"or udp_services %s into the block of k8singress", name, name)
+		return fmt.Sprintf(
+			"its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write "+
+				"tcp_services %s or udp_services %s into the block of k8singress", name, name)
 	case tcpOption:
 		other = options.TCPServices
 	case udpOption:
 		other = options.UDPServices
 	}
 	if !other.IsZero() {
-		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place", option, other, option, name)
+		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place",
+			option, other, option, name)
 	}
-	return fmt.Sprintf("nothing opens these ports: no option names this ConfigMap. Write %s %s into the block of k8singress", option, name)
+	return fmt.Sprintf(
+		"nothing opens these ports: no option names this ConfigMap. Write %s %s into the block of k8singress", option,
+		name)
 }
 
 const (

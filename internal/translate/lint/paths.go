@@ -46,13 +46,17 @@ func pathTypes(o *networkingv1.Ingress) (problems []report.Problem) {
 			continue
 		}
 		for j, p := range rule.HTTP.Paths {
-			if p.PathType == nil || *p.PathType == networkingv1.PathTypeImplementationSpecific || p.Path == "" || plainPath.MatchString(p.Path) {
+			if p.PathType == nil || *p.PathType == networkingv1.PathTypeImplementationSpecific || p.Path == "" ||
+				plainPath.MatchString(p.Path) {
 				continue
 			}
 			problems = append(problems, report.Problem{
-				Severity: report.Warning, Reason: report.InvalidPath, Field: fmt.Sprintf("spec.rules[%d].http.paths[%d].path", i, j),
-				Message: fmt.Sprintf("ingress-nginx refuses an Ingress with such a path and pathType %s, by its key strict-validate-path-type: "+
-					"write ImplementationSpecific for a regular expression. Here it is served", *p.PathType),
+				Severity: report.Warning, Reason: report.InvalidPath,
+				Field: fmt.Sprintf("spec.rules[%d].http.paths[%d].path", i, j),
+				Message: fmt.Sprintf(
+					"ingress-nginx refuses an Ingress with such a path and pathType %s, by its key "+
+						"strict-validate-path-type: write ImplementationSpecific for a regular expression. Here it "+
+						"is served", *p.PathType),
 			})
 		}
 	}

@@ -26,7 +26,8 @@ func owner(o kinds.Object) ownership.Owner {
 
 // TestOldestOwns checks the owner of a host, in any order of the claims.
 func TestOldestOwns(t *testing.T) {
-	claims := []kinds.Object{object("b", "young", 3), object("a", "old", 1), object("c", "between", 2), object("d", "as-old", 1)}
+	claims := []kinds.Object{object("b", "young", 3), object("a", "old", 1), object("c", "between", 2),
+		object("d", "as-old", 1)}
 	above := owner(object("w", "wildcard", 0))
 	for name, c := range map[string]struct {
 		policy ownership.Policy
@@ -34,14 +35,18 @@ func TestOldestOwns(t *testing.T) {
 		want   string
 	}{
 		// If two objects are created in the same second, the last one by name wins, as in ingress-nginx.
-		"by age":                           {want: "d"},
-		"reserved":                         {policy: ownership.Policy{Reserved: map[string][]string{"www.shop.example": {"b", "c"}}}, want: "c"},
-		"reserved for a namespace without": {policy: ownership.Policy{Reserved: map[string][]string{"*.shop.example": {"e"}}}, want: ""},
-		"below a wildcard":                 {above: above, want: "d"},
-		"below a wildcard, exclusive":      {policy: ownership.Policy{Exclusive: true}, above: above, want: "w"},
-		"below a younger wildcard":         {policy: ownership.Policy{Exclusive: true}, above: owner(object("w", "x", 2)), want: "d"},
+		"by age": {want: "d"},
+		"reserved": {policy: ownership.Policy{Reserved: map[string][]string{"www.shop.example": {"b", "c"}}},
+			want: "c"},
+		"reserved for a namespace " +
+			"without": {policy: ownership.Policy{Reserved: map[string][]string{"*.shop.example": {"e"}}}, want: ""},
+		"below a wildcard":            {above: above, want: "d"},
+		"below a wildcard, exclusive": {policy: ownership.Policy{Exclusive: true}, above: above, want: "w"},
+		"below a younger wildcard": {policy: ownership.Policy{Exclusive: true},
+			above: owner(object("w", "x", 2)), want: "d"},
 		"below a wildcard that may not have": {
-			policy: ownership.Policy{Exclusive: true, Reserved: map[string][]string{"*": {"a"}}}, above: above, want: "a",
+			policy: ownership.Policy{Exclusive: true, Reserved: map[string][]string{"*": {"a"}}},
+			above:  above, want: "a",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +72,8 @@ func TestNobodyOwnsWithoutAClaim(t *testing.T) {
 
 func TestReserved(t *testing.T) {
 	policy := ownership.Policy{Reserved: map[string][]string{
-		"*.shop.example": {"shop", "team-*"}, "www.shop.example": {"web"}, "*.deep.shop.example": {"deep"}, "*": {"ops"},
+		"*.shop.example": {"shop", "team-*"}, "www.shop.example": {"web"},
+		"*.deep.shop.example": {"deep"}, "*": {"ops"},
 	}}
 	for _, c := range []struct {
 		host, namespace string
@@ -77,8 +83,10 @@ func TestReserved(t *testing.T) {
 		{"api.shop.example", "shop", true}, {"api.shop.example", "team-x", true}, {"api.shop.example", "team", false},
 		{"a.b.shop.example", "shop", true}, {"*.shop.example", "shop", true}, {"*.shop.example", "web", false},
 		{"*.www.shop.example", "shop", true}, {"*.www.shop.example", "web", false},
-		{"x.deep.shop.example", "deep", true}, {"x.deep.shop.example", "shop", false}, {"deep.shop.example", "shop", true},
-		{"shop.example", "shop", false}, {"shop.example", "ops", true}, {"", "ops", true}, {"", "shop", false}, {"localhost", "ops", true},
+		{"x.deep.shop.example", "deep", true}, {"x.deep.shop.example", "shop", false},
+		{"deep.shop.example", "shop", true},
+		{"shop.example", "shop", false}, {"shop.example", "ops", true}, {"", "ops", true}, {"", "shop", false},
+		{"localhost", "ops", true},
 	} {
 		if got := policy.Admits(c.host, c.namespace); got != c.want {
 			t.Errorf("%s may have %q: %v", c.namespace, c.host, got)
@@ -93,8 +101,9 @@ func TestReserved(t *testing.T) {
 func TestSolvers(t *testing.T) {
 	policy := ownership.Policy{Solvers: []string{"cert-manager"}}
 	for path, want := range map[string]bool{
-		"/.well-known/acme-challenge/token": true, "/.well-known/acme-challenge": true, "/.well-known/acme-challenges": false,
-		"/": false, "/x/.well-known/acme-challenge/token": false,
+		"/.well-known/acme-challenge/token": true, "/.well-known/acme-challenge": true,
+		"/.well-known/acme-challenges": false,
+		"/":                            false, "/x/.well-known/acme-challenge/token": false,
 	} {
 		if got := policy.Solves("cert-manager", ir.PathMatch{Type: ir.MatchExact, Path: path}); got != want {
 			t.Errorf("%s: %v", path, got)

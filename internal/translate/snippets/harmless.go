@@ -23,20 +23,24 @@ var harmless = map[string]rule{
 
 // The names of harmless directives whose arguments do not matter, grouped by purpose.
 const (
-	responseHeaders = "add_header add_trailer add_header_inherit add_trailer_inherit more_set_headers more_clear_headers expires etag " +
-		"server_tokens default_type charset charset_types override_charset source_charset proxy_hide_header proxy_pass_header " +
-		"grpc_hide_header grpc_pass_header fastcgi_hide_header fastcgi_pass_header proxy_cookie_flags"
-	timeouts = "proxy_connect_timeout proxy_read_timeout proxy_send_timeout grpc_connect_timeout grpc_read_timeout grpc_send_timeout " +
-		"fastcgi_connect_timeout fastcgi_read_timeout fastcgi_send_timeout client_body_timeout client_header_timeout send_timeout " +
-		"keepalive_timeout keepalive_requests keepalive_time lingering_close lingering_time lingering_timeout resolver_timeout " +
-		"proxy_next_upstream_timeout grpc_next_upstream_timeout fastcgi_next_upstream_timeout reset_timedout_connection"
-	buffers = "proxy_buffering proxy_buffers proxy_buffer_size proxy_busy_buffers_size proxy_max_temp_file_size proxy_temp_file_write_size " +
-		"proxy_request_buffering grpc_buffer_size fastcgi_buffering fastcgi_buffers fastcgi_buffer_size fastcgi_busy_buffers_size " +
-		"fastcgi_request_buffering client_body_buffer_size client_header_buffer_size large_client_header_buffers output_buffers " +
-		"postpone_output chunked_transfer_encoding tcp_nodelay tcp_nopush sendfile proxy_headers_hash_max_size proxy_headers_hash_bucket_size " +
-		"variables_hash_max_size variables_hash_bucket_size"
-	compression = "gzip gzip_buffers gzip_comp_level gzip_disable gzip_http_version gzip_min_length gzip_proxied gzip_static gzip_types " +
-		"gzip_vary gunzip gunzip_buffers brotli brotli_buffers brotli_comp_level brotli_min_length brotli_static brotli_types brotli_window"
+	responseHeaders = "add_header add_trailer add_header_inherit add_trailer_inherit more_set_headers " +
+		"more_clear_headers expires etag server_tokens default_type charset charset_types override_charset " +
+		"source_charset proxy_hide_header proxy_pass_header grpc_hide_header grpc_pass_header fastcgi_hide_header " +
+		"fastcgi_pass_header proxy_cookie_flags"
+	timeouts = "proxy_connect_timeout proxy_read_timeout proxy_send_timeout grpc_connect_timeout grpc_read_timeout " +
+		"grpc_send_timeout fastcgi_connect_timeout fastcgi_read_timeout fastcgi_send_timeout client_body_timeout " +
+		"client_header_timeout send_timeout keepalive_timeout keepalive_requests keepalive_time lingering_close " +
+		"lingering_time lingering_timeout resolver_timeout proxy_next_upstream_timeout grpc_next_upstream_timeout " +
+		"fastcgi_next_upstream_timeout reset_timedout_connection"
+	buffers = "proxy_buffering proxy_buffers proxy_buffer_size proxy_busy_buffers_size proxy_max_temp_file_size " +
+		"proxy_temp_file_write_size proxy_request_buffering grpc_buffer_size fastcgi_buffering fastcgi_buffers " +
+		"fastcgi_buffer_size fastcgi_busy_buffers_size fastcgi_request_buffering client_body_buffer_size " +
+		"client_header_buffer_size large_client_header_buffers output_buffers postpone_output " +
+		"chunked_transfer_encoding tcp_nodelay tcp_nopush sendfile proxy_headers_hash_max_size " +
+		"proxy_headers_hash_bucket_size variables_hash_max_size variables_hash_bucket_size"
+	compression = "gzip gzip_buffers gzip_comp_level gzip_disable gzip_http_version gzip_min_length gzip_proxied " +
+		"gzip_static gzip_types gzip_vary gunzip gunzip_buffers brotli brotli_buffers brotli_comp_level " +
+		"brotli_min_length brotli_static brotli_types brotli_window"
 	logs = "access_log error_log log_format log_not_found log_subrequest open_log_file_cache rewrite_log"
 )
 
@@ -109,7 +113,8 @@ func (d *Directive) harmless() error {
 	if name == "proxy_set_header" && len(d.Args) > 0 {
 		name += " " + d.Args[0]
 	}
-	return fmt.Errorf("line %d: the directive %s is not supported, and requests are not served without it: %s", d.Line, quote(name), advice)
+	return fmt.Errorf("line %d: the directive %s is not supported, and requests are not served without it: %s", d.Line,
+		quote(name), advice)
 }
 
 // quote returns a name from the text for an error. It is short and has no characters that a terminal or a log would
@@ -139,7 +144,8 @@ func DetectsOnly(text string) error {
 // EngineOn reports whether ModSecurity rules turn the rule engine on, so that they reject requests.
 func EngineOn(text string) bool {
 	engine, found := lastEngine(text)
-	return found && engine != "off" && engine != "detectiononly" || strings.Contains(strings.ToLower(text), "ruleengine=on")
+	return found && engine != "off" && engine != "detectiononly" ||
+		strings.Contains(strings.ToLower(text), "ruleengine=on")
 }
 
 // lastEngine returns the argument of the last SecRuleEngine, in lower case and without quotes.

@@ -18,10 +18,12 @@ func TestHarmless(t *testing.T) {
 		"more_set_headers \"X-Frame-Options: DENY\" 'Strict-Transport-Security: max-age=31536000; includeSubDomains';",
 		"expires 30d;\nproxy_hide_header X-Powered-By;\nserver_tokens off;\n",
 		"client_header_buffer_size 64k;\nlarge_client_header_buffers 4 64k;",
-		"proxy_read_timeout 1h; proxy_buffering off; gzip on; gzip_types text/css application/json; access_log off; log_not_found off;",
+		"proxy_read_timeout 1h; proxy_buffering off; gzip on; gzip_types text/css application/json; access_log off; " +
+			"log_not_found off;",
 		"map $http_upgrade $connection_upgrade {\n  default upgrade;\n  ''      close;\n  include 1;\n}",
 		"proxy_set_header Upgrade $http_upgrade;\nproxy_set_header Connection \"upgrade\";",
-		"proxy_set_header X-Forwarded-Proto https; proxy_set_header x-real-ip $remote_addr; proxy_set_header Host $host;",
+		"proxy_set_header X-Forwarded-Proto https; proxy_set_header x-real-ip $remote_addr; proxy_set_header " +
+			"Host $host;",
 	} {
 		if err := snippets.Harmless(text); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -32,7 +34,8 @@ func TestHarmless(t *testing.T) {
 // TestNotHarmless checks texts that may restrict access, and invalid texts.
 func TestNotHarmless(t *testing.T) {
 	for text, says := range map[string]string{
-		"deny all;": "denylist-source-range", "add_header A b;\ndeny 10.0.0.0/8;": "line 2", "allow 10.0.0.0/8; deny all;": "allowlist-source-range",
+		"deny all;": "denylist-source-range", "add_header A b;\ndeny 10.0.0.0/8;": "line 2",
+		"allow 10.0.0.0/8; deny all;":               "allowlist-source-range",
 		"location /admin { return 403; }":           `"location"`,
 		"location / { add_header A b; }":            `"location"`,
 		"if ($host = a) { add_header A b; }":        `"if"`,
@@ -83,7 +86,8 @@ func TestParse(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	location, header := got[0], got[1]
-	if location.Name != "location" || !slices.Equal(location.Args, []string{"~", "^/a b"}) || location.Line != 2 || len(location.Block) != 1 ||
+	if location.Name != "location" || !slices.Equal(location.Args, []string{"~", "^/a b"}) || location.Line != 2 ||
+		len(location.Block) != 1 ||
 		location.Block[0].Name != "return" || location.Block[0].Line != 3 || location.Block[0].Block != nil {
 		t.Errorf("the location is %+v", location)
 	}
@@ -108,7 +112,8 @@ func TestModSecurity(t *testing.T) {
 		"Include /etc/nginx/owasp-modsecurity-crs/nginx-modsecurity.conf": {false, false},
 		"# SecRuleEngine Off\nSecRule ARGS x \"deny\"":                    {false, false},
 	} {
-		if detects, on := snippets.DetectsOnly(text) == nil, snippets.EngineOn(text); detects != want.detects || on != want.on {
+		if detects, on := snippets.DetectsOnly(text) == nil, snippets.EngineOn(text); detects != want.detects ||
+			on != want.on {
 			t.Errorf("%q: detects only %t, on %t", text, detects, on)
 		}
 	}
@@ -119,7 +124,8 @@ func TestParserEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	many := strings.Repeat("etag on;\n", 3000)
 	for _, text := range []string{
-		many, "etag on }" + many, "map $a $b { c }" + many, "} " + many, "a b {" + many, "\"" + many, "etag { " + many + "}", "x" + many,
+		many, "etag on }" + many, "map $a $b { c }" + many, "} " + many, "a b {" + many, "\"" + many,
+		"etag { " + many + "}", "x" + many,
 	} {
 		_, _ = snippets.Parse(text)
 	}
@@ -128,7 +134,8 @@ func TestParserEnds(t *testing.T) {
 
 // FuzzHarmless checks that no text ends the process, and that a directive after a harmless text is always found.
 func FuzzHarmless(f *testing.F) {
-	for _, text := range []string{"deny all;", "map $a $b { default 1; }", "add_header A 'b c' always;", "if ($a ~ \"x\") { return 403; }", "# x\n"} {
+	for _, text := range []string{"deny all;", "map $a $b { default 1; }", "add_header A 'b c' always;",
+		"if ($a ~ \"x\") { return 403; }", "# x\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

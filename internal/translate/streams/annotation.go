@@ -65,7 +65,8 @@ func unknown(key string) string {
 	for _, name := range Table.Names() {
 		names = append(names, strings.TrimPrefix(name, prefix))
 	}
-	return fmt.Sprintf("a Service has no annotation %q, and it has no effect%s", key, suggest.Hint(strings.TrimPrefix(key, prefix), names))
+	return fmt.Sprintf("a Service has no annotation %q, and it has no effect%s", key,
+		suggest.Hint(strings.TrimPrefix(key, prefix), names))
 }
 
 // close keeps the ports closed, because an invalid value may restrict clients or require encryption.

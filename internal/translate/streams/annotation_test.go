@@ -22,7 +22,8 @@ func parsed(pairs ...string) (*Settings, []report.Problem) {
 	for i := 0; i < len(pairs); i += 2 {
 		all[kinds.OwnPrefix+pairs[i]] = pairs[i+1]
 	}
-	return Parse(ir.StreamPolicy{Tries: 7}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: all}})
+	return Parse(ir.StreamPolicy{Tries: 7},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: all}})
 }
 
 var exported = cmpopts.IgnoreUnexported(Settings{})
@@ -43,27 +44,34 @@ func TestParse(t *testing.T) {
 		want  Settings
 	}{
 		{"nothing", nil, policy(ir.StreamPolicy{})},
-		{"empty", []string{"tcp-ports", " ", "stream-idle-timeout", "", "stream-accept-proxy", ""}, policy(ir.StreamPolicy{})},
+		{"empty", []string{"tcp-ports", " ", "stream-idle-timeout", "", "stream-accept-proxy", ""},
+			policy(ir.StreamPolicy{})},
 		{"a list", []string{"tcp-ports", " 5432:pg,6379 ,7000:8000 "}, with(func(s *Settings) {
 			s.TCPPorts = []Listed{{5432, "pg"}, {6379, "6379"}, {7000, "8000"}}
 		})},
 		{"udp", []string{"udp-ports", "53:dns"}, with(func(s *Settings) { s.UDPPorts = []Listed{{53, "dns"}} })},
 		{"times", []string{"stream-idle-timeout", "1h 30m", "stream-connect-timeout", "500ms"},
 			policy(ir.StreamPolicy{IdleTimeout: 90 * time.Minute, ConnectTimeout: 500 * time.Millisecond})},
-		{"numbers", []string{"stream-max-connections", "5", "stream-responses", "2"}, policy(ir.StreamPolicy{MaxConnections: 5, Responses: 2})},
-		{"proxy", []string{"stream-accept-proxy", "true", "stream-trusted-proxies", "10.1.2.3/8, fd00::1", "stream-proxy-protocol", "V2"},
+		{"numbers", []string{"stream-max-connections", "5", "stream-responses", "2"},
+			policy(ir.StreamPolicy{MaxConnections: 5, Responses: 2})},
+		{"proxy", []string{"stream-accept-proxy", "true", "stream-trusted-proxies", "10.1.2.3/8, fd00::1",
+			"stream-proxy-protocol", "V2"},
 			with(func(s *Settings) {
 				s.AcceptProxy, s.Trusted, s.SendProxy = true, []string{"10.0.0.0/8", "fd00::1/128"}, ir.ProxyV2
 			})},
 		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) {
 			s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}
 		})},
-		{"host", []string{"stream-tls-host", "DB.example.com"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Host: "db.example.com"} })},
-		{"over TLS", []string{"stream-backend-tls", "true"}, with(func(s *Settings) { s.BackendTLS = &ir.BackendTLS{} })},
-		{"over TLS with a name", []string{"stream-backend-tls", "true", "stream-backend-tls-name", "PG.internal"}, with(func(s *Settings) {
-			s.BackendTLS = &ir.BackendTLS{Name: "pg.internal", SendName: true}
-		})},
-		{"over TLS, verified", []string{"stream-backend-tls", "true", "stream-backend-tls-secret", "ca", "stream-backend-tls-verify", "true"},
+		{"host", []string{"stream-tls-host", "DB.example.com"},
+			with(func(s *Settings) { s.TLS = &ir.StreamTLS{Host: "db.example.com"} })},
+		{"over TLS", []string{"stream-backend-tls", "true"},
+			with(func(s *Settings) { s.BackendTLS = &ir.BackendTLS{} })},
+		{"over TLS with a name", []string{"stream-backend-tls", "true", "stream-backend-tls-name", "PG.internal"},
+			with(func(s *Settings) {
+				s.BackendTLS = &ir.BackendTLS{Name: "pg.internal", SendName: true}
+			})},
+		{"over TLS, verified", []string{"stream-backend-tls", "true", "stream-backend-tls-secret", "ca",
+			"stream-backend-tls-verify", "true"},
 			with(func(s *Settings) {
 				ca := ir.Name{Namespace: "shop", Name: "ca"}
 				s.BackendTLS = &ir.BackendTLS{Secret: ca, Verify: true, Depth: 1, Name: "db.shop.svc", SendName: true}
@@ -117,7 +125,8 @@ func TestParseRefused(t *testing.T) {
 			if diff := cmp.Diff(want, got, exported); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if len(problems) != 1 || problems[0].Severity != report.Error || !strings.Contains(problems[0].Message, test.words) ||
+			if len(problems) != 1 || problems[0].Severity != report.Error ||
+				!strings.Contains(problems[0].Message, test.words) ||
 				problems[0].Field != "metadata.annotations[k8singress.io/"+test.name+"]" ||
 				strings.Contains(problems[0].Message, staysClosed) != test.closed {
 				t.Errorf("the problems are %+v", problems)
@@ -132,7 +141,8 @@ func TestPartly(t *testing.T) {
 	if diff := cmp.Diff([]Listed{{5432, "pg"}, {6379, "6379"}}, got.TCPPorts); diff != "" || len(problems) != 1 {
 		t.Errorf("%v, and (-want +got):\n%s", problems, diff)
 	}
-	for value, want := range map[string]string{"10.0.0.0/8,nope": "10.0.0.0/8", "nope": "255.255.255.255/32", "{env.HOME}": "255.255.255.255/32"} {
+	for value, want := range map[string]string{"10.0.0.0/8,nope": "10.0.0.0/8", "nope": "255.255.255.255/32",
+		"{env.HOME}": "255.255.255.255/32"} {
 		got, problems := parsed("stream-accept-proxy", "true", "stream-trusted-proxies", value)
 		if diff := cmp.Diff([]string{want}, got.Trusted); diff != "" || len(problems) != 1 || got.Closed {
 			t.Errorf("%s: %v, and (-want +got):\n%s", value, problems, diff)
@@ -142,7 +152,8 @@ func TestPartly(t *testing.T) {
 
 func TestTogether(t *testing.T) {
 	got, problems := parsed("stream-backend-tls", "true", "stream-backend-tls-verify", "true")
-	if len(problems) != 1 || problems[0].Severity != report.Error || !got.Closed || !strings.Contains(problems[0].Message, staysClosed) {
+	if len(problems) != 1 || problems[0].Severity != report.Error || !got.Closed ||
+		!strings.Contains(problems[0].Message, staysClosed) {
 		t.Errorf("endpoints are verified with nothing: %+v, %+v", got, problems)
 	}
 	for _, pairs := range [][]string{
@@ -150,7 +161,8 @@ func TestTogether(t *testing.T) {
 		{"stream-backend-tls-secret", "ca"}, {"stream-backend-tls-verify", "true"}, {"stream-backend-tls-name", "x"},
 	} {
 		got, problems := parsed(pairs...)
-		if len(problems) != 1 || problems[0].Severity != report.Warning || !strings.Contains(problems[0].Message, "has no effect") || got.Closed {
+		if len(problems) != 1 || problems[0].Severity != report.Warning ||
+			!strings.Contains(problems[0].Message, "has no effect") || got.Closed {
 			t.Errorf("%v: %+v, %+v", pairs, got, problems)
 		}
 		if got.BackendTLS != nil || got.TLS != nil && got.TLS.Host != "" {
@@ -161,14 +173,17 @@ func TestTogether(t *testing.T) {
 
 func TestUnknown(t *testing.T) {
 	for name, near := range map[string]string{
-		"stream-idle-timeuot": "k8singress.io/stream-idle-timeout", "tcp-port": "k8singress.io/tcp-ports", "frobnicate": "",
+		"stream-idle-timeuot": "k8singress.io/stream-idle-timeout", "tcp-port": "k8singress.io/tcp-ports",
+		"frobnicate": "",
 	} {
 		_, problems := parsed(name, "x")
-		if len(problems) != 1 || problems[0].Severity != report.Warning || problems[0].Reason != report.UnknownAnnotation {
+		if len(problems) != 1 || problems[0].Severity != report.Warning ||
+			problems[0].Reason != report.UnknownAnnotation {
 			t.Fatalf("%s: %+v", name, problems)
 		}
 		_, meant, _ := strings.Cut(problems[0].Message, "did you mean ")
-		if want := near; want != "" && meant != strings.TrimPrefix(want, kinds.OwnPrefix)+"?" || want == "" && meant != "" {
+		if want := near; want != "" && meant != strings.TrimPrefix(want, kinds.OwnPrefix)+"?" ||
+			want == "" && meant != "" {
 			t.Errorf("%s: %s", name, problems[0].Message)
 		}
 	}
@@ -182,7 +197,8 @@ func FuzzAnnotations(f *testing.F) {
 		f.Add(strings.TrimPrefix(row.Name, prefix), row.Example+"{env.HOME}")
 		f.Add(strings.TrimPrefix(row.Name, prefix), "\x00"+row.Example)
 	}
-	for _, value := range []string{"", ",", ":", "::", "0", "65536", "1:1:1", "{$X}", "\xff", "a/b", "../x", "10.0.0.0/8,x", "::ffff:1.2.3.4/96"} {
+	for _, value := range []string{"", ",", ":", "::", "0", "65536", "1:1:1", "{$X}", "\xff", "a/b", "../x",
+		"10.0.0.0/8,x", "::ffff:1.2.3.4/96"} {
 		f.Add("tcp-ports", value)
 		f.Add("stream-trusted-proxies", value)
 		f.Add("stream-tls-secret", value)
@@ -214,7 +230,8 @@ func FuzzAnnotations(f *testing.F) {
 func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) {
 	t.Helper()
 	for _, l := range append(s.TCPPorts, s.UDPPorts...) {
-		if l.Port == 0 || l.Target == "" || !strings.Contains(value, l.Target) || strings.ContainsAny(l.Target, "{}/:\x00") {
+		if l.Port == 0 || l.Target == "" || !strings.Contains(value, l.Target) ||
+			strings.ContainsAny(l.Target, "{}/:\x00") {
 			t.Errorf("%q became %+v", value, l)
 		}
 	}
@@ -249,7 +266,8 @@ func TestAnnotationsOfTheOtherKind(t *testing.T) {
 		}
 	}
 	_, problems = parsed("auto-https", "all")
-	if len(problems) != 1 || problems[0].Message != "k8singress.io/auto-https is an annotation of Ingresses, and has no effect on a Service" {
+	if len(problems) != 1 ||
+		problems[0].Message != "k8singress.io/auto-https is an annotation of Ingresses, and has no effect on a Service" {
 		t.Errorf("%+v", problems)
 	}
 }

@@ -72,7 +72,8 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
-		return nil, invalid("%q is not a port: the key is a number from 1 to 65535, and the value %s", key, form(protocol))
+		return nil, invalid("%q is not a port: the key is a number from 1 to 65535, and the value %s", key,
+			form(protocol))
 	}
 	parts := strings.Split(value, ":")
 	namespace, service, _ := strings.Cut(parts[0], "/")
@@ -89,7 +90,8 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 		case !strings.EqualFold(flag, "PROXY"):
 			return nil, unreadable(value, protocol)
 		case protocol == ir.UDP:
-			return nil, invalid("%q asks for the PROXY protocol, which is for TCP ports only: write %s", value, form(protocol))
+			return nil, invalid("%q asks for the PROXY protocol, which is for TCP ports only: write %s", value,
+				form(protocol))
 		case i == 0:
 			w.acceptProxy = true
 		default:

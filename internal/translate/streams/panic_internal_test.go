@@ -23,7 +23,8 @@ func TestAPanicStaysInItsEntry(t *testing.T) {
 	web.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	store.Set(web)
 	r := newReading(store.Take(), Options{TCP: ir.Name{Namespace: "shop", Name: "tcp"}})
-	r.find = func(s *snapshot.Snapshot, of ir.Ref, port string, p ir.Protocol, o backends.Options) (*ir.Backend, *report.Problem) {
+	r.find = func(s *snapshot.Snapshot, of ir.Ref, port string, p ir.Protocol, o backends.Options) (*ir.Backend,
+		*report.Problem) {
 		if of.Name == "bad" {
 			panic("out of range")
 		}

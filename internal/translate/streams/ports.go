@@ -11,15 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name of a port of the Service " +
-	"behind it, if that is another one"
+const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name " +
+	"of a port of the Service behind it, if that is another one"
 
 // The annotations for the ports that a Service requests.
 var (
 	tcpPorts = Annotation{
 		Name: prefix + "tcp-ports",
 		Doc: "The TCP ports that are opened for the Service, if the administrator allows them by " +
-			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service has stays theirs.",
+			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service " +
+			"has stays theirs.",
 		Values: listValues, Example: "5432:pg, 6379", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.TCPPorts }, readList),
 	}
@@ -67,7 +68,8 @@ func readListed(word string) (Listed, error) {
 		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
 			hint = ", without a blank at the colon"
 		}
-		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, alone or as in 5432:pg%s", nginx.Quote(word), hint)
+		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, alone or as in 5432:pg%s",
+			nginx.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil
 }

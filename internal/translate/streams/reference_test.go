@@ -36,7 +36,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is given twice", row.Name)
 		}
 		seen[row.Name] = true
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db", Annotations: map[string]string{row.Name: row.Example}}}
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db",
+			Annotations: map[string]string{row.Name: row.Example}}}
 		settings, problems := Parse(ir.StreamPolicy{}, service)
 		for _, p := range problems {
 			if p.Severity == report.Error || row.Check == nil {

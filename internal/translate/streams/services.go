@@ -27,7 +27,8 @@ type service struct {
 
 // settings returns the settings of a Service. Settings that the Service does not configure come from the policy.
 func (r *reading) settings(of ir.Ref) *Settings {
-	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok && kinds.HasOwnAnnotation(object) {
+	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok &&
+		kinds.HasOwnAnnotation(object) {
 		s := r.service(object)
 		s.used = true
 		return s.settings
@@ -75,8 +76,10 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 		return nil
 	}
 	return &report.Problem{
-		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name), Message: fmt.Sprintf(
-			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s", option, staysClosed,
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name),
+		Message: fmt.Sprintf(
+			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s",
+			option, staysClosed,
 			streamTLSSecret.Name),
 	}
 }
@@ -133,7 +136,8 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
 		s.used = true
-		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target, field: report.AnnotationField(row.Name)}
+		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target,
+			field: report.AnnotationField(row.Name)}
 		p := carefully(func() *report.Problem {
 			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
 				return p
@@ -156,8 +160,9 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 
 func tooManyPorts(namespace string, at place, most int) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
-		"the %s stays closed, because older entries of the namespace %s have %d ports already, and that is the most: remove one of them, or "+
-			"let the administrator raise service_ports_per_namespace", at, namespace, most)}
+		"the %s stays closed, because older entries of the namespace %s have %d ports already, and that is the "+
+			"most: remove one of them, or let the administrator raise service_ports_per_namespace", at,
+		namespace, most)}
 }
 
 // say adds a problem to the verdict, unless the verdict already contains it.
@@ -176,14 +181,17 @@ func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
 	message := ""
 	switch {
 	case len(ranges) == 0:
-		message = fmt.Sprintf("no Service may open a %s port here: the administrator allows it by the option service_%s_ports",
+		message = fmt.Sprintf(
+			"no Service may open a %s port here: the administrator allows it by the option service_%s_ports",
 			upper(at.protocol), at.protocol)
 	case !o.namespace(namespace):
-		message = fmt.Sprintf("the Services of the namespace %s may open no ports here: the administrator allows it by the option "+
-			"service_port_namespaces", namespace)
+		message = fmt.Sprintf(
+			"the Services of the namespace %s may open no ports here: the administrator allows it by the option "+
+				"service_port_namespaces", namespace)
 	case !slices.ContainsFunc(ranges, func(r settings.PortRange) bool { return r.Has(at.port) }):
-		message = fmt.Sprintf("the %s is none that Services may open here, which are %s: choose one of them, or let the administrator add it "+
-			"to the option service_%s_ports", at, listOf(ranges), at.protocol)
+		message = fmt.Sprintf(
+			"the %s is none that Services may open here, which are %s: choose one of them, or let the administrator "+
+				"add it to the option service_%s_ports", at, listOf(ranges), at.protocol)
 	default:
 		return nil
 	}

@@ -24,7 +24,8 @@ import (
 func open(namespaces ...string) streams.Options {
 	o := options
 	o.Services = streams.ServicePorts{
-		TCP: []settings.PortRange{{First: 400, Last: 499}, {First: 5432, Last: 5432}}, UDP: []settings.PortRange{{First: 53, Last: 54}},
+		TCP:        []settings.PortRange{{First: 400, Last: 499}, {First: 5432, Last: 5432}},
+		UDP:        []settings.PortRange{{First: 53, Last: 54}},
 		Namespaces: namespaces,
 	}
 	return o
@@ -33,8 +34,10 @@ func open(namespaces ...string) streams.Options {
 // asking returns a Service with the TCP port pg 5432 and the UDP port dns 53. pairs are names without their prefix, and
 // values, of annotations.
 func asking(namespace, name string, age int, pairs ...string) *corev1.Service {
-	s := service(name, corev1.ServicePort{Name: "pg", Port: 5432}, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
-	s.Namespace, s.CreationTimestamp, s.Annotations = namespace, metav1.NewTime(time.Unix(int64(1000-age), 0)), map[string]string{}
+	s := service(name, corev1.ServicePort{Name: "pg", Port: 5432},
+		corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
+	s.Namespace, s.CreationTimestamp, s.Annotations = namespace, metav1.NewTime(time.Unix(int64(1000-age), 0)),
+		map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
 		s.Annotations[kinds.OwnPrefix+pairs[i]] = pairs[i+1]
 	}
@@ -82,7 +85,8 @@ func refOf(namespace, name string) ir.Ref {
 func TestServiceOpensPorts(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:pg, 5432", "udp-ports", "53:dns"))
 	want := []string{
-		"tcp/400 Service/shop/db shop/db/5432", "tcp/5432 Service/shop/db shop/db/5432", "udp/53 Service/shop/db shop/db/53/udp",
+		"tcp/400 Service/shop/db shop/db/5432", "tcp/5432 Service/shop/db shop/db/5432",
+		"udp/53 Service/shop/db shop/db/53/udp",
 	}
 	if diff := cmp.Diff(want, owners(r)); diff != "" || told(r, refOf("shop", "db")) != nil {
 		t.Errorf("it is told %q, and opens (-want +got):\n%s", told(r, refOf("shop", "db")), diff)
@@ -107,8 +111,10 @@ func TestServiceIsRefused(t *testing.T) {
 		{"by default", "400:pg,401:pg", options, []string{"error PortNotAllowed " + field +
 			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports"}},
 		{"namespace", "400:pg", open("web", "sho", "team-*"), []string{"error PortNotAllowed " + field +
-			"the Services of the namespace shop may open no ports here: the administrator allows it by the option service_port_namespaces"}},
-		{"port", "22:pg", open(), []string{"error PortNotAllowed " + field + "the TCP port 22 is none that Services may open here, which are " +
+			"the Services of the namespace shop may open no ports here: the administrator allows it by the option " +
+			"service_port_namespaces"}},
+		{"port", "22:pg", open(), []string{"error PortNotAllowed " + field +
+			"the TCP port 22 is none that Services may open here, which are " +
 			"400-499, 5432: choose one of them, or let the administrator add it to the option service_tcp_ports"}},
 		{"reserved", "443:pg", open(), []string{"error PortConflict " + field +
 			"port 443 is the https port of the controller itself: choose another one"}},
@@ -128,7 +134,8 @@ func TestServiceIsRefused(t *testing.T) {
 }
 
 func TestServiceIsAllowed(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "shop"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+		Labels: map[string]string{"team": "shop"}}}
 	selector := open()
 	selector.Services.Selector = labels.SelectorFromSet(labels.Set{"team": "shop"})
 	for name, o := range map[string]streams.Options{
@@ -147,8 +154,10 @@ func TestServicePortThatIsMissing(t *testing.T) {
 	if len(r.Routes) != 4 || !missing(0) || !missing(1) || missing(2) {
 		t.Errorf("it opens %q", owners(r))
 	}
-	const field = "error InvalidBackend metadata.annotations[k8singress.io/tcp-ports]: the Service shop/db has no TCP port "
-	want := []string{field + "nope: connections are closed", field + "dns: connections are closed", field + "53: connections are closed"}
+	const field = "error InvalidBackend metadata.annotations[k8singress.io/tcp-ports]: the Service shop/db has no " +
+		"TCP port "
+	want := []string{field + "nope: connections are closed", field + "dns: connections are closed",
+		field + "53: connections are closed"}
 	if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -167,18 +176,21 @@ func TestOnePortForMany(t *testing.T) {
 	}
 	r := translated(open(), all...)
 	want := []string{
-		"tcp/400 Service/shop/db shop/db/5432", "tcp/401 Service/web/old web/old/5432", "tcp/402 Service/a/one a/one/5432",
+		"tcp/400 Service/shop/db shop/db/5432", "tcp/401 Service/web/old web/old/5432",
+		"tcp/402 Service/a/one a/one/5432",
 		"tcp/5432 ConfigMap/ingress/tcp shop/db/5432",
 	}
 	if diff := cmp.Diff(want, owners(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for ref, words := range map[ir.Ref]string{
-		refOf("shop", "db"):    "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another one",
+		refOf("shop",
+			"db"): "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another one",
 		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another one",
 		refOf("shop", "next"):  "the TCP port 401 belongs to an older Service of another namespace: choose another one",
-		refOf("b", "one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: both were created in " +
-			"the same second): choose another one",
+		refOf("b",
+			"one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: " +
+			"both were created in the same second): choose another one",
 	} {
 		if diff := cmp.Diff([]string{field + words}, told(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
@@ -196,15 +208,18 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	base := open()
 	base.Policy = ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2, Responses: 3}
 	db := asking("shop", "db", 1, "tcp-ports", "400:pg", "udp-ports", "53:dns", "stream-idle-timeout", "2h",
-		"stream-proxy-protocol", "v2", "stream-trusted-proxies", "10.0.0.0/8", "stream-tls-secret", "pg-tls", "stream-backend-tls", "true")
+		"stream-proxy-protocol", "v2", "stream-trusted-proxies", "10.0.0.0/8", "stream-tls-secret", "pg-tls",
+		"stream-backend-tls", "true")
 	r := translated(base, db, service("plain", corev1.ServicePort{Port: 1}),
 		asking("shop", "udp", 1, "udp-ports", "54:dns", "stream-idle-timeout", "1m"),
-		configMap("tcp", map[string]string{"1": "shop/db:pg:PROXY:PROXY", "2": "shop/plain:1:PROXY:PROXY", "3": "shop/db:pg"}))
+		configMap("tcp", map[string]string{"1": "shop/db:pg:PROXY:PROXY", "2": "shop/plain:1:PROXY:PROXY",
+			"3": "shop/db:pg"}))
 	tls, over := &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}, &ir.BackendTLS{}
 	policy := ir.StreamPolicy{IdleTimeout: 2 * time.Hour, Tries: 2}
 	trusted := []string{"10.0.0.0/8"}
 	want := map[string]ir.StreamRoute{
-		"tcp/1": {AcceptProxy: true, Trusted: trusted, SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
+		"tcp/1": {AcceptProxy: true, Trusted: trusted, SendProxy: ir.ProxyV2, Policy: policy, TLS: tls,
+			BackendTLS: over},
 		"tcp/2": {AcceptProxy: true, SendProxy: ir.ProxyV1, Policy: ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2}},
 		"tcp/3": {SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
 		// Trusted proxies have no effect without a PROXY protocol header, and cause no warning.
@@ -239,7 +254,8 @@ func TestClosedPorts(t *testing.T) {
 		{"stream-backend-tls", "true", "stream-backend-tls-verify", "true"},
 	} {
 		r := translated(open(), asking("shop", "db", 9, append(pairs, "tcp-ports", "400:pg")...),
-			asking("web", "next", 1, "tcp-ports", "400:pg,401:pg"), configMap("tcp", map[string]string{"1": "shop/db:pg", "2": "web/next:pg"}))
+			asking("web", "next", 1, "tcp-ports", "400:pg,401:pg"),
+			configMap("tcp", map[string]string{"1": "shop/db:pg", "2": "web/next:pg"}))
 		want := []string{"tcp/2 ConfigMap/ingress/tcp web/next/5432", "tcp/401 Service/web/next web/next/5432"}
 		if diff := cmp.Diff(want, owners(r)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", pairs, diff)
@@ -248,7 +264,8 @@ func TestClosedPorts(t *testing.T) {
 			t.Errorf("%v: the ConfigMap is told %q", pairs, got)
 		}
 		if len(told(r, refOf("shop", "db"))) != 1 || len(told(r, refOf("web", "next"))) != 1 {
-			t.Errorf("%v: the Services are told %q and %q", pairs, told(r, refOf("shop", "db")), told(r, refOf("web", "next")))
+			t.Errorf("%v: the Services are told %q and %q", pairs, told(r, refOf("shop", "db")),
+				told(r, refOf("web", "next")))
 		}
 	}
 }
@@ -257,14 +274,16 @@ func TestNoIssuer(t *testing.T) {
 	off, except := open(), open()
 	off.NoIssuer, except.NoIssuerFor = true, []string{"shop"}
 	db := asking("shop", "db", 1, "tcp-ports", "400:pg", "stream-tls-host", "db.example.com")
-	if r := translated(open(), db); len(r.Routes) != 1 || r.Routes[0].TLS == nil || r.Routes[0].TLS.Host != "db.example.com" {
+	if r := translated(open(), db); len(r.Routes) != 1 || r.Routes[0].TLS == nil ||
+		r.Routes[0].TLS.Host != "db.example.com" {
 		t.Errorf("the routes are %q", owners(r))
 	}
 	for option, o := range map[string]streams.Options{"auto_https off": off, "auto_https_except": except} {
 		r := translated(o, db)
-		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " + option +
-			" allows no certificate from an issuer here, so that the ports of this Service stay closed: name a Secret in " +
-			"k8singress.io/stream-tls-secret"}
+		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " +
+			option +
+			" allows no certificate from an issuer here, so that the ports of this Service stay closed: name a " +
+			"Secret in k8singress.io/stream-tls-secret"}
 		if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
 			t.Errorf("%s: %q, and (-want +got):\n%s", option, owners(r), diff)
 		}
@@ -275,8 +294,9 @@ func TestNoIssuer(t *testing.T) {
 // problem.
 func TestWithoutAPort(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "stream-idle-timeout", "1h"))
-	if got := told(r, refOf("shop", "db")); len(got) != 1 || got[0] != "info InvalidAnnotation metadata.annotations: what they say of TCP and "+
-		"UDP ports has no effect: no such port leads to this Service" {
+	if got := told(r, refOf("shop", "db")); len(got) != 1 ||
+		got[0] != "info InvalidAnnotation metadata.annotations: what they say of TCP and "+
+			"UDP ports has no effect: no such port leads to this Service" {
 		t.Errorf("it is told %q", got)
 	}
 	if r := translated(open(), asking("shop", "db", 1)); told(r, refOf("shop", "db")) != nil || len(r.Verdicts) != 2 {
@@ -296,13 +316,15 @@ func TestExternalName(t *testing.T) {
 	for _, route := range r.Routes {
 		names[streamName(route)] = route.Backends[0].Backend.ExternalName
 	}
-	want := map[string]string{"tcp/1": "db.example:5432", "tcp/2": "", "tcp/400": "db.example:5432", "udp/53": "db.example:53"}
+	want := map[string]string{"tcp/1": "db.example:5432", "tcp/2": "", "tcp/400": "db.example:5432",
+		"udp/53": "db.example:53"}
 	if diff := cmp.Diff(want, names); diff != "" || !cmp.Equal(verdict(r, "tcp"), []string{"InvalidBackend data[2]"}) {
 		t.Errorf("%q, and (-want +got):\n%s", verdict(r, "tcp"), diff)
 	}
 	off := open()
 	off.ExternalNames = settings.ExternalNamesOff
-	if r := translated(off, away, entries); !r.Routes[0].Backends[0].Backend.Missing || len(told(r, refOf("shop", "away"))) != 2 {
+	if r := translated(off, away, entries); !r.Routes[0].Backends[0].Backend.Missing ||
+		len(told(r, refOf("shop", "away"))) != 2 {
 		t.Errorf("it is told %q", told(r, refOf("shop", "away")))
 	}
 }
@@ -310,13 +332,15 @@ func TestExternalName(t *testing.T) {
 // FuzzServices checks that no annotations of two Services make the translation panic, that no port has two owners, and
 // that the entry of the ConfigMap is not affected.
 func FuzzServices(f *testing.F) {
-	for _, value := range []string{"400:pg", "400:pg,401,5432:dns", "53", "443", "0,65536", ":", "400:{env.HOME}", "\x00", ""} {
+	for _, value := range []string{"400:pg", "400:pg,401,5432:dns", "53", "443", "0,65536", ":",
+		"400:{env.HOME}", "\x00", ""} {
 		f.Add("tcp-ports", value, "tcp-ports", "400:pg")
 		f.Add("udp-ports", value, "stream-tls-secret", value)
 		f.Add("stream-trusted-proxies", value, "stream-accept-proxy", "true")
 	}
 	f.Fuzz(func(t *testing.T, first, value, second, other string) {
-		r := translated(open(), asking("shop", "db", 2, first, value), asking("web", "db", 1, second, other, "udp-ports", "53:dns"),
+		r := translated(open(), asking("shop", "db", 2, first, value),
+			asking("web", "db", 1, second, other, "udp-ports", "53:dns"),
 			service("plain", corev1.ServicePort{Port: 1}), configMap("tcp", map[string]string{"5432": "shop/plain:1"}))
 		checkPlaces(t, r)
 		for _, v := range r.Verdicts {
@@ -334,11 +358,13 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, route := range r.Routes {
-		name, allowed := streamName(route), route.Port == 53 || route.Port == 5432 || route.Port >= 400 && route.Port <= 499
+		name, allowed := streamName(route), route.Port == 53 || route.Port == 5432 || route.Port >= 400 &&
+			route.Port <= 499
 		if seen[name] || !allowed || route.Port == 443 {
 			t.Errorf("%s leads to %s", name, route.Origin)
 		}
-		if seen[name] = true; name == "tcp/5432" && (route.Origin.Kind != kinds.ConfigMap || route.Backends[0].Backend.Service != "plain") {
+		if seen[name] = true; name == "tcp/5432" &&
+			(route.Origin.Kind != kinds.ConfigMap || route.Backends[0].Backend.Service != "plain") {
 			t.Errorf("%s leads to %s of %s", name, route.Backends[0].Backend.ID, route.Origin)
 		}
 	}
@@ -352,17 +378,20 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 func TestPortsOfANamespace(t *testing.T) {
 	o := open()
 	o.Services.PerNamespace = 3
-	r := translated(o, asking("b", "young", 10, "tcp-ports", "403:pg,404:pg"), asking("b", "old", 90, "tcp-ports", "401:pg,402:pg"),
+	r := translated(o, asking("b", "young", 10, "tcp-ports", "403:pg,404:pg"),
+		asking("b", "old", 90, "tcp-ports", "401:pg,402:pg"),
 		asking("a", "one", 5, "tcp-ports", "405:pg", "udp-ports", "53:dns"))
 	want := []string{
 		"tcp/401 Service/b/old b/old/pg", "tcp/402 Service/b/old b/old/pg", "tcp/403 Service/b/young b/young/pg",
 		"tcp/405 Service/a/one a/one/pg", "udp/53 Service/a/one a/one/dns",
 	}
-	if got := owners(r); len(got) != len(want) || slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "tcp/404") }) {
+	if got := owners(r); len(got) != len(want) ||
+		slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "tcp/404") }) {
 		t.Errorf("open are %q, want %q", got, want)
 	}
 	for _, v := range r.Verdicts {
-		refused := slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return p.Reason == report.PortNotAllowed })
+		refused := slices.ContainsFunc(v.Problems,
+			func(p report.Problem) bool { return p.Reason == report.PortNotAllowed })
 		if refused != (v.Object.Name == "young") {
 			t.Errorf("%s: %v", v.Object, v.Problems)
 		}
@@ -374,7 +403,8 @@ func TestPortsOfANamespace(t *testing.T) {
 func TestMostThatAServiceMayAskFor(t *testing.T) {
 	o := open()
 	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}
-	r := translated(o, asking("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000", "stream-idle-timeout", "1h"),
+	r := translated(o, asking("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000",
+		"stream-idle-timeout", "1h"),
 		asking("b", "modest", 2, "tcp-ports", "402:pg", "stream-max-connections", "50", "stream-idle-timeout", "30s"))
 	if p := r.Routes[0].Policy; p.MaxConnections != 100 || p.IdleTimeout != time.Minute {
 		t.Errorf("the greedy one has %+v", p)

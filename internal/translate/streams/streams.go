@@ -151,14 +151,16 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	case first.Ref == of:
 		return invalid("port %d is given twice, and %s counts: remove one of them", w.port, first.field)
 	case first.Kind == kinds.ConfigMap:
-		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one", w.place, w.protocol)
+		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one",
+			w.place, w.protocol)
 	}
 	winner, other := r.services[first.Ref].object, r.services[of].object
 	if first.Namespace == of.Namespace {
 		return conflict("the %s belongs to %s: choose another one", w.place, snapshot.Elder(winner, other))
 	}
 	// The message does not name the winner, because it is in another namespace.
-	return conflict("the %s belongs to %s: choose another one", w.place, snapshot.ElderOfKind(winner, other, " of another namespace"))
+	return conflict("the %s belongs to %s: choose another one", w.place,
+		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
 // open adds the route of a port. It may add a route and also return a problem, because a missing Service may be created
@@ -174,8 +176,8 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 		s.tcp(route, w)
 	case s.onlyTCP():
 		return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-			"the %s stays closed, because annotations of %s ask for TLS or the PROXY protocol, which are for TCP: take them off, or give UDP "+
-				"a Service of its own", w.place, w.service)}
+			"the %s stays closed, because annotations of %s ask for TLS or the PROXY protocol, which are for TCP: "+
+				"take them off, or give UDP a Service of its own", w.place, w.service)}
 	}
 	backend, p := r.backend(w)
 	route.Backends = ir.To(backend)
@@ -206,12 +208,14 @@ func closed(service, of ir.Ref) *report.Problem {
 		return nil
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-		"the port stays closed, because an annotation of %s cannot be used: the verdict on that object names it", service)}
+		"the port stays closed, because an annotation of %s cannot be used: the verdict on that object names it",
+		service)}
 }
 
 func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 	r.depend(w.service)
-	found, p := r.find(r.snapshot, w.service, w.target, w.protocol, backends.Options{ExternalNames: r.options.ExternalNames})
+	found, p := r.find(r.snapshot, w.service, w.target, w.protocol,
+		backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p == nil:
 		return found, nil

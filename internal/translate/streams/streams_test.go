@@ -75,7 +75,8 @@ func toldAs(r *streams.Result, name string, text func(report.Problem) string) []
 
 // backendOf returns the backend for a TCP port. It is missing if the port name is empty.
 func backendOf(service, id, port string) *ir.Backend {
-	return &ir.Backend{ID: id, Namespace: "shop", Service: service, Protocol: ir.TCP, PortName: port, Missing: port == ""}
+	return &ir.Backend{ID: id, Namespace: "shop", Service: service, Protocol: ir.TCP, PortName: port,
+		Missing: port == ""}
 }
 
 func TestEntry(t *testing.T) {
@@ -87,9 +88,12 @@ func TestEntry(t *testing.T) {
 	}{
 		{name: "number", value: "shop/db:5432", want: ir.StreamRoute{Backends: ir.To(db)}},
 		{name: "name", value: "shop/db:pg", want: ir.StreamRoute{Backends: ir.To(db)}},
-		{name: "PROXY from clients", value: "shop/db:pg:PROXY", want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true}},
-		{name: "PROXY to the backend", value: "shop/db:pg::PROXY", want: ir.StreamRoute{Backends: ir.To(db), SendProxy: ir.ProxyV1}},
-		{name: "both", value: "shop/db:pg:proxy:Proxy", want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true, SendProxy: ir.ProxyV1}},
+		{name: "PROXY from clients", value: "shop/db:pg:PROXY",
+			want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true}},
+		{name: "PROXY to the backend", value: "shop/db:pg::PROXY",
+			want: ir.StreamRoute{Backends: ir.To(db), SendProxy: ir.ProxyV1}},
+		{name: "both", value: "shop/db:pg:proxy:Proxy",
+			want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true, SendProxy: ir.ProxyV1}},
 		{
 			name: "a Service that begins like its port", value: "shop/http-echo:http",
 			want: ir.StreamRoute{Backends: ir.To(backendOf("http-echo", "shop/http-echo/8080", "http"))},
@@ -154,12 +158,14 @@ func TestPort(t *testing.T) {
 		key  string
 		port uint16
 	}{
-		{"1", 1}, {"65535", 65535}, {"0080", 80}, {"", 0}, {"0", 0}, {"65536", 0}, {"-1", 0}, {"+1", 0}, {"0x50", 0}, {"1_0", 0},
+		{"1", 1}, {"65535", 65535}, {"0080", 80}, {"", 0}, {"0", 0}, {"65536", 0}, {"-1", 0}, {"+1", 0},
+		{"0x50", 0}, {"1_0", 0},
 		{"pg", 0}, {" 1", 0},
 	} {
 		r := read(map[string]string{test.key: "shop/db:pg"}, nil)
 		switch {
-		case test.port == 0 && (len(r.Routes) != 0 || !cmp.Equal(verdict(r, "tcp"), []string{"InvalidEntry data[" + test.key + "]"})):
+		case test.port == 0 && (len(r.Routes) != 0 ||
+			!cmp.Equal(verdict(r, "tcp"), []string{"InvalidEntry data[" + test.key + "]"})):
 			t.Errorf("%q: got %v and %v", test.key, r.Routes, verdict(r, "tcp"))
 		case test.port != 0 && (len(r.Routes) != 1 || r.Routes[0].Port != test.port || len(verdict(r, "tcp")) > 0):
 			t.Errorf("%q: got %v and %v", test.key, r.Routes, verdict(r, "tcp"))
@@ -173,7 +179,8 @@ func TestTwice(t *testing.T) {
 	if len(r.Routes) != 1 || r.Routes[0].Backends[0].Backend.Service != "dns" {
 		t.Errorf("routes: %v", r.Routes)
 	}
-	if diff := cmp.Diff([]string{"InvalidEntry data[0053]", "InvalidEntry data[00053]"}, verdict(r, "tcp")); diff != "" {
+	if diff := cmp.Diff([]string{"InvalidEntry data[0053]", "InvalidEntry data[00053]"},
+		verdict(r, "tcp")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	for _, message := range messages(r, "tcp") {
@@ -195,12 +202,15 @@ func TestReserved(t *testing.T) {
 
 // TestUDP checks that TCP and UDP share neither ports nor backends.
 func TestUDP(t *testing.T) {
-	r := read(map[string]string{"53": "shop/dns:53"}, map[string]string{"53": "shop/dns:53", "54": "shop/dns:53:PROXY", "55": "shop/db:pg"})
+	r := read(map[string]string{"53": "shop/dns:53"},
+		map[string]string{"53": "shop/dns:53", "54": "shop/dns:53:PROXY", "55": "shop/db:pg"})
 	var got []string
 	for _, route := range r.Routes {
-		got = append(got, string(route.Protocol)+" "+route.Backends[0].Backend.ID+" "+route.Backends[0].Backend.PortName)
+		got = append(got, string(route.Protocol)+" "+route.Backends[0].Backend.ID+" "+
+			route.Backends[0].Backend.PortName)
 	}
-	if diff := cmp.Diff([]string{"tcp shop/dns/53 dns-tcp", "udp shop/dns/53/udp dns", "udp shop/db/pg/udp "}, got); diff != "" {
+	if diff := cmp.Diff([]string{"tcp shop/dns/53 dns-tcp", "udp shop/dns/53/udp dns", "udp shop/db/pg/udp "},
+		got); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"InvalidEntry data[54]", "InvalidBackend data[55]"}, verdict(r, "udp")); diff != "" {
@@ -214,7 +224,8 @@ func TestWithoutABackend(t *testing.T) {
 	r := read(data, data)
 	for name, want := range map[string]string{"tcp": "connections are closed", "udp": "datagrams are dropped"} {
 		verdict := messages(r, name)
-		if len(verdict) != 2 || !strings.HasSuffix(verdict[0], ": "+want) || !strings.HasSuffix(verdict[1], ": "+want+" until there is one") {
+		if len(verdict) != 2 || !strings.HasSuffix(verdict[0], ": "+want) ||
+			!strings.HasSuffix(verdict[1], ": "+want+" until there is one") {
 			t.Errorf("%s: want %s in %q", name, want, verdict)
 		}
 	}
@@ -224,7 +235,8 @@ func TestWithoutABackend(t *testing.T) {
 // on it.
 func TestWithoutConfigMap(t *testing.T) {
 	r := streams.Translate(snapshot.NewStore().Take(), options)
-	want := []ir.Ref{{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}, {Kind: kinds.ConfigMap, Namespace: "ingress", Name: "udp"}}
+	want := []ir.Ref{{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"},
+		{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "udp"}}
 	if diff := cmp.Diff(want, r.Refs); diff != "" || len(r.Routes) > 0 {
 		t.Errorf("routes %v, refs (-want +got):\n%s", r.Routes, diff)
 	}
@@ -239,7 +251,8 @@ func TestWithoutConfigMap(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff(&streams.Result{}, streams.Translate(snapshot.NewStore().Take(), streams.Options{})); diff != "" {
+	if diff := cmp.Diff(&streams.Result{},
+		streams.Translate(snapshot.NewStore().Take(), streams.Options{})); diff != "" {
 		t.Errorf("without names (-want +got):\n%s", diff)
 	}
 }
@@ -248,7 +261,8 @@ func TestWithoutConfigMap(t *testing.T) {
 // with a reason, and that other entries are not affected.
 func FuzzStreams(f *testing.F) {
 	for _, value := range []string{
-		"shop/db:5432", "shop/db:pg:PROXY:PROXY", "shop/db:pg::", "shop/http-echo:http", "shop/dns:53/udp", "shop/dns/53:udp", "shop/nobody:1",
+		"shop/db:5432", "shop/db:pg:PROXY:PROXY", "shop/db:pg::", "shop/http-echo:http", "shop/dns:53/udp",
+		"shop/dns/53:udp", "shop/nobody:1",
 		"shop/external:80", "shop/{env.HOME}:80",
 		"{file./etc/hostname}/db:5432", "shop/db:{env.HOME}", "shop/db:{$X}", "/:", "::::", "", "\x00/\xff:\n",
 	} {
@@ -261,7 +275,8 @@ func FuzzStreams(f *testing.F) {
 		f.Add(key, "shop/db:pg", false)
 	}
 	good := func() (tcp, udp map[string]string) {
-		return map[string]string{"5432": "shop/db:pg", "8080": "shop/http-echo:http"}, map[string]string{"5432": "shop/dns:53"}
+		return map[string]string{"5432": "shop/db:pg",
+			"8080": "shop/http-echo:http"}, map[string]string{"5432": "shop/dns:53"}
 	}
 	alone := read(good())
 	f.Fuzz(func(t *testing.T, key, value string, isUDP bool) {

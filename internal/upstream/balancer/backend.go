@@ -107,7 +107,8 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 		return
 	}
 	all, added := b.adopt(old.endpoints, list)
-	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring, byLabel: old.byLabel}, added)
+	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring,
+		byLabel: old.byLabel}, added)
 }
 
 // adopt returns the endpoints of a list without duplicate addresses. added are the endpoints that were not in the old
@@ -164,7 +165,10 @@ func (b *Backend) retire(old []*Endpoint, now int64) {
 	// gone can be large if endpoints change often, so it is not searched at every change.
 	if now-b.swept >= int64(goneTime/8) {
 		b.swept = now
-		maps.DeleteFunc(b.gone, func(_ string, e *Endpoint) bool { return e.InFlight() == 0 && now-e.goneAt >= int64(goneTime) })
+		maps.DeleteFunc(b.gone, func(_ string, e *Endpoint) bool {
+			return e.InFlight() == 0 &&
+				now-e.goneAt >= int64(goneTime)
+		})
 	}
 }
 
@@ -243,7 +247,8 @@ func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 	if reflect.DeepEqual(&old.policy.LoadBalancing, lb) {
 		return
 	}
-	next := &state{list: old.list, endpoints: old.endpoints, policy: b.newPolicy(lb, old.policy), ring: old.ring, byLabel: old.byLabel}
+	next := &state{list: old.list, endpoints: old.endpoints, policy: b.newPolicy(lb, old.policy), ring: old.ring,
+		byLabel: old.byLabel}
 	if next.policy.ejectAfter() < 0 {
 		for _, e := range old.endpoints {
 			e.forgive()

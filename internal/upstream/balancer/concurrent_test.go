@@ -18,7 +18,8 @@ func everyPolicy() map[string]*ir.LoadBalancing {
 	subset := hashed()
 	subset.HashSubset = 3
 	all := map[string]*ir.LoadBalancing{
-		"hash": hashed(), "subset": subset, "balanced": sticky(nil), "persistent": sticky(persistent), "change": sticky(changeOnFailure),
+		"hash": hashed(), "subset": subset, "balanced": sticky(nil), "persistent": sticky(persistent),
+		"change": sticky(changeOnFailure),
 		"client": {ClientIP: time.Minute}, "slow": {SlowStart: time.Minute, Policy: ir.PolicyEWMA},
 	}
 	for _, p := range unkeyed[1:] {
@@ -128,7 +129,10 @@ func TestPickIsInTheList(t *testing.T) {
 				address := fmt.Sprintf("10.0.0.%d:80", rapid.IntRange(0, 9).Draw(r, "which"))
 				w.SetHealthy(address, rapid.Bool().Draw(r, "healthy"))
 			},
-			"time":     func(r *rapid.T) { w.pass(time.Duration(rapid.IntRange(0, 100).Draw(r, "seconds")) * time.Second) },
+			"time": func(r *rapid.T) {
+				w.pass(time.Duration(rapid.IntRange(0, 100).Draw(r,
+					"seconds")) * time.Second)
+			},
 			"new user": func(*rapid.T) { tried, v.cookie = nil, "" },
 			"pick": func(r *rapid.T) {
 				c, ok := w.Pick(v, tried)
@@ -144,7 +148,8 @@ func TestPickIsInTheList(t *testing.T) {
 				if !listed(c.Endpoint.Address()) {
 					r.Fatalf("%s is not in the list %v", c.Endpoint.Address(), w.Endpoints())
 				}
-				untried := slices.ContainsFunc(w.state.Load().endpoints, func(e *Endpoint) bool { return !slices.Contains(tried, e) })
+				untried := slices.ContainsFunc(w.state.Load().endpoints,
+					func(e *Endpoint) bool { return !slices.Contains(tried, e) })
 				if untried && slices.Contains(tried, c.Endpoint) {
 					r.Fatalf("%s was tried, and there is another one", c.Endpoint.Address())
 				}

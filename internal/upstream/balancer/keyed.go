@@ -16,7 +16,8 @@ const (
 
 // along returns the first usable endpoint along the ring, or nil.
 func (p *pick) along() *Endpoint {
-	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil && p.state.policy.SessionCookie == nil {
+	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil &&
+		p.state.policy.SessionCookie == nil {
 		if e := p.oneOf(min(size, maxSubset, len(p.state.endpoints))); e != nil {
 			return e
 		}

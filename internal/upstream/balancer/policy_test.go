@@ -216,7 +216,8 @@ func TestHashOfFailedEndpoint(t *testing.T) {
 
 func TestNothingToHash(t *testing.T) {
 	for name, lb := range map[string]*ir.LoadBalancing{
-		"empty key": hashed(), "no template": {Policy: ir.PolicyHash}, "bad template": {Policy: ir.PolicyHash, HashBy: "$nosuch"},
+		"empty key": hashed(), "no template": {Policy: ir.PolicyHash},
+		"bad template": {Policy: ir.PolicyHash, HashBy: "$nosuch"},
 	} {
 		w := newWorld(t, lb, 3)
 		for address, n := range w.counts(300, &visitor{}) {

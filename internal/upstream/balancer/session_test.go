@@ -45,7 +45,8 @@ func TestSession(t *testing.T) {
 				}
 				for _, b := range []*world{w, replica} {
 					if c := b.pick(v); c.Endpoint.Address() != own.Address() || c.Cookie != "" {
-						t.Fatalf("a client of %s gets %s and the cookie %q", own.Address(), c.Endpoint.Address(), c.Cookie)
+						t.Fatalf("a client of %s gets %s and the cookie %q", own.Address(),
+							c.Endpoint.Address(), c.Cookie)
 					}
 				}
 			}
@@ -116,7 +117,8 @@ func TestSessionOfFailedEndpoint(t *testing.T) {
 			w := newWorld(t, sticky(change), 5)
 			v, own := w.join()
 			if c := w.pick(v, own); c.Endpoint == own || c.Cookie != "" {
-				t.Fatalf("after a failure: %s, cookie %q; want another endpoint and the same cookie", c.Endpoint.Address(), c.Cookie)
+				t.Fatalf("after a failure: %s, cookie %q; want another endpoint and the same cookie",
+					c.Endpoint.Address(), c.Cookie)
 			}
 			if w.pick(v).Endpoint != own {
 				t.Fatal("the next request does not come back")
@@ -175,7 +177,8 @@ func TestForeignCookies(t *testing.T) {
 		w := newWorld(t, sticky(change), 3)
 		tag := w.state.Load().policy.tag
 		for _, cookie := range []string{
-			"x", "|", "|" + tag, "1700000000.123.4.5|0123456789abcdef", foreign.Cookie, strings.Repeat("a", 65) + "|" + tag,
+			"x", "|", "|" + tag, "1700000000.123.4.5|0123456789abcdef", foreign.Cookie,
+			strings.Repeat("a", 65) + "|" + tag,
 			"\x00|" + tag[1:],
 		} {
 			if c := w.pick(&visitor{cookie: cookie}); c.Cookie == "" {

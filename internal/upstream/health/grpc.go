@@ -37,7 +37,8 @@ func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthC
 	message := binary.AppendUvarint([]byte{serviceField}, uint64(len(service)))
 	message = append(message, service...)
 	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme(check)+"://"+address+method, bytes.NewReader(frame))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme(check)+"://"+address+method,
+		bytes.NewReader(frame))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,8 @@ func judgeGRPC(response *http.Response, body []byte) error {
 	switch code {
 	case "0":
 	case "5":
-		return errors.New("the server knows no such service: the path of the health check names it, and / is the server as a whole")
+		return errors.New(
+			"the server knows no such service: the path of the health check names it, and / is the server as a whole")
 	case "12":
 		return errors.New("the server does not have the service grpc.health.v1.Health")
 	default:

@@ -40,7 +40,8 @@ func TestGRPC(t *testing.T) {
 			said.SetServingStatus("shop.Cart", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 			c.Set("b", b, asks)
 			b.await(t, address+" is ill")
-			state(t, c, health.State{Endpoints: 1, Unhealthy: 1, Address: address, Reason: "the service is NOT_SERVING"})
+			state(t, c, health.State{Endpoints: 1, Unhealthy: 1, Address: address,
+				Reason: "the service is NOT_SERVING"})
 			said.SetServingStatus("shop.Cart", grpc_health_v1.HealthCheckResponse_SERVING)
 			b.await(t, address+" is well")
 			state(t, c, health.State{Endpoints: 1})

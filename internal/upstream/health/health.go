@@ -115,7 +115,8 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 		return
 	}
 	// A check does not belong to a request: it ends with Set or Close.
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), backendKey{}, id)) //nolint:forbidigo // see above
+	background := context.Background() //nolint:forbidigo // see above
+	ctx, cancel := context.WithCancel(context.WithValue(background, backendKey{}, id))
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
 	c.running[id] = r
 	namespace, _, _ := strings.Cut(id, "/")

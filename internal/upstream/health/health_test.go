@@ -62,7 +62,8 @@ func (b *backend) await(t *testing.T, want string) {
 }
 
 func check() *ir.HealthCheck {
-	return &ir.HealthCheck{Path: "/health", Interval: 10 * time.Millisecond, Timeout: time.Second, Healthy: 2, Unhealthy: 3, Host: "app.example"}
+	return &ir.HealthCheck{Path: "/health", Interval: 10 * time.Millisecond, Timeout: time.Second, Healthy: 2,
+		Unhealthy: 3, Host: "app.example"}
 }
 
 func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
@@ -181,7 +182,8 @@ func TestPath(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
+	server := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
 	c := health.New(loopback(), nil)
@@ -277,7 +279,8 @@ func TestACheckWithoutTimes(*testing.T) {
 // TestAnEndpointThatIsForgotten checks that an unhealthy endpoint is reported in each round. A backend forgets
 // endpoints that were removed for more than a minute, and an interval may be longer.
 func TestAnEndpointThatIsForgotten(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	server := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
@@ -327,7 +330,8 @@ func TestAnEndpointInside(t *testing.T) {
 // loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
-	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("::1/128")}})
 	return guard
 }
 

@@ -158,7 +158,8 @@ func refusal(a netip.Addr, reason Reason) error {
 func (g *Guard) check(backend string, over Transport, to netip.AddrPort) Reason {
 	inner := Innermost(to.Addr())
 	policy := g.policy.Load()
-	if hosts := (*g.public.Load())[port{over, to.Port()}]; len(hosts) > 0 && g.isClient(backend) && g.isOneOf(hosts, inner) {
+	if hosts := (*g.public.Load())[port{over, to.Port()}]; len(hosts) > 0 && g.isClient(backend) &&
+		g.isOneOf(hosts, inner) {
 		return policy.Endpoint(to.Addr())
 	}
 	if hosts := (*g.own.Load())[port{over, to.Port()}]; len(hosts) > 0 && g.isOneOf(hosts, inner) {

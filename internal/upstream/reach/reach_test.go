@@ -33,13 +33,19 @@ func networks(t *testing.T, texts ...string) (all []netip.Prefix) {
 
 // reasons are the expected reasons for endpoint addresses under the default policy.
 var reasons = map[string]Reason{
-	"127.0.0.1": Loopback, "127.9.9.9": Loopback, "::1": Loopback, "::ffff:127.0.0.1": Loopback, "64:ff9b::7f00:1": Loopback,
+	"127.0.0.1": Loopback, "127.9.9.9": Loopback, "::1": Loopback, "::ffff:127.0.0.1": Loopback,
+	"64:ff9b::7f00:1":   Loopback,
 	"64:ff9b:1::7f00:1": Loopback, "::ffff:0:127.0.0.1": Loopback, "2002:7f00:1::": Loopback, "::127.0.0.1": Loopback,
-	"2001:0:1:2:3:4:80ff:fffe": Loopback, "0.0.0.0": Unspecified, "0.1.2.3": Unspecified, "::": Unspecified, "::ffff:0.0.0.0": Unspecified,
-	"169.254.1.1": LinkLocal, "fe80::1": LinkLocal, "fe80::1%lo": LinkLocal, "224.0.0.1": Multicast, "ff02::1": Multicast,
-	"ff02::1%eth0": Multicast, "255.255.255.255": Multicast, "169.254.169.254": Metadata, "64:ff9b::a9fe:a9fe": Metadata,
-	"fd00:ec2::254": Metadata, "100.100.100.200": Metadata, "168.63.129.16": Metadata, "10.96.0.1": APIServer, "::ffff:10.96.0.1": APIServer,
-	"10.0.0.1": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "192.0.2.1": "", "2001:db8::1": "", "fd00::1": "",
+	"2001:0:1:2:3:4:80ff:fffe": Loopback, "0.0.0.0": Unspecified, "0.1.2.3": Unspecified, "::": Unspecified,
+	"::ffff:0.0.0.0": Unspecified,
+	"169.254.1.1":    LinkLocal, "fe80::1": LinkLocal, "fe80::1%lo": LinkLocal, "224.0.0.1": Multicast,
+	"ff02::1":      Multicast,
+	"ff02::1%eth0": Multicast, "255.255.255.255": Multicast, "169.254.169.254": Metadata,
+	"64:ff9b::a9fe:a9fe": Metadata,
+	"fd00:ec2::254":      Metadata, "100.100.100.200": Metadata, "168.63.129.16": Metadata, "10.96.0.1": APIServer,
+	"::ffff:10.96.0.1": APIServer,
+	"10.0.0.1":         "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "192.0.2.1": "", "2001:db8::1": "",
+	"fd00::1": "",
 }
 
 // reason returns the reason why a connection to an endpoint is not allowed, or "".
@@ -65,7 +71,8 @@ func TestUsual(t *testing.T) {
 		if want == APIServer {
 			continue
 		}
-		if got := (*Guard)(nil).Check("", TCP, netip.AddrPortFrom(netip.MustParseAddr(text), 80)); (got == nil) != (want == "") {
+		if got := (*Guard)(nil).Check("", TCP,
+			netip.AddrPortFrom(netip.MustParseAddr(text), 80)); (got == nil) != (want == "") {
 			t.Errorf("without a guard, %s: %v", text, got)
 		}
 	}
@@ -139,19 +146,24 @@ func TestListening(t *testing.T) {
 		port    uint16
 		want    Reason
 	}{
-		{"10.9.9.9", TCP, 80, Own}, {"10.9.9.9", TCP, 81, Own}, {"10.9.9.9", TCP, 82, ""}, {"10.9.9.9", UDP, 80, ""}, {"10.9.9.9", UDP, 53, Own},
-		{"127.0.0.1", TCP, 80, Own}, {"127.0.0.2", TCP, 80, Own}, {"::1", TCP, 80, Own}, {"0.0.0.0", TCP, 80, Own}, {"10.9.9.8", TCP, 80, ""},
-		{"127.0.0.1", TCP, 2019, Own}, {"0.0.0.0", TCP, 2019, Own}, {"::ffff:127.0.0.1", TCP, 2019, Own}, {"2002:7f00:1::", TCP, 2019, Own},
+		{"10.9.9.9", TCP, 80, Own}, {"10.9.9.9", TCP, 81, Own}, {"10.9.9.9", TCP, 82, ""}, {"10.9.9.9", UDP, 80, ""},
+		{"10.9.9.9", UDP, 53, Own},
+		{"127.0.0.1", TCP, 80, Own}, {"127.0.0.2", TCP, 80, Own}, {"::1", TCP, 80, Own}, {"0.0.0.0", TCP, 80, Own},
+		{"10.9.9.8", TCP, 80, ""},
+		{"127.0.0.1", TCP, 2019, Own}, {"0.0.0.0", TCP, 2019, Own}, {"::ffff:127.0.0.1", TCP, 2019, Own},
+		{"2002:7f00:1::", TCP, 2019, Own},
 		{"127.0.0.2", TCP, 2019, ""}, {"10.9.9.9", TCP, 2019, ""}, {"64:ff9b::a09:909", TCP, 80, Own},
 	} {
 		for _, backend := range []string{"shop/web/80", "shop/name/80", "default/kubernetes/443"} {
 			if got := g.reason(backend, c.address, c.over, c.port); got != c.want {
-				t.Errorf("%s %s:%d of %s is refused because of %q, want %q", c.over, c.address, c.port, backend, got, c.want)
+				t.Errorf("%s %s:%d of %s is refused because of %q, want %q", c.over, c.address, c.port,
+					backend, got, c.want)
 			}
 		}
 	}
 	g.LetAsk("asks")
-	for at, want := range map[string]Reason{"10.9.9.9:80": "", "10.9.9.9:81": "", "127.0.0.1:80": "", "127.0.0.1:2019": Own, "10.9.9.9:82": ""} {
+	for at, want := range map[string]Reason{"10.9.9.9:80": "", "10.9.9.9:81": "", "127.0.0.1:80": "",
+		"127.0.0.1:2019": Own, "10.9.9.9:82": ""} {
 		to := netip.MustParseAddrPort(at)
 		if got := g.reason("asks", to.Addr().String(), TCP, to.Port()); got != want {
 			t.Errorf("%s is refused because of %q for what may ask this process, want %q", at, got, want)
@@ -265,8 +277,10 @@ func TestDial(t *testing.T) {
 // BenchmarkCheck measures the check for each new connection to an endpoint. Requests on open connections need no check.
 func BenchmarkCheck(b *testing.B) {
 	g := NewGuard()
-	g.Listen("options", []Listening{{TCP, netip.Addr{}, 80, 80, true}, {TCP, netip.Addr{}, 443, 443, true}, {TCP, netip.Addr{}, 10000, 12000, false}})
-	for name, to := range map[string]string{"other port": "10.244.1.7:8080", "port of ours": "10.244.1.7:80", "IPv6": "[fd00:10:244::7]:8080"} {
+	g.Listen("options", []Listening{{TCP, netip.Addr{}, 80, 80, true}, {TCP, netip.Addr{}, 443, 443, true},
+		{TCP, netip.Addr{}, 10000, 12000, false}})
+	for name, to := range map[string]string{"other port": "10.244.1.7:8080", "port of ours": "10.244.1.7:80",
+		"IPv6": "[fd00:10:244::7]:8080"} {
 		b.Run(name, func(b *testing.B) {
 			address := netip.MustParseAddrPort(to)
 			b.ReportAllocs()

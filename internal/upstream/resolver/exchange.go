@@ -145,11 +145,13 @@ func (c *client) over(ctx context.Context, network string, question *dns.Msg, se
 func useless(question, m *dns.Msg) error {
 	asked := question.Question[0]
 	switch {
-	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != asked.Qtype, !strings.EqualFold(m.Question[0].Name, asked.Name):
+	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != asked.Qtype,
+		!strings.EqualFold(m.Question[0].Name, asked.Name):
 		return errors.New("it answered another question")
 	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
 		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])
-	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable && len(m.Ns) > 0:
+	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable &&
+		len(m.Ns) > 0:
 		return errors.New("the server returned a referral: recursion is not available")
 	}
 	return nil

@@ -105,7 +105,8 @@ type turn struct {
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
 		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
-		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](), due: turns.New[turn](atOnce, share),
+		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](),
+		due: turns.New[turn](atOnce, share),
 	}
 }
 

@@ -115,7 +115,8 @@ func TestEveryAddress(t *testing.T) {
 		f.expect("a/web/80", "192.0.2.1:8080", "192.0.2.2:8080", "[2001:db8::1]:8080")
 		f.expect("a/web/443", "192.0.2.1:443", "192.0.2.2:443", "[2001:db8::1]:443")
 		f.expect("b/web/80", "192.0.2.1:80", "192.0.2.2:80", "[2001:db8::1]:80")
-		if state, ok := f.State("a/web/80"); !ok || state.Name != "web.example" || state.Err != nil || state.Refused != nil {
+		if state, ok := f.State("a/web/80"); !ok || state.Name != "web.example" || state.Err != nil ||
+			state.Refused != nil {
 			t.Errorf("the state is %+v, %v", state, ok)
 		}
 	})
@@ -147,7 +148,8 @@ func TestTTL(t *testing.T) {
 				}
 				pass(c.want)
 				if _, calls := f.told("web"); calls != 2 || s.times("web.example. A udp") != 3 {
-					t.Errorf("it was told %d times after %d questions; nothing has changed", calls, s.times("web.example. A udp"))
+					t.Errorf("it was told %d times after %d questions; nothing has changed", calls,
+						s.times("web.example. A udp"))
 				}
 			})
 		})
@@ -156,8 +158,10 @@ func TestTTL(t *testing.T) {
 
 // TestAliases checks that the lowest TTL in a chain of aliases is used, whether or not the server follows the chain.
 func TestAliases(t *testing.T) {
-	s := serve(t, "web.example. 60 CNAME one.example.", "one.example. 20 CNAME two.example.", "two.example. 60 A 192.0.2.1",
-		"whole.example. 60 CNAME two.example.", "round.example. 60 CNAME around.example.", "around.example. 60 CNAME round.example.")
+	s := serve(t, "web.example. 60 CNAME one.example.", "one.example. 20 CNAME two.example.",
+		"two.example. 60 A 192.0.2.1",
+		"whole.example. 60 CNAME two.example.", "round.example. 60 CNAME around.example.",
+		"around.example. 60 CNAME round.example.")
 	bubble(t, func(t *testing.T) {
 		f := follow(t, "", "")
 		f.Configure(usual(s.address))
@@ -175,7 +179,8 @@ func TestAliases(t *testing.T) {
 }
 
 func TestFailureKeepsTheLastAnswer(t *testing.T) {
-	for name, rcode := range map[string]int{"no such name": dns.RcodeNameError, "the server fails": dns.RcodeServerFailure} {
+	for name, rcode := range map[string]int{"no such name": dns.RcodeNameError,
+		"the server fails": dns.RcodeServerFailure} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, "web.example. 10 A 192.0.2.1")
 			bubble(t, func(t *testing.T) {
@@ -247,7 +252,8 @@ func TestAMachineWithoutIPv6(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := follow(t, "", "")
 		f.SetOwn(func() ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr("10.9.9.9"), netip.IPv6Loopback(), netip.MustParseAddr("fe80::1")}, nil
+			return []netip.Addr{netip.MustParseAddr("10.9.9.9"), netip.IPv6Loopback(),
+				netip.MustParseAddr("fe80::1")}, nil
 		})
 		f.Configure(usual(s.address))
 		f.Follow("web", "web.example:80")
@@ -282,10 +288,13 @@ func TestWhatIsNotLookedUp(t *testing.T) {
 		f := follow(t, "", "10.1.1.1 alias.example other\n10.1.1.2 alias.example # comment\ngarbage alias.example\n")
 		f.Configure(resolver.Options{Servers: []string{s.address}, Access: resolver.Everything})
 		for name, want := range map[string][]string{
-			"192.0.2.1:80": {"192.0.2.1:80"}, "[2001:db8::1]:80": {"[2001:db8::1]:80"}, "[::ffff:192.0.2.1]:80": {"192.0.2.1:80"},
-			"alias.example:80": {"10.1.1.1:80", "10.1.1.2:80"}, "Alias.example.:80": {"10.1.1.1:80", "10.1.1.2:80"},
-			"localhost:80": {"127.0.0.1:80", "[::1]:80"}, "a.localhost:80": {"127.0.0.1:80", "[::1]:80"},
-			`a\.b:80`: nil, "{env.HOME}:80": nil, "a..b:80": nil, ".:80": nil, ":80": nil, "no port": nil, "a.example:0": nil,
+			"192.0.2.1:80": {"192.0.2.1:80"}, "[2001:db8::1]:80": {"[2001:db8::1]:80"},
+			"[::ffff:192.0.2.1]:80": {"192.0.2.1:80"},
+			"alias.example:80":      {"10.1.1.1:80", "10.1.1.2:80"},
+			"Alias.example.:80":     {"10.1.1.1:80", "10.1.1.2:80"},
+			"localhost:80":          {"127.0.0.1:80", "[::1]:80"}, "a.localhost:80": {"127.0.0.1:80", "[::1]:80"},
+			`a\.b:80`: nil, "{env.HOME}:80": nil, "a..b:80": nil, ".:80": nil, ":80": nil, "no port": nil,
+			"a.example:0":     nil,
 			"a.example:65536": nil, "[fe80::1%lo]:80": nil, strings.Repeat("a", 64) + ":80": nil,
 		} {
 			f.Follow(name, name)
@@ -307,9 +316,12 @@ func TestWhatIsNotLookedUp(t *testing.T) {
 
 // TestSearch checks that names without enough dots are completed as in resolv.conf(5).
 func TestSearch(t *testing.T) {
-	s := serve(t, "db.shop.svc.cluster.local. 10 A 10.1.1.1", "db.other.shop.svc.cluster.local. 10 A 10.1.1.2", "api.example.com. 10 A 192.0.2.1")
+	s := serve(t, "db.shop.svc.cluster.local. 10 A 10.1.1.1", "db.other.shop.svc.cluster.local. 10 A 10.1.1.2",
+		"api.example.com. 10 A 192.0.2.1")
 	bubble(t, func(t *testing.T) {
-		f := follow(t, "nameserver 127.0.0.9\nsearch shop.svc.cluster.local svc.cluster.local\noptions ndots:2 rotate timeout:1 attempts:1\n", "")
+		f := follow(t,
+			"nameserver 127.0.0.9\nsearch shop.svc.cluster.local svc.cluster.local\noptions ndots:2 rotate "+
+				"timeout:1 attempts:1\n", "")
 		f.Configure(usual(s.address))
 		f.Follow("db", "db:80")
 		f.Follow("absolute", "db.:80")
@@ -337,7 +349,8 @@ func TestSeveralServers(t *testing.T) {
 		good.fail(dns.RcodeServerFailure)
 		pass(10 * time.Second)
 		f.expect("web", "192.0.2.1:80")
-		if state, _ := f.State("web"); state.Err == nil || !strings.Contains(state.Err.Error(), good.address+": it answered SERVFAIL") {
+		if state, _ := f.State("web"); state.Err == nil ||
+			!strings.Contains(state.Err.Error(), good.address+": it answered SERVFAIL") {
 			t.Errorf("the error is %v", state.Err)
 		}
 	})
@@ -355,7 +368,8 @@ func TestRebinding(t *testing.T) {
 		s.set("web.example. 10 A 127.0.0.1", "web.example. 10 A 192.0.2.2", "web.example. 10 A 10.9.9.9")
 		pass(10 * time.Second)
 		f.expect("web", "192.0.2.2:80")
-		if state, _ := f.State("web"); !slices.Equal(state.Refused, []string{"10.9.9.9 (of this machine)", "127.0.0.1 (loopback)"}) {
+		if state, _ := f.State("web"); !slices.Equal(state.Refused,
+			[]string{"10.9.9.9 (of this machine)", "127.0.0.1 (loopback)"}) {
 			t.Errorf("refused are %q", state.Refused)
 		}
 		s.set("web.example. 10 A 169.254.169.254")
@@ -434,7 +448,8 @@ func TestUnfollow(t *testing.T) {
 		asked := s.times("web.example. A udp")
 		pass(time.Minute)
 		if names, queued := f.Known(); names != 1 || queued != 1 || s.times("web.example. A udp") != asked {
-			t.Errorf("%d names, %d queued, and the old one was asked for %d times more", names, queued, s.times("web.example. A udp")-asked)
+			t.Errorf("%d names, %d queued, and the old one was asked for %d times more", names, queued,
+				s.times("web.example. A udp")-asked)
 		}
 	})
 }

@@ -122,7 +122,8 @@ func (r *Resolver) answered(n *name, a answer) {
 // failed keeps the last addresses, and returns when to retry.
 func (r *Resolver) failed(n *name, err error) time.Duration {
 	if n.failures == 0 {
-		r.log.Warn("looking up a name failed; what it led to before, if anything, stays in use", zap.String("name", n.host),
+		r.log.Warn("looking up a name failed; what it led to before, if anything, stays in use",
+			zap.String("name", n.host),
 			zap.Int("addresses", len(n.use)), zap.Error(err))
 	}
 	n.err = err

@@ -43,7 +43,8 @@ func serve(t *testing.T, records ...string) *server {
 		t.Fatal(err)
 	}
 	s.set(records...)
-	for _, one := range []*dns.Server{{PacketConn: packets, Handler: s.over("udp")}, {Listener: listener, Handler: s.over("tcp")}} {
+	for _, one := range []*dns.Server{{PacketConn: packets, Handler: s.over("udp")},
+		{Listener: listener, Handler: s.over("tcp")}} {
 		started, ended := make(chan struct{}), make(chan struct{})
 		one.NotifyStartedFunc = func() { close(started) }
 		go func() {

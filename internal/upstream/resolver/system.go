@@ -33,8 +33,9 @@ func newClient(servers []string, files systemFiles) *client {
 	}
 	c := &client{
 		search: config.Search, ndots: config.Ndots, rotate: rotates(string(text)),
-		timeout: time.Duration(min(config.Timeout, mostTimeout)) * time.Second, attempts: min(config.Attempts, mostAttempts),
-		hosts: map[string][]netip.Addr{},
+		timeout:  time.Duration(min(config.Timeout, mostTimeout)) * time.Second,
+		attempts: min(config.Attempts, mostAttempts),
+		hosts:    map[string][]netip.Addr{},
 	}
 	switch {
 	case len(servers) > 0:
@@ -63,7 +64,8 @@ func withPort(server string) string {
 // rotates reports whether the option "rotate" is set, which package dns does not parse.
 func rotates(resolvConf string) bool {
 	for line := range strings.Lines(resolvConf) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "options" && slices.Contains(fields[1:], "rotate") {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "options" &&
+			slices.Contains(fields[1:], "rotate") {
 			return true
 		}
 	}

@@ -30,7 +30,8 @@ func TestTenant11Names(t *testing.T) {
 	f.Follow("b/shared/80", "shared.example:80")
 	f.Follow("c/shared/80", "shared.example:80")
 	f.Follow("c/one/80", "one.example:80")
-	for id, want := range map[string]string{"c/one/80": "192.0.2.1:80", "c/shared/80": "192.0.2.2:80", "b/shared/80": "192.0.2.2:80"} {
+	for id, want := range map[string]string{"c/one/80": "192.0.2.1:80", "c/shared/80": "192.0.2.2:80",
+		"b/shared/80": "192.0.2.2:80"} {
 		fixture.Holds(t, id+" has its address", func() bool {
 			got, _ := f.told(id)
 			return slices.Equal(got, []string{want})

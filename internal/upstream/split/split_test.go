@@ -22,7 +22,8 @@ func splitOf(weights ...int) *split.Split[int] {
 func TestSplitFollowsTheWeights(t *testing.T) {
 	const picks = 1_000_000
 	worst := 0.0
-	for _, weights := range [][]int{{1}, {1, 1}, {90, 10}, {199, 1}, {3, 0, 7}, {3, -5, 7}, {20, 30, 50}, {1 << 30, 1 << 30}} {
+	for _, weights := range [][]int{{1}, {1, 1}, {90, 10}, {199, 1}, {3, 0, 7}, {3, -5, 7}, {20, 30, 50},
+		{1 << 30, 1 << 30}} {
 		s := splitOf(weights...)
 		total := 0
 		for _, w := range weights {
@@ -40,7 +41,8 @@ func TestSplitFollowsTheWeights(t *testing.T) {
 				worst = max(worst, math.Abs(float64(counts[j])-want)/want)
 			}
 			if math.Abs(float64(counts[j])-want) > 0.002*want || math.Abs(float64(second[j])-want/2) > 0.002*want {
-				t.Errorf("of %v, share %d has got %d picks, and %d of every second one; want %.0f", weights, j, counts[j], second[j], want)
+				t.Errorf("of %v, share %d has got %d picks, and %d of every second one; want %.0f", weights, j,
+					counts[j], second[j], want)
 			}
 		}
 	}
@@ -84,7 +86,8 @@ func TestSplitWithoutWeights(t *testing.T) {
 }
 
 func BenchmarkSplit(b *testing.B) {
-	s := split.New(func(int) bool { return false }, split.Share[int]{To: 1, Weight: 90, Fallback: true}, split.Share[int]{To: 2, Weight: 10})
+	s := split.New(func(int) bool { return false }, split.Share[int]{To: 1, Weight: 90, Fallback: true},
+		split.Share[int]{To: 2, Weight: 10})
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if s.Next() == 0 {

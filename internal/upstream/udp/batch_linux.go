@@ -39,7 +39,8 @@ func sendMessages(socket int, messages []message) (int, error) {
 // exchangeMessages sends or receives without blocking.
 func exchangeMessages(call uintptr, socket int, messages []message) (int, error) {
 	for {
-		n, _, errno := unix.Syscall6(call, uintptr(socket), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.Syscall6(call, uintptr(socket), uintptr(unsafe.Pointer(&messages[0])),
+			uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
 		if errno == 0 {
 			return int(n), nil
 		}

@@ -149,7 +149,8 @@ func (f *Forwarder) enablePacketInfo() error {
 }
 
 func (f *Forwarder) watch(socket int) error {
-	err := unix.EpollCtl(f.number, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(socket)})
+	err := unix.EpollCtl(f.number, unix.EPOLL_CTL_ADD, socket,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(socket)})
 	return os.NewSyscallError("epoll_ctl", err)
 }
 

@@ -37,8 +37,10 @@ func open(t *testing.T, address, endpoint string, responses int64) *port {
 	backend.SetEndpoints([]ir.Endpoint{{Address: endpoint}})
 	log := func(message string, fields ...zap.Field) { t.Log(message, fields) }
 	settings := &Settings{
-		Backends: split.Only(backend), IdleTimeout: time.Minute, Responses: responses, MaxSessions: 10, Tries: 1, NoEndpoint: log, Broken: log,
-		Share: budget.New(0).Share("a", "udp/1"), Outgoing: new(loops.Sockets), Guard: loopback(), Ended: func(Ended) {},
+		Backends: split.Only(backend), IdleTimeout: time.Minute, Responses: responses, MaxSessions: 10, Tries: 1,
+		NoEndpoint: log, Broken: log,
+		Share: budget.New(0).Share("a", "udp/1"), Outgoing: new(loops.Sockets), Guard: loopback(),
+		Ended: func(Ended) {},
 	}
 	p := &port{t: t, number: socket.LocalAddr().(*net.UDPAddr).Port}
 	if p.Forwarder, err = New(socket, func() *Settings { return settings }, new(Traffic)); err != nil {
@@ -154,7 +156,8 @@ func TestGSOOfAClient(t *testing.T) {
 		}
 	}
 	fixture.Holds(t, "the count of "+fmt.Sprint(want), func() bool {
-		return p.traffic.In.Datagrams.Load() == uint64(want.datagrams) && p.traffic.Out.Datagrams.Load() == uint64(want.datagrams) &&
+		return p.traffic.In.Datagrams.Load() == uint64(want.datagrams) &&
+			p.traffic.Out.Datagrams.Load() == uint64(want.datagrams) &&
 			p.traffic.In.Bytes.Load() == uint64(want.bytes)
 	})
 }
@@ -218,7 +221,8 @@ func TestRefusedGSO(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectPieces(t, client, back, size)
-	fixture.Holds(t, "the count of all", func() bool { return traffic.In.Datagrams.Load() == 1+11 && traffic.Out.Datagrams.Load() == 8 })
+	fixture.Holds(t, "the count of all",
+		func() bool { return traffic.In.Datagrams.Load() == 1+11 && traffic.Out.Datagrams.Load() == 8 })
 	for why := range Losses {
 		if n := traffic.Lost[why].Load(); n > 0 {
 			t.Errorf("%d are lost: %s", n, why)

@@ -32,7 +32,8 @@ func TestCoalesce(t *testing.T) {
 		datagrams      int
 	}{
 		{[]int{5}, nil, 1, 1}, {[]int{5, 5, 5}, nil, 3, 3}, {[]int{5, 5, 4, 4}, nil, 3, 3}, {[]int{5, 6}, nil, 1, 1},
-		{[]int{5, 0, 5}, nil, 1, 1}, {[]int{0, 0}, nil, 1, 1}, {[]int{30000, 30000, 30000}, nil, 2, 2}, {[]int{65507, 1}, nil, 1, 1},
+		{[]int{5, 0, 5}, nil, 1, 1}, {[]int{0, 0}, nil, 1, 1}, {[]int{30000, 30000, 30000}, nil, 2, 2},
+		{[]int{65507, 1}, nil, 1, 1},
 		// Vectors of several datagrams that GRO joined.
 		{[]int{20, 20}, []int{5, 5}, 2, 8}, {[]int{19, 5}, []int{5, 5}, 1, 4}, {[]int{20, 3, 5}, []int{5, 3, 5}, 2, 5},
 		{[]int{20, 6}, []int{5, 3}, 1, 4}, {[]int{5, 6}, []int{5, 3}, 1, 1}, {[]int{5, 13}, []int{5, 5}, 2, 4},
@@ -105,7 +106,8 @@ func uncheckedConn(t *testing.T) (server net.PacketConn, to upstreamConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	if to, err = (&Settings{Guard: loopback(), Outgoing: new(loops.Sockets)}).dial("test/web/1/udp", server.LocalAddr().String()); err != nil {
+	if to, err = (&Settings{Guard: loopback(), Outgoing: new(loops.Sockets)}).dial("test/web/1/udp",
+		server.LocalAddr().String()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(to.close)
@@ -132,6 +134,7 @@ func expectSizes(t *testing.T, server net.PacketConn, want []int) {
 // loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
-	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("::1/128")}})
 	return guard
 }

@@ -32,7 +32,8 @@ const (
 // String returns the reason as a metric label.
 func (l Loss) String() string {
 	return [Losses]string{
-		"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable", "port_closing", "no_descriptors", "loop",
+		"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable",
+		"port_closing", "no_descriptors", "loop",
 	}[l]
 }
 

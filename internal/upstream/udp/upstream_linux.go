@@ -91,7 +91,8 @@ var busy = []error{unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM}
 // isExhausted reports whether err means that this process or the system has no sockets left.
 func isExhausted(err error) bool { return isOneOf(err, exhausted) }
 
-var exhausted = []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EAGAIN, unix.EADDRNOTAVAIL, unix.ENOSPC}
+var exhausted = []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EAGAIN,
+	unix.EADDRNOTAVAIL, unix.ENOSPC}
 
 func isOneOf(err error, targets []error) bool {
 	for _, each := range targets {

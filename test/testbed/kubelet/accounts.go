@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// oneUser says that this process is in a user namespace with no other user than its own. Then containers have that user, and volumes and the
-// files of images belong to it.
+// oneUser says that this process is in a user namespace with no other user than its own. Then containers have that
+// user, and volumes and the files of images belong to it.
 var oneUser = sync.OnceValue(func() bool {
 	content, err := os.ReadFile("/proc/self/uid_map")
 	words := strings.Fields(string(content))
@@ -27,7 +27,8 @@ type account struct {
 	home     string
 }
 
-// accounts are the users and groups that an image has names for. Those of this machine are not asked: the result must not depend on it.
+// accounts are the users and groups that an image has names for. Those of this machine are not asked: the result must
+// not depend on it.
 type accounts struct {
 	users []account
 	// members are the names of the users that a group has besides those whose own it is.

@@ -16,7 +16,8 @@ var capabilityNames = strings.Fields(`
 
 // usualCapabilities are those that containerd gives to a container that asks for nothing else.
 var usualCapabilities = capabilityBits([]v1.Capability{
-	"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT",
+	"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
+	"NET_BIND_SERVICE", "SYS_CHROOT",
 	"KILL", "AUDIT_WRITE",
 })
 

@@ -65,7 +65,8 @@ func (f failure) Error() string { return f.cause.Error() }
 
 func (f failure) Unwrap() error { return f.cause }
 
-// cannotRun is the reason for a container that is there, but whose program could not be started. Unlike all others it counts as a run.
+// cannotRun is the reason for a container that is there, but whose program could not be started. Unlike all others it
+// counts as a run.
 const cannotRun = "RunContainerError"
 
 // startErrorCode is the exit code of such a run.
@@ -204,7 +205,8 @@ func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	files.protection = guard
 	s := sandbox{
 		root: files, Hostname: hostname(pod),
-		Dir: cmp.Or(c.spec.WorkingDir, cmp.Or(image.Config.WorkingDir, "/")), Args: args, Env: env.list(), Privileges: allowed,
+		Dir: cmp.Or(c.spec.WorkingDir, cmp.Or(image.Config.WorkingDir, "/")), Args: args, Env: env.list(),
+		Privileges: allowed,
 	}
 	if image.Program != "" {
 		s.Program = image.Config.Entrypoint[0]
@@ -212,7 +214,8 @@ func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	return s, nil
 }
 
-// arguments is the command line: the container's command stands for all that the image says, its args for the image's arguments.
+// arguments is the command line: the container's command stands for all that the image says, its args for the image's
+// arguments.
 func arguments(spec *v1.Container, image Image, env *environment) []string {
 	command, args := image.Config.Entrypoint, image.Config.Cmd
 	if len(spec.Command) > 0 {

@@ -26,15 +26,17 @@ type Image struct {
 	Config specs.ImageConfig
 }
 
-// Images maps the names of images to what is run for them, by rules. The name of a rule is a repository, or the last parts of one: "echo"
-// is for "registry.example/team/echo:v1" too, unless a longer rule is. A name with a tag or a digest is for that alone, and goes first.
+// Images maps the names of images to what is run for them, by rules. The name of a rule is a repository, or the last
+// parts of one: "echo" is for "registry.example/team/echo:v1" too, unless a longer rule is. A name with a tag or a
+// digest is for that alone, and goes first.
 type Images struct {
 	// folder is where images are unpacked.
 	folder string
 	rules  map[string]Image
 }
 
-// NewImages reads rules of the forms NAME=PROGRAM [ARGUMENT ...] and NAME=oci:LAYOUT, and unpacks the latter into a folder.
+// NewImages reads rules of the forms NAME=PROGRAM [ARGUMENT ...] and NAME=oci:LAYOUT, and unpacks the latter into a
+// folder.
 func NewImages(rules []string, folder string) (*Images, error) {
 	images := &Images{folder: folder, rules: map[string]Image{}}
 	for _, rule := range rules {
@@ -93,7 +95,8 @@ func (i *Images) Find(reference string) (Image, error) {
 	return Image{}, fmt.Errorf("there is nothing to run for the image %q: name it with --image", reference)
 }
 
-// names are a reference with its digest, with its tag and with neither. A colon that a slash follows is a registry's port.
+// names are a reference with its digest, with its tag and with neither. A colon that a slash follows is a registry's
+// port.
 func names(reference string) []string {
 	tagged, digest, _ := strings.Cut(reference, "@")
 	repository := tagged

@@ -1,8 +1,9 @@
 // Package kubelet runs the containers of pods as processes of this machine, in place of the real kubelet. One Kubelet
 // does so for all nodes; the real scheduler says which node a pod belongs to.
 //
-// A pod has a network of its own, or that of its node (hostNetwork); hostPort and hostIP are honoured. Each node answers kubectl logs, exec
-// without a terminal, and port-forward. What tests write to a Node stays, and the scheduler goes by it, but nothing evicts pods.
+// A pod has a network of its own, or that of its node (hostNetwork); hostPort and hostIP are honoured. Each node
+// answers kubectl logs, exec without a terminal, and port-forward. What tests write to a Node stays, and the scheduler
+// goes by it, but nothing evicts pods.
 package kubelet
 
 import (

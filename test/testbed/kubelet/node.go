@@ -35,8 +35,8 @@ func (k *Kubelet) makeNodes(ctx context.Context) error {
 	return nil
 }
 
-// register creates a node that stays ready and never fills up. The object is left alone from then on, so that what others write stays:
-// labels, taints, more addresses.
+// register creates a node that stays ready and never fills up. The object is left alone from then on, so that what
+// others write stays: labels, taints, more addresses.
 func (k *Kubelet) register(ctx context.Context, n *node) error {
 	room := v1.ResourceList{
 		v1.ResourceCPU:              resource.MustParse("64"),

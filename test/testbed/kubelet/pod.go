@@ -71,7 +71,8 @@ func newPodWorker(k *Kubelet, n *node, pod *v1.Pod) *podWorker {
 	return w
 }
 
-// initPolicy is an init container's: it runs until it has succeeded once, except where the pod forbids a second attempt.
+// initPolicy is an init container's: it runs until it has succeeded once, except where the pod forbids a second
+// attempt.
 func initPolicy(spec *v1.Container, pod v1.RestartPolicy) v1.RestartPolicy {
 	switch {
 	case isSidecar(spec):
@@ -267,8 +268,8 @@ func (w *podWorker) release() {
 	}
 }
 
-// removeFromAPI makes the API server forget a pod that was to be deleted, unless it has been killed, which means that the
-// object is gone or that the cluster ends.
+// removeFromAPI makes the API server forget a pod that was to be deleted, unless it has been killed, which means that
+// the object is gone or that the cluster ends.
 func (w *podWorker) removeFromAPI(killed context.Context) {
 	_ = os.RemoveAll(w.dir)
 	pod := w.current()

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply gives the privileges to this thread, and to what it runs, in the order of runc. The calls are those of the kernel, not of package
-// syscall, which would change all threads. What stays permitted without being ambient is what containerd leaves: a program of another user
-// than root gets from it only what its file asks for.
+// apply gives the privileges to this thread, and to what it runs, in the order of runc. The calls are those of the
+// kernel, not of package syscall, which would change all threads. What stays permitted without being ambient is what
+// containerd leaves: a program of another user than root gets from it only what its file asks for.
 func (p privileges) apply() error {
 	permitted, err := permittedNow()
 	if err != nil {
@@ -100,7 +100,8 @@ func (p privileges) forbidNew() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// inThread runs a function in a thread that ends with it: no other goroutine may run in one that has entered a container.
+// inThread runs a function in a thread that ends with it: no other goroutine may run in one that has entered a
+// container.
 func inThread(f func() error) error {
 	result := make(chan error)
 	go func() {

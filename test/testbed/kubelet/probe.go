@@ -15,8 +15,8 @@ import (
 	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
 )
 
-// quickPeriod is how often readiness is tried before it has succeeded once. The real kubelet waits for the probe's period,
-// ten seconds unless it says otherwise. Failures count for nothing until then, so this only saves time.
+// quickPeriod is how often readiness is tried before it has succeeded once. The real kubelet waits for the probe's
+// period, ten seconds unless it says otherwise. Failures count for nothing until then, so this only saves time.
 const quickPeriod = 200 * time.Millisecond
 
 var (

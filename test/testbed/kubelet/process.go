@@ -55,7 +55,8 @@ func startProcess(s sandbox, net *network.Namespace, log string) (*process, erro
 	return p, nil
 }
 
-// startWith hands files to the child. What it prints comes by a pipe, which the container may open again, and not cut off as it could a file.
+// startWith hands files to the child. What it prints comes by a pipe, which the container may open again, and not cut
+// off as it could a file.
 func startWith(s sandbox, files []*os.File, log string) (*process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

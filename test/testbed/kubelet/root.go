@@ -29,15 +29,16 @@ type mount struct {
 	ReadOnly       bool
 }
 
-// hostFolders are in every container without an image, for programs need libraries, certificates and perhaps a shell. Each container sees
-// only its own changes to them.
+// hostFolders are in every container without an image, for programs need libraries, certificates and perhaps a shell.
+// Each container sees only its own changes to them.
 var hostFolders = []string{"/bin", "/sbin", "/lib", "/lib64", "/usr", "/etc"}
 
 // devices are those that every container has, and deviceLinks what stands beside them.
 var (
 	devices     = []string{"null", "zero", "full", "random", "urandom", "tty"}
 	deviceLinks = map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+		"ptmx": "pts/ptmx",
 	}
 )
 
@@ -113,8 +114,8 @@ func (r *root) mountFiles() (mounted []string, err error) {
 	return mounted, nil
 }
 
-// shareFolder shows a folder of this machine, and returns where it is mounted. Links, as /bin may be one, stay links. A folder for which the
-// kernel allows no overlay is read-only, and volumes cannot be mounted in it.
+// shareFolder shows a folder of this machine, and returns where it is mounted. Links, as /bin may be one, stay links. A
+// folder for which the kernel allows no overlay is read-only, and volumes cannot be mounted in it.
 func (r *root) shareFolder(dir string) (mounted []string, err error) {
 	target := filepath.Join(r.Folder, dir)
 	if link, err := os.Readlink(dir); err == nil {
@@ -156,7 +157,8 @@ func (r *root) mountSystem() error {
 			return err
 		}
 	}
-	if err := unix.Mount("proc", filepath.Join(r.Folder, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("proc", filepath.Join(r.Folder, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}
 	if r.Privileged {
@@ -231,7 +233,8 @@ func (r *root) pivot() error {
 	return os.Chdir("/")
 }
 
-// protect hides and protects what a container must not see or change of the kernel. Not every kernel has all of these files.
+// protect hides and protects what a container must not see or change of the kernel. Not every kernel has all of these
+// files.
 func (r *root) protect() error {
 	for _, path := range r.ReadOnly {
 		err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")

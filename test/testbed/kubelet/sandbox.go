@@ -35,7 +35,8 @@ const runcErrorCode = 255
 type sandbox struct {
 	root
 	Hostname string
-	// Program is run when the container has no such command as Args names. It is empty for an image, which has its own files.
+	// Program is run when the container has no such command as Args names. It is empty for an image, which has its own
+	// files.
 	Program    string
 	Dir        string
 	Args       []string
@@ -43,8 +44,9 @@ type sandbox struct {
 	Privileges privileges
 }
 
-// SandboxMain sets the sandbox up and becomes the container's program. It returns only when that did not work, for a reason that its parent
-// hears, too. What the kernel has against the program itself stands in the log of the container alone, as with runc.
+// SandboxMain sets the sandbox up and becomes the container's program. It returns only when that did not work, for a
+// reason that its parent hears, too. What the kernel has against the program itself stands in the log of the container
+// alone, as with runc.
 func SandboxMain() error {
 	// The program gets the namespaces and the privileges of the thread that becomes it.
 	runtime.LockOSThread()

@@ -30,7 +30,8 @@ type protection struct {
 	MaskedPaths, ReadOnly []string
 }
 
-// security reads the securityContext of a container and of its pod, of which the container's wins, as kubelet and containerd do.
+// security reads the securityContext of a container and of its pod, of which the container's wins, as kubelet and
+// containerd do.
 func security(pod *v1.Pod, c *v1.Container, image Image) (privileges, protection, error) {
 	context := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	privileged := ptr.Deref(context.Privileged, false)
@@ -91,7 +92,8 @@ func supplementalGroups(context *v1.PodSecurityContext, ofImage []int) []int {
 		return ofImage
 	}
 	var groups []int
-	if ptr.Deref(context.SupplementalGroupsPolicy, v1.SupplementalGroupsPolicyMerge) == v1.SupplementalGroupsPolicyMerge {
+	if ptr.Deref(context.SupplementalGroupsPolicy,
+		v1.SupplementalGroupsPolicyMerge) == v1.SupplementalGroupsPolicyMerge {
 		groups = ofImage
 	}
 	if context.FSGroup != nil {
@@ -116,7 +118,8 @@ func verifyNonRoot(pod *v1.Pod, c *v1.Container, context *v1.SecurityContext, us
 	case context.RunAsUser != nil:
 		return nil
 	case err != nil:
-		what = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user)
+		what = fmt.Sprintf(
+			"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user)
 	case uid == 0:
 		what = "container has runAsNonRoot and image will run as root"
 	default:

@@ -44,7 +44,8 @@ func (w *podWorker) sendStatus(ctx context.Context) bool {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _, _, err := statusutil.PatchPodStatus(ctx, w.kubelet.Client, pod.Namespace, pod.Name, pod.UID, w.reported, status)
+	_, _, _, err := statusutil.PatchPodStatus(ctx, w.kubelet.Client, pod.Namespace, pod.Name, pod.UID,
+		w.reported, status)
 	if err != nil {
 		return false
 	}

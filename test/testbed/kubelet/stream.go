@@ -20,11 +20,12 @@ import (
 // streamIdle is how long a stream of kubectl exec or port-forward may be silent.
 const streamIdle = time.Hour
 
-// outputDelay is how long the output of kubectl exec may take to be read after the command has ended. A child that it leaves behind may hold the
-// pipe for ever.
+// outputDelay is how long the output of kubectl exec may take to be read after the command has ended. A child that it
+// leaves behind may hold the pipe for ever.
 const outputDelay = time.Minute
 
-// serveExec runs a command in a container, for kubectl exec. The API server speaks SPDY with it, whatever the client speaks.
+// serveExec runs a command in a container, for kubectl exec. The API server speaks SPDY with it, whatever the client
+// speaks.
 func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 	c, err := k.containerOf(r)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/sysctl"
 )
 
-// refusal says why the real kubelet refuses a pod, if it does: for a sysctl that is not safe, or that is not the pod's own.
+// refusal says why the real kubelet refuses a pod, if it does: for a sysctl that is not safe, or that is not the pod's
+// own.
 func refusal(ctx context.Context, pod *v1.Pod) (reason, message string, err error) {
 	safe, err := sysctl.NewAllowlist(sysctl.SafeSysctlAllowlist(ctx))
 	if err != nil {

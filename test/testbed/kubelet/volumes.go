@@ -127,7 +127,8 @@ func (v *volumes) files(ctx context.Context, pod *v1.Pod, volume *v1.Volume) (pa
 		return v.configMap(ctx, reference{pod.Namespace, s.Name, s.Items, s.DefaultMode, ptr.Deref(s.Optional, false)})
 	case volume.Secret != nil:
 		s := volume.Secret
-		return v.secret(ctx, reference{pod.Namespace, s.SecretName, s.Items, s.DefaultMode, ptr.Deref(s.Optional, false)})
+		return v.secret(ctx, reference{pod.Namespace, s.SecretName, s.Items, s.DefaultMode,
+			ptr.Deref(s.Optional, false)})
 	case volume.DownwardAPI != nil:
 		return downward(volume.DownwardAPI.Items, pod, volume.DownwardAPI.DefaultMode)
 	case volume.Projected != nil:
@@ -197,7 +198,8 @@ func downward(items []v1.DownwardAPIVolumeFile, pod *v1.Pod, mode *int32) (paylo
 	return downwardapi.CollectData(items, pod, nil, mode)
 }
 
-// tokenFile is one that other users of the pod cannot read, where it is known who is to: fsGroup, or the user that all containers have.
+// tokenFile is one that other users of the pod cannot read, where it is known who is to: fsGroup, or the user that all
+// containers have.
 func tokenFile(pod *v1.Pod, token []byte, mode int32) volumeutil.FileProjection {
 	file := volumeutil.FileProjection{Data: token, Mode: mode}
 	if !oneUser() {

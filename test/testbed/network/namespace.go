@@ -17,7 +17,8 @@ type Namespace struct {
 	link string
 }
 
-// NewNamespace makes one on the bridge, of a node or of a pod, with an address. The name, of its link, is unique and has at most 15 bytes.
+// NewNamespace makes one on the bridge, of a node or of a pod, with an address. The name, of its link, is unique and
+// has at most 15 bytes.
 func NewNamespace(name, ip string) (*Namespace, error) {
 	n, err := newNamespace(name)
 	if err != nil {

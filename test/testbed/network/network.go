@@ -22,8 +22,8 @@ const (
 	ServiceCIDR = "10.96.0.0/16"
 	// LoadBalancerCIDR has the addresses of Services of type LoadBalancer.
 	LoadBalancerCIDR = "172.18.0.0/16"
-	// ControlPlaneIP is that of the API server, and of the bridge, which is the gateway of nodes and pods. Nodes have the next ones, up to
-	// 10.244.0.251, and pods have the rest of the /16.
+	// ControlPlaneIP is that of the API server, and of the bridge, which is the gateway of nodes and pods. Nodes have
+	// the next ones, up to 10.244.0.251, and pods have the rest of the /16.
 	ControlPlaneIP = "10.244.0.1"
 
 	bridgeName = "cni0"
@@ -48,7 +48,8 @@ func SetUp() error {
 	}
 	bridge := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	bridge.Name = bridgeName
-	// Else it has the lowest one of its ports, which changes with the pods, and for half a minute nodes send to the old one.
+	// Else it has the lowest one of its ports, which changes with the pods, and for half a minute nodes send to the old
+	// one.
 	bridge.HardwareAddr = bridgeHardware
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("adding the bridge: %w", err)

@@ -1,5 +1,6 @@
-// Package oci reads container images from the layout of the Open Container Initiative, as `make image` writes it, and unpacks them. The
-// library with which release/ writes them needs newer modules than this version of Kubernetes is made with.
+// Package oci reads container images from the layout of the Open Container Initiative, as `make image` writes it, and
+// unpacks them. The library with which release/ writes them needs newer modules than this version of Kubernetes is made
+// with.
 package oci
 
 import (

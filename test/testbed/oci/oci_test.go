@@ -33,7 +33,8 @@ var (
 		{Name: "tmp", Typeflag: tar.TypeDir, Mode: 0o1777},
 	}
 	upper = []tar.Header{
-		{Name: "bin/tool", Typeflag: tar.TypeReg, Mode: 0o4750, Uid: 101, Gid: 102, PAXRecords: map[string]string{capabilityRecord: bindPorts}},
+		{Name: "bin/tool", Typeflag: tar.TypeReg, Mode: 0o4750, Uid: 101, Gid: 102,
+			PAXRecords: map[string]string{capabilityRecord: bindPorts}},
 		{Name: "bin/same", Typeflag: tar.TypeLink, Linkname: "bin/tool"},
 		{Name: "bin/.wh.old", Typeflag: tar.TypeReg},
 		{Name: "cache/new", Typeflag: tar.TypeReg, Mode: 0o644},
@@ -56,7 +57,8 @@ func TestUnpack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]fs.FileMode{
-		"bin": 0o755 | fs.ModeDir, "bin/tool": 0o750 | fs.ModeSetuid, "sbin": 0o777 | fs.ModeSymlink, "tmp": 0o777 | fs.ModeDir | fs.ModeSticky,
+		"bin": 0o755 | fs.ModeDir, "bin/tool": 0o750 | fs.ModeSetuid, "sbin": 0o777 | fs.ModeSymlink,
+		"tmp":       0o777 | fs.ModeDir | fs.ModeSticky,
 		"cache/new": 0o644, "cache/sub/new": 0o644, "cache/listed": 0o755 | fs.ModeDir,
 	} {
 		if info, err := os.Lstat(filepath.Join(root, path)); err != nil || info.Mode() != want {
@@ -93,7 +95,8 @@ func checkOwner(t *testing.T, path string) {
 func TestUnpackRefuses(t *testing.T) {
 	for name, entries := range map[string][]tar.Header{
 		"path escapes": {
-			{Name: "out", Typeflag: tar.TypeSymlink, Linkname: "../.."}, {Name: "out/file", Typeflag: tar.TypeReg, Mode: 0o644},
+			{Name: "out", Typeflag: tar.TypeSymlink, Linkname: "../.."},
+			{Name: "out/file", Typeflag: tar.TypeReg, Mode: 0o644},
 		},
 		"not known here":               {{Name: "pipe", Typeflag: tar.TypeFifo}},
 		`removes "", which names no`:   {{Name: "bin/.wh.", Typeflag: tar.TypeReg}},
@@ -104,14 +107,16 @@ func TestUnpackRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := image.Unpack(filepath.Join(t.TempDir(), "root"), false); err == nil || !strings.Contains(err.Error(), name) {
+		if err := image.Unpack(filepath.Join(t.TempDir(), "root"), false); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
-	if _, err := Open(layout(t, []string{"pdp11"}, lower)); err == nil || !strings.Contains(err.Error(), "it has nothing for linux/"+runtime.GOARCH) {
+	if _, err := Open(layout(t, []string{"pdp11"}, lower)); err == nil ||
+		!strings.Contains(err.Error(), "it has nothing for linux/"+runtime.GOARCH) {
 		t.Errorf("another machine's: %v", err)
 	}
 	damaged := layout(t, []string{runtime.GOARCH}, lower)
@@ -141,7 +146,8 @@ func layout(t *testing.T, architectures []string, layers ...[]tar.Header) string
 	for _, architecture := range architectures {
 		one := blob(t, folder, encode(t, manifest))
 		one.Platform = &specs.Platform{OS: "linux", Architecture: architecture}
-		all.Manifests = append(all.Manifests, blob(t, folder, encode(t, specs.Index{Manifests: []specs.Descriptor{one}})))
+		all.Manifests = append(all.Manifests,
+			blob(t, folder, encode(t, specs.Index{Manifests: []specs.Descriptor{one}})))
 	}
 	if err := os.WriteFile(filepath.Join(folder, "index.json"), encode(t, all), 0o644); err != nil {
 		t.Fatal(err)

@@ -22,14 +22,15 @@ const (
 	opaque   = whiteout + whiteout + ".opq"
 )
 
-// capabilities is the attribute of a file that gives them to its processes, and capabilityRecord its name in an archive.
+// capabilities is the attribute of a file that gives them to its processes, and capabilityRecord its name in an
+// archive.
 const (
 	capabilities     = "security.capability"
 	capabilityRecord = "SCHILY.xattr." + capabilities
 )
 
-// Unpack writes the files of the image into a folder, which it makes. Without owners all of them belong to this process, and files have no
-// capabilities: a user namespace with one user has room for no other.
+// Unpack writes the files of the image into a folder, which it makes. Without owners all of them belong to this
+// process, and files have no capabilities: a user namespace with one user has room for no other.
 func (i *Image) Unpack(folder string, owners bool) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -189,8 +190,8 @@ func (u *unpacker) writeFile(name string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// describe sets what there is besides content. A new owner takes away the right to run as the old one and the capabilities, so that it comes
-// first.
+// describe sets what there is besides content. A new owner takes away the right to run as the old one and the
+// capabilities, so that it comes first.
 func (u *unpacker) describe(h *tar.Header) error {
 	if h.Typeflag == tar.TypeLink {
 		return nil

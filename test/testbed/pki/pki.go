@@ -1,4 +1,5 @@
-// Package pki makes the certificates of a cluster, and the key of its service account tokens. Each start makes new ones.
+// Package pki makes the certificates of a cluster, and the key of its service account tokens. Each start makes new
+// ones.
 package pki
 
 import (

@@ -28,7 +28,8 @@ type Forward struct {
 	listener  io.Closer
 }
 
-// Open listens in the namespace, and connects to endpoints, each a host:port, from outside of it. The caller closes what it returns.
+// Open listens in the namespace, and connects to endpoints, each a host:port, from outside of it. The caller closes
+// what it returns.
 func Open(namespace *network.Namespace, a Address, endpoints []string) (*Forward, error) {
 	f := &Forward{}
 	f.endpoints.Store(&endpoints)

@@ -1,6 +1,6 @@
 // Package services does the work of kube-proxy and of a cloud's load balancer: Services of type LoadBalancer get
-// addresses, and what comes to the address of a Service, TCP or UDP, is copied to an endpoint and back. So endpoints take
-// the control plane for their client.
+// addresses, and what comes to the address of a Service, TCP or UDP, is copied to an endpoint and back. So endpoints
+// take the control plane for their client.
 //
 // It listens in a network namespace of its own. In the cluster's, port 80 of one ClusterIP would be enough to keep a
 // controller outside of pods from port 80 of all addresses.
