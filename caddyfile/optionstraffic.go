@@ -40,10 +40,10 @@ var trafficOptions = option.Table[draft, *line]{
 	},
 	{
 		Name: "share_ports", Parse: enable(func(d *draft) *bool { return &d.config.SharePorts }),
-		Doc: "Lets another process listen at the addresses of `http` and `https` at the same time, with HTTP/3. The " +
-			"kernel gives each process a part of the connections. Write it in both processes where a new one " +
-			"replaces an old one on the same machine without a gap. Clients of HTTP/3 may have to connect again " +
-			"then. Ports of `tcp_services` and `udp_services` are not shared, and Unix sockets belong to the " +
+		Doc: "Lets another process listen at the addresses of `http`, `https` and `health` at the same time, with " +
+			"HTTP/3. The kernel gives each process a part of the connections. Write it in both processes where a " +
+			"new one replaces an old one on the same machine without a gap. Clients of HTTP/3 may have to connect " +
+			"again then. Ports of `tcp_services` and `udp_services` are not shared, and Unix sockets belong to the " +
 			"process that has opened them last.",
 		Example: "share_ports", Default: "a process does not start while another one listens there",
 	},
@@ -51,7 +51,8 @@ var trafficOptions = option.Table[draft, *line]{
 		Name: "health", Values: "<address>",
 		Parse: one(func(d *draft) *string { return &d.config.Health }, probeAddress),
 		Doc: "Where probes are answered: `/healthz` with 200 while the process works, and `/readyz` with 200 once " +
-			"all there is has been applied, and with 503 before, and from the moment the process has been told to end.",
+			"all there is has been applied, and with 503 before, and from the moment the process has been told to " +
+			"end. A process does not start while another one listens there, without [`share_ports`](#share_ports).",
 		Example: "health :10254", Default: "none",
 	},
 	{
