@@ -8,7 +8,8 @@ import (
 )
 
 // quickly is a ConfigMap that ends streams without a drain time.
-const quickly = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {worker-shutdown-timeout: 10ms}\n"
+const quickly = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {worker-shutdown-timeout: " +
+	"10ms}\n"
 
 // echoed fails the test unless the WebSocket echoes a message.
 func (d *dialed) echoed() {
@@ -32,7 +33,8 @@ func (in *ingress) asAlice(path string) *dialed {
 
 // guardedBy returns the Ingress of a.example with annotations.
 func guardedBy(annotations string) string {
-	return strings.Replace(rule("a", "a.example", "Prefix", "/", "one"), "{name: a}", "{name: a, annotations: {"+annotations+"}}", 1)
+	return strings.Replace(rule("a", "a.example", "Prefix", "/", "one"), "{name: a}",
+		"{name: a, annotations: {"+annotations+"}}", 1)
 }
 
 // TestWebSocketsEndWhenOthersGetIn checks that a WebSocket ends after the drain time when a guard of its path is

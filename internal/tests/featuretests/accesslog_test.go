@@ -23,7 +23,8 @@ func TestAccessLog(t *testing.T) {
 	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") +
 		strings.Replace(rule("quiet", "quiet.example", "Prefix", "/", "one"), "{name: quiet}",
 			`{name: quiet, annotations: {nginx.ingress.kubernetes.io/enable-access-log: "false"}}`, 1) + "---\n"
-	in := start(t, objects+global("access-log-path: "+path, "skip-access-log-urls: /ready"), "configmap default/global", accessLogOn)
+	in := start(t, objects+global("access-log-path: "+path, "skip-access-log-urls: /ready"),
+		"configmap default/global", accessLogOn)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -32,9 +33,10 @@ func TestAccessLog(t *testing.T) {
 		in.get("nobody.example", "/")
 		in.get("a.example", "/ready")
 		in.get("a.example", "/x?y=%22")
-		want := regexp.MustCompile(`^127\.0\.0\.1 - - \[../.../....:..:..:.. [+-]....\] "GET /x\?y=%22 HTTP/[123]\.[01]" 200 [0-9]+ "-" ` +
-			`"(Go-http-client/[12]\.[01]|quic-go.*)" [0-9]+ [0-9]\.[0-9]{3} \[default-one-80\] \[-\] ` +
-			`127\.0\.0\.1:[0-9]+ [0-9]+ [0-9]\.[0-9]{3} 200 [0-9a-f]{32}` + "\n$")
+		want := regexp.MustCompile(
+			`^127\.0\.0\.1 - - \[../.../....:..:..:.. [+-]....\] "GET /x\?y=%22 HTTP/[123]\.[01]" 200 [0-9]+ "-" ` +
+				`"(Go-http-client/[12]\.[01]|quic-go.*)" [0-9]+ [0-9]\.[0-9]{3} \[default-one-80\] \[-\] ` +
+				`127\.0\.0\.1:[0-9]+ [0-9]+ [0-9]\.[0-9]{3} 200 [0-9a-f]{32}` + "\n$")
 		in.eventually("a line", func() error {
 			text, err := os.ReadFile(path)
 			if err == nil && !want.Match(text) {
@@ -43,7 +45,8 @@ func TestAccessLog(t *testing.T) {
 			return err
 		})
 	})
-	in.write("manifests.yaml", objects+global("access-log-path: "+path, "log-format-upstream: '{\"of\": \"$http_user_agent\", \"no\": \"$nothing\"}'",
+	in.write("manifests.yaml", objects+global("access-log-path: "+path,
+		"log-format-upstream: '{\"of\": \"$http_user_agent\", \"no\": \"$nothing\"}'",
 		`log-format-escape-json: "true"`))
 	in.eventually("another format", func() error {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -76,9 +79,10 @@ func TestAccessLog(t *testing.T) {
 		in.get("a.example", "/y")
 		return logs("a.example /y")()
 	})
-	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+	in.byHTTP1(t, func(_ *testing.T, in *ingress) {
 		line := "a.example /" + in.version
-		in.raw("GET http://" + strings.Replace(line, " ", "", 1) + " HTTP/1.1\r\nHost: b.example\r\nConnection: close\r\n\r\n")
+		in.raw("GET http://" + strings.Replace(line, " ", "", 1) +
+			" HTTP/1.1\r\nHost: b.example\r\nConnection: close\r\n\r\n")
 		in.eventually("the host of the URL", logs(line))
 	})
 }
@@ -87,14 +91,16 @@ func TestAccessLog(t *testing.T) {
 func TestAccessLogOfRefusals(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global("access-log-path: "+path),
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+		global("access-log-path: "+path),
 		"configmap default/global", accessLogOn)
 	via := "Via: " + strings.Repeat("1.1 k8singress, ", 8) + "1.1 last"
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := in.sendBy(in.client, in.origin("a.example"), http.MethodGet, nil, via); got.status != http.StatusLoopDetected {
+		if got := in.sendBy(in.client, in.origin("a.example"), http.MethodGet, nil,
+			via); got.status != http.StatusLoopDetected {
 			t.Errorf("a request that goes round gets %d", got.status)
 		}
 		in.eventually("a line", func() error {
@@ -112,8 +118,10 @@ func TestAccessLogOfRefusals(t *testing.T) {
 func TestAccessLogOfRewrites(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
-	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "rewrite-target", "/new", "enable-rewrite-log", "true")+"---\n"+
-		global("access-log-path: "+path, "log-format-upstream: $request_uri $uri"), "configmap default/global", accessLogOn)
+	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "rewrite-target", "/new",
+		"enable-rewrite-log", "true")+"---\n"+
+		global("access-log-path: "+path, "log-format-upstream: $request_uri $uri"),
+		"configmap default/global", accessLogOn)
 	in.expect("a.example", "/old?x", http.StatusOK, "one /new?x")
 	in.eventually("a line", func() error {
 		text, err := os.ReadFile(path)
@@ -134,7 +142,8 @@ func TestEachRequestHasOneLine(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
-		global("access-log-path: "+path, "log-format-upstream: $status $request_uri"), "configmap default/global", accessLogOn)
+		global("access-log-path: "+path, "log-format-upstream: $status $request_uri"),
+		"configmap default/global", accessLogOn)
 	in.expect("a.example", "/", http.StatusOK, "one /")
 	in.eventually("the first line", func() error {
 		if n := len(linesOf(t, path)); n != 1 {
@@ -165,7 +174,8 @@ func TestEachRequestHasOneLine(t *testing.T) {
 				t.Errorf("%.80q gets %q, want %s", c.sent, got, c.status)
 			}
 			in.eventually("the line", func() error {
-				if now := linesOf(t, path); len(now) != len(lines)+1 || !strings.HasPrefix(now[len(now)-1], c.status+" ") {
+				if now := linesOf(t, path); len(now) != len(lines)+1 ||
+					!strings.HasPrefix(now[len(now)-1], c.status+" ") {
 					return fmt.Errorf("%.80q: the new lines are %q", c.sent, now[min(len(lines), len(now)):])
 				}
 				return nil
@@ -206,7 +216,8 @@ var settled = regexp.MustCompile("(?m)^/settled-.*\n")
 func TestAccessLogKeys(t *testing.T) {
 	ip, port := backend(t, "one")
 	folder := t.TempDir()
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global", accessLogOn)
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"configmap default/global", accessLogOn)
 	path := func(name string) string { return filepath.Join(folder, name) }
 	const format = "log-format-upstream=$request_uri $http_user_agent"
 	sends := func(host, path string) {
@@ -236,7 +247,8 @@ func TestAccessLogKeys(t *testing.T) {
 		name := fmt.Sprint("off", i)
 		in.globalKeys("access-log-path="+path(name), format, off)
 		sends("a.example", "/off")
-		in.globalKeys("access-log-path="+path(name), format, "log-format-escape-none=true", "enable-access-log-for-default-backend=true")
+		in.globalKeys("access-log-path="+path(name), format, "log-format-escape-none=true",
+			"enable-access-log-for-default-backend=true")
 		sends("nobody.example", "/unknown")
 		lines(name, "/unknown \"\n")
 	}
@@ -252,7 +264,8 @@ func TestSyslog(t *testing.T) {
 	defer server.Close()
 	_, at := hostPort(t, server.LocalAddr())
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global(
-		`enable-syslog: "true"`, "syslog-host: 127.0.0.1", fmt.Sprintf("syslog-port: %q", at), "log-format-upstream: $request_uri",
+		`enable-syslog: "true"`, "syslog-host: 127.0.0.1", fmt.Sprintf("syslog-port: %q", at),
+		"log-format-upstream: $request_uri",
 	), "configmap default/global", accessLogOn)
 	in.expect("a.example", "/noted", http.StatusOK, "one /noted")
 	if err := server.SetReadDeadline(time.Now().Add(fixture.Patience)); err != nil {
@@ -260,7 +273,8 @@ func TestSyslog(t *testing.T) {
 	}
 	datagram := make([]byte, 1<<16)
 	n, _, err := server.ReadFrom(datagram)
-	if line := string(datagram[:n]); err != nil || !strings.HasPrefix(line, "<190>") || !strings.HasSuffix(line, " nginx: /noted") {
+	if line := string(datagram[:n]); err != nil || !strings.HasPrefix(line, "<190>") ||
+		!strings.HasSuffix(line, " nginx: /noted") {
 		t.Errorf("%v: the server has %q", err, line)
 	}
 }

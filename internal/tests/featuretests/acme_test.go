@@ -14,9 +14,11 @@ import (
 
 // automatic returns an Ingress whose tls entry names no Secret.
 func automatic(name, host string) string {
-	text := strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:", fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
+	text := strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:",
+		fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
 	// So that tests can see by HTTP what a host answers before it has its certificate.
-	return strings.Replace(text, "{name: "+name+"}", "{name: "+name+`, annotations: {nginx.ingress.kubernetes.io/ssl-redirect: "false"}}`, 1)
+	return strings.Replace(text, "{name: "+name+"}",
+		"{name: "+name+`, annotations: {nginx.ingress.kubernetes.io/ssl-redirect: "false"}}`, 1)
 }
 
 func TestCertificateFromACME(t *testing.T) {
@@ -77,11 +79,13 @@ func TestAuthorityIsDown(t *testing.T) {
 	roots := ca.roots()
 	in.write("first.yaml", automatic("first", "first.example"))
 	in.trusted(roots, "first.example")
-	ca.fails(fault{Path: "order-plz", Status: 503, Type: "urn:ietf:params:acme:error:serverInternal", Detail: "the engine room is on fire"})
+	ca.fails(fault{Path: "order-plz", Status: 503, Type: "urn:ietf:params:acme:error:serverInternal",
+		Detail: "the engine room is on fire"})
 	in.write("second.yaml", automatic("second", "second.example"))
 	in.eventually("the words of the authority", func() error {
 		got := in.message("Ingress/default/second", "ACMEFailed")
-		if !strings.Contains(got, "the engine room is on fire") || !strings.Contains(got, "the next attempt is after 20") {
+		if !strings.Contains(got, "the engine room is on fire") ||
+			!strings.Contains(got, "the next attempt is after 20") {
 			return fmt.Errorf("the verdict is %q", got)
 		}
 		return nil
@@ -149,7 +153,8 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	until := time.Now().Add(3 * time.Hour).UTC()
 	ca.fails(fault{
 		Path: "order-plz", Times: 1, Status: 429, Type: rateLimited,
-		Detail: "too many new orders (300) from this account in the last 3h0m0s, retry after " + until.Format(time.DateTime) + " UTC",
+		Detail: "too many new orders (300) from this account in the last 3h0m0s, retry after " +
+			until.Format(time.DateTime) + " UTC",
 	})
 	in.write("second.yaml", automatic("second", "second.example"))
 	in.limited("second", until)
@@ -184,7 +189,8 @@ func TestReloadDuringAnOrder(t *testing.T) {
 func TestCertificateOfADocument(t *testing.T) {
 	in := newIngress(t)
 	ca := newAuthority(in)
-	in.run(settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}, map[string]any{"module": "file_system", "root": t.TempDir()},
+	in.run(settings.Config{Issuers: []json.RawMessage{ca.issuer("")}},
+		map[string]any{"module": "file_system", "root": t.TempDir()},
 		&document.Live{Certificates: map[string]*ir.Certificate{"doc.example": {Automated: true}}})
 	in.trusted(ca.roots(), "doc.example")
 }

@@ -71,7 +71,8 @@ func (s stored) revoke(t *testing.T, ca *authority, in *ingress, host string) {
 		t.Fatal(err)
 	}
 	client := acmez.Client{Client: &acme.Client{Directory: ca.Directory, HTTPClient: ca.client()}}
-	err = client.RevokeCertificate(context.Background(), acme.Account{}, leaf, key.(*ecdsa.PrivateKey), acme.ReasonKeyCompromise)
+	err = client.RevokeCertificate(context.Background(), acme.Account{}, leaf, key.(*ecdsa.PrivateKey),
+		acme.ReasonKeyCompromise)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,8 @@ func (a *authority) renewal(leaf *x509.Certificate) {
 	window := fmt.Sprintf(`{"suggestedWindow":{"start":%q,"end":%q}}`,
 		now.Add(-2*time.Hour).Format(time.RFC3339), now.Add(-time.Hour).Format(time.RFC3339))
 	a.control(http.MethodPost, "/set-renewal-info/", map[string]string{
-		"Certificate": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})), "ARIResponse": window,
+		"Certificate": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})),
+		"ARIResponse": window,
 	})
 }
 
@@ -144,7 +146,8 @@ func TestRevokedCertificateIsReplaced(t *testing.T) {
 	if leaf := in.trusted(roots, "b.example"); !leaf.Equal(kept) {
 		t.Error("the certificate that is good was replaced too")
 	}
-	if got := ca.taken(); got.Orders["a.example"] != 2 || got.Orders["b.example"] != 1 || got.Replacing["a.example"] != 1 {
+	if got := ca.taken(); got.Orders["a.example"] != 2 || got.Orders["b.example"] != 1 ||
+		got.Replacing["a.example"] != 1 {
 		t.Errorf("the authority took %+v", got)
 	}
 }

@@ -94,7 +94,8 @@ var attributes = map[string]struct {
 		[]string{"session-cookie-samesite", "None"}, "INGRESSCOOKIE=; Path=/app; HttpOnly; SameSite=None",
 		"INGRESSCOOKIE=; Path=/app; HttpOnly; Secure; SameSite=None",
 	},
-	"strict":      {[]string{"session-cookie-samesite", "strict"}, "INGRESSCOOKIE=; Path=/app; HttpOnly; SameSite=Strict", ""},
+	"strict": {[]string{"session-cookie-samesite", "strict"},
+		"INGRESSCOOKIE=; Path=/app; HttpOnly; SameSite=Strict", ""},
 	"bad name":    {[]string{"session-cookie-name", "a b"}, "INGRESSCOOKIE=; Path=/app; HttpOnly", ""},
 	"placeholder": {[]string{"session-cookie-path", "/{env.PATH}"}, "INGRESSCOOKIE=; Path=/{env.PATH}; HttpOnly", ""},
 }
@@ -106,7 +107,8 @@ func TestSessionCookieAttributes(t *testing.T) {
 	for name, c := range attributes {
 		name = strings.ReplaceAll(name, " ", "-")
 		manifests.WriteString(service(name, f.port, f.ips(0, 2)...) +
-			annotate(rule(name, name+".example", "Prefix", "/app", name), append([]string{"affinity", "cookie"}, c.annotations...)...))
+			annotate(rule(name, name+".example", "Prefix", "/app", name),
+				append([]string{"affinity", "cookie"}, c.annotations...)...))
 	}
 	in := start(t, manifests.String())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -260,7 +262,8 @@ func TestSessionWhenItsEndpointFails(t *testing.T) {
 func TestSessionCookieIsOfItsIngress(t *testing.T) {
 	f := newFleet(t, 4, nil)
 	in := start(t, class+service("web", f.port, f.ips(0, 4)...)+
-		annotate(rule("sticky", "shop.example", "Prefix", "/app", "web"), "affinity", "cookie")+rule("plain", "shop.example", "Prefix", "/", "web"))
+		annotate(rule("sticky", "shop.example", "Prefix", "/app", "web"), "affinity", "cookie")+rule("plain",
+		"shop.example", "Prefix", "/", "web"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		used := map[string]bool{}
 		for range 20 {
@@ -298,7 +301,8 @@ func TestConditionalSameSite(t *testing.T) {
 			{"always.example", "Chrome/60.0.3112.113", true}, {"always.example", "Chrome/124.0.0.0", true},
 			{"new.example", "Chrome/60.0.3112.113", false}, {"new.example", "Chrome/124.0.0.0", true},
 		} {
-			agent := "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " + c.browser + " Safari/537.36"
+			agent := "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " + c.browser +
+				" Safari/537.36"
 			got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodGet, nil, agent).header.Get("Set-Cookie")
 			if none := strings.Contains(got, "SameSite=None"); got == "" || none != c.none {
 				t.Errorf("%s gets %q of %s", c.browser, got, c.host)

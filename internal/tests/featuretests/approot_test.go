@@ -23,9 +23,11 @@ func TestAppRoot(t *testing.T) {
 	in := start(t, class+service("one", port, ip)+
 		annotate(rule("app", "a.example", "Prefix", "/app", "one"), "app-root", "/app/start?page=1")+
 		annotate(rule("exact", "b.example", "Exact", "/", "one"), "app-root", "/app", "relative-redirects", "true")+
-		annotate(rule("regex", "c.example", "ImplementationSpecific", "/x(.*)|/", "one"), "app-root", "/x", "use-regex", "true")+
+		annotate(rule("regex", "c.example", "ImplementationSpecific", "/x(.*)|/", "one"), "app-root", "/x",
+			"use-regex", "true")+
 		annotate(rule("secure", "d.example", "Prefix", "/", "one"), "app-root", "/app", "force-ssl-redirect", "true")+
-		annotate(rule("closed", "e.example", "Prefix", "/app", "one"), "app-root", "/app", "allowlist-source-range", "nowhere"))
+		annotate(rule("closed", "e.example", "Prefix", "/app", "one"), "app-root", "/app",
+			"allowlist-source-range", "nowhere"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		origin := in.origin("a.example")
 		for _, path := range []string{"", "/", "/?q=1", "//"} {

@@ -211,7 +211,8 @@ func TestEndpointThatTakesNothing(t *testing.T) {
 	ip, port := hostPort(t, listener.Addr())
 	in := inFrontOf(t, ip, port, "proxy-send-timeout: 1", "proxy-next-upstream: off", "proxy-body-size: 0")
 	begin := time.Now()
-	if got := in.send(http.MethodPost, "/", strings.NewReader(string(pattern(20<<20)))); got.status != http.StatusGatewayTimeout {
+	if got := in.send(http.MethodPost, "/",
+		strings.NewReader(string(pattern(20<<20)))); got.status != http.StatusGatewayTimeout {
 		t.Errorf("got %d", got.status)
 	}
 	took(t, "it", begin, time.Second)

@@ -194,7 +194,8 @@ func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 
 // verified connects to a host as a client that trusts the authority, and returns the host's certificate.
 func (in *ingress) verified(roots *x509.CertPool, host string) (*x509.Certificate, error) {
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: deadline}, "tcp", in.https, &tls.Config{ServerName: host, RootCAs: roots})
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: deadline}, "tcp", in.https,
+		&tls.Config{ServerName: host, RootCAs: roots})
 	if err != nil {
 		return nil, err
 	}

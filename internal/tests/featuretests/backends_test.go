@@ -36,7 +36,8 @@ func TestBackendThatSpeaksHTTPS(t *testing.T) {
 		fmt.Fprintf(w, "%s %v %s %s %s", r.Proto, r.TLS != nil, r.Host, r.Header.Get("X-Forwarded-Proto"), body)
 	})
 	in := inFrontOf(t, ip, port, "backend-protocol: HTTPS")
-	if got := in.send(http.MethodPost, "/", strings.NewReader("body")); got.body != "HTTP/1.1 true a.example http body" {
+	if got := in.send(http.MethodPost, "/",
+		strings.NewReader("body")); got.body != "HTTP/1.1 true a.example http body" {
 		t.Errorf("%d %q", got.status, got.body)
 	}
 	if got := names.take(); len(got) != 1 || !strings.HasPrefix(got[0], `name "", `) {
@@ -167,8 +168,10 @@ func TestBackendThatSpeaksFastCGI(t *testing.T) {
 		env := fcgi.ProcessEnv(r)
 		w.Header().Set("X-From", "php")
 		w.WriteHeader(http.StatusAccepted)
-		fmt.Fprintf(w, "%s script=%s host=%s for=%s type=%s length=%d body=%s %v q=%s", r.Method, env["SCRIPT_FILENAME"], r.Host,
-			r.Header.Get("X-Forwarded-For"), r.Header.Get("Content-Type"), r.ContentLength, hash(body), err, r.URL.RawQuery)
+		fmt.Fprintf(w, "%s script=%s host=%s for=%s type=%s length=%d body=%s %v q=%s", r.Method,
+			env["SCRIPT_FILENAME"], r.Host,
+			r.Header.Get("X-Forwarded-For"), r.Header.Get("Content-Type"), r.ContentLength, hash(body), err,
+			r.URL.RawQuery)
 	})
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-index: index.php", "proxy-body-size: 8m")
 	large := pattern(3 << 20)
@@ -188,14 +191,16 @@ func TestBackendThatSpeaksFastCGI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, query, _ := strings.Cut(c.path, "?")
-			want := fmt.Sprintf("%s %s host=a.example for=127.0.0.1 type=text/x length=%d body=%s <nil> q=%s", c.method, c.want,
+			want := fmt.Sprintf("%s %s host=a.example for=127.0.0.1 type=text/x length=%d body=%s <nil> q=%s",
+				c.method, c.want,
 				len(c.body), hash(c.body), query)
 			if c.method == http.MethodHead {
 				want = ""
 			}
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				text := string(c.body)
-				for _, body := range []io.Reader{strings.NewReader(text), struct{ io.Reader }{strings.NewReader(text)}} {
+				for _, body := range []io.Reader{strings.NewReader(text),
+					struct{ io.Reader }{strings.NewReader(text)}} {
 					got := in.send(c.method, c.path, body, "Content-Type: text/x")
 					if got.status != http.StatusAccepted || got.body != want || got.header.Get("X-From") != "php" {
 						t.Errorf("%T: %d %v\n%s\n%s", body, got.status, got.header, got.body, want)
@@ -213,7 +218,8 @@ func TestFastCGIOfAStream(t *testing.T) {
 		fmt.Fprintf(w, "%d %s %v", r.ContentLength, body, err)
 	})
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-request-buffering: off")
-	if got := in.send(http.MethodPost, "/x.php", struct{ io.Reader }{strings.NewReader("body")}); got.body != "4 body <nil>" {
+	if got := in.send(http.MethodPost, "/x.php",
+		struct{ io.Reader }{strings.NewReader("body")}); got.body != "4 body <nil>" {
 		t.Errorf("%d %q", got.status, got.body)
 	}
 }
@@ -292,14 +298,16 @@ func TestConnectionsToABackend(t *testing.T) {
 			// A host of its own tells when the options count.
 			host := fmt.Sprintf("h%d.example", time.Now().UnixNano())
 			in.write("global.yaml", fmt.Sprintf(configMap, c.global))
-			in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host, "Prefix", "/", "one"))
+			in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host,
+				"Prefix", "/", "one"))
 			in.becomes(host, "/", http.StatusOK, "")
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				server.CloseClientConnections()
 				conns.take()
 				for range 3 {
 					got := in.send(http.MethodGet, "/", nil)
-					if header := strings.Replace(got.body, `"keep-alive"`, `""`, 1); got.status != http.StatusOK || header != c.header {
+					if header := strings.Replace(got.body, `"keep-alive"`, `""`, 1); got.status != http.StatusOK ||
+						header != c.header {
 						t.Errorf("%d, Connection: %s", got.status, got.body)
 					}
 				}
@@ -319,8 +327,9 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	ip, port := hostPort(t, server.Listener.Addr())
-	in := start(t, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {upstream-keepalive-timeout: \"1\"}\n"+
-		class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	in := start(t,
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {upstream-keepalive-timeout: \"1\"}\n"+
+			class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
 	in.send(http.MethodGet, "/", nil)
 	begin := time.Now()
 	var seen []http.ConnState

@@ -27,7 +27,8 @@ import (
 func named(t testing.TB, issuer *fixture.Identity, names ...string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "endpoint"}, DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: "endpoint"}, DNSNames: names,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
@@ -94,42 +95,51 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 		"no-name":           {web, trusted, []string{"proxy-ssl-verify", "on"}, 502},
 		"upstream-balancer": {named(t, ca, "upstream_balancer"), trusted, []string{"proxy-ssl-verify", "on"}, 200},
 		"expired": {fixture.Identify(t, ca, &x509.Certificate{
-			DNSNames: []string{"web.internal"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+			DNSNames: []string{"web.internal"}, NotBefore: time.Now().Add(-2 * time.Hour),
+			NotAfter: time.Now().Add(-time.Hour),
 		}), trusted, verify, 502},
 		"for-clients": {fixture.Identify(t, ca, &x509.Certificate{
 			DNSNames: []string{"web.internal"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}), trusted, verify, 502},
-		"revoked": {web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), web)}, verify, 502},
+		"revoked": {web, map[string][]byte{"ca.crt": ca.PEM(),
+			"ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), web)}, verify, 502},
 		"not-revoked": {
-			web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), lower)}, verify, 200,
+			web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), lower)},
+			verify, 200,
 		},
-		"too-deep":           {named(t, lower, "web.internal"), trusted, verify, 502},
-		"deep":               {named(t, lower, "web.internal"), trusted, append([]string{"proxy-ssl-verify-depth", "2"}, verify...), 200},
-		"verify-off":         {named(t, other, "x"), trusted, []string{"proxy-ssl-verify", "off", "proxy-ssl-name", "web.internal"}, 200},
-		"no-secret":          {web, nil, verify, 502},
-		"no-secret-off":      {web, nil, []string{"proxy-ssl-verify", "off"}, 502},
-		"no-authority":       {web, web.Secret(), verify, 502},
-		"no-authority-off":   {web, web.Secret(), nil, 200},
-		"garbage":            {web, map[string][]byte{"ca.crt": []byte("garbage")}, verify, 502},
-		"garbage-list":       {web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": []byte("garbage")}, verify, 502},
-		"garbage-pair":       {web, map[string][]byte{"ca.crt": ca.PEM(), "tls.crt": []byte("garbage"), "tls.key": []byte("garbage")}, verify, 502},
-		"nothing-in-it":      {web, map[string][]byte{"else": []byte("x")}, nil, 502},
-		"newest-version":     {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.3"}, verify...), 200},
-		"not-his-version":    {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.2"}, verify...), 502},
-		"another-namespace":  {web, trusted, append([]string{"proxy-ssl-secret", "shop/x"}, verify...), 503},
-		"no-name-of-secret":  {web, trusted, append([]string{"proxy-ssl-secret", "x"}, verify...), 503},
-		"verify-means-other": {named(t, other, "x"), trusted, []string{"proxy-ssl-verify", "true", "proxy-ssl-name", "web.internal"}, 200},
+		"too-deep": {named(t, lower, "web.internal"), trusted, verify, 502},
+		"deep": {named(t, lower, "web.internal"), trusted,
+			append([]string{"proxy-ssl-verify-depth", "2"}, verify...), 200},
+		"verify-off": {named(t, other, "x"), trusted,
+			[]string{"proxy-ssl-verify", "off", "proxy-ssl-name", "web.internal"}, 200},
+		"no-secret":        {web, nil, verify, 502},
+		"no-secret-off":    {web, nil, []string{"proxy-ssl-verify", "off"}, 502},
+		"no-authority":     {web, web.Secret(), verify, 502},
+		"no-authority-off": {web, web.Secret(), nil, 200},
+		"garbage":          {web, map[string][]byte{"ca.crt": []byte("garbage")}, verify, 502},
+		"garbage-list":     {web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": []byte("garbage")}, verify, 502},
+		"garbage-pair": {web, map[string][]byte{"ca.crt": ca.PEM(), "tls.crt": []byte("garbage"),
+			"tls.key": []byte("garbage")}, verify, 502},
+		"nothing-in-it":     {web, map[string][]byte{"else": []byte("x")}, nil, 502},
+		"newest-version":    {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.3"}, verify...), 200},
+		"not-his-version":   {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.2"}, verify...), 502},
+		"another-namespace": {web, trusted, append([]string{"proxy-ssl-secret", "shop/x"}, verify...), 503},
+		"no-name-of-secret": {web, trusted, append([]string{"proxy-ssl-secret", "x"}, verify...), 503},
+		"verify-means-other": {named(t, other, "x"), trusted,
+			[]string{"proxy-ssl-verify", "true", "proxy-ssl-name", "web.internal"}, 200},
 	}
 	var manifests strings.Builder
 	asked := map[string]*log{}
 	for name, c := range cases {
 		requests := &log{}
-		ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{c.endpoint.Pair()}, MinVersion: tls.VersionTLS13},
+		ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{c.endpoint.Pair()},
+			MinVersion: tls.VersionTLS13},
 			func(http.ResponseWriter, *http.Request) { requests.add("one") })
 		asked[name] = requests
 		if slices.Contains(c.annotations, "proxy-ssl-secret") {
 			manifests.WriteString(service(name, port, ip) + opaque(name, c.secret) +
-				annotated(name, name+".example", name, append([]string{"backend-protocol", "HTTPS"}, c.annotations...)...))
+				annotated(name, name+".example", name,
+					append([]string{"backend-protocol", "HTTPS"}, c.annotations...)...))
 			continue
 		}
 		manifests.WriteString(secured(name, ip, port, c.secret, c.annotations...))
@@ -144,13 +154,15 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 			if n := len(asked[name].take()); (n == 1) != (c.want == 200) || n > 1 {
 				t.Errorf("the endpoint got %d requests", n)
 			}
-			if reasons := in.reasons("Ingress/default/" + name); c.want == 503 && !slices.Contains(reasons, "InvalidAnnotation") {
+			if reasons := in.reasons("Ingress/default/" + name); c.want == 503 &&
+				!slices.Contains(reasons, "InvalidAnnotation") {
 				t.Errorf("reasons are %q", reasons)
 			}
 		})
 	}
 	for name, want := range map[string]string{
-		"no-secret": "SecretNotFound", "garbage": "InvalidCA", "garbage-pair": "InvalidTLSSecret", "nothing-in-it": "InvalidTLSSecret",
+		"no-secret": "SecretNotFound", "garbage": "InvalidCA", "garbage-pair": "InvalidTLSSecret",
+		"nothing-in-it": "InvalidTLSSecret",
 	} {
 		if got := in.reasons("Ingress/default/" + name); !slices.Contains(got, want) {
 			t.Errorf("%s: reasons are %q, without %s", name, got, want)
@@ -166,13 +178,15 @@ func TestEndpointsThatAskForACertificate(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Leaf)
 	ip, port := over(t, &tls.Config{
-		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.VerifyClientCertIfGiven,
+		ClientCAs: pool,
 	})
 	stranger := commonly(t, fixture.Authority(t, nil, "stranger"), "stranger")
 	in := start(t, class+
 		secured("alice", ip, port, alice.Secret())+
 		secured("bob", ip, port, bob.Secret(), "proxy-ssl-server-name", "on", "proxy-ssl-name", "web.internal")+
-		secured("none", ip, port, map[string][]byte{"ca.crt": none.PEM()}, "proxy-ssl-server-name", "off", "proxy-ssl-name", "web.internal")+
+		secured("none", ip, port, map[string][]byte{"ca.crt": none.PEM()}, "proxy-ssl-server-name", "off",
+			"proxy-ssl-name", "web.internal")+
 		secured("stranger", ip, port, stranger.Secret())+
 		service("plain", port, ip)+annotated("plain", "plain.example", "plain", "backend-protocol", "HTTPS")+
 		annotated("bobs", "bobs.example", "bob", "backend-protocol", "HTTPS", "proxy-ssl-secret", "default/bob",
@@ -194,7 +208,8 @@ func TestSecretOfEndpointsThatChanges(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Leaf)
 	ip, port := over(t, &tls.Config{
-		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})
 	as := func(name string) string {
 		data := commonly(t, ca, name).Secret()
@@ -281,11 +296,13 @@ func TestGRPCWithCertificates(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Leaf)
 	_, ip, port := serveGRPC(t, grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})))
 	data := commonly(t, ca, "me").Secret()
 	data["ca.crt"] = ca.PEM()
-	in := start(t, class+service("one", port, ip)+opaque("one", data)+oneWith("backend-protocol: GRPCS", "proxy-ssl-secret: default/one",
+	in := start(t, class+service("one", port, ip)+opaque("one", data)+oneWith("backend-protocol: GRPCS",
+		"proxy-ssl-secret: default/one",
 		"proxy-ssl-verify: on", "proxy-ssl-name: web.internal"))
 	conn := caller(t, in.https, trusting)
 	oneAnswer(t, conn)
@@ -296,9 +313,11 @@ func TestGRPCWithCertificates(t *testing.T) {
 func TestWebSocketWithCertificates(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ends := make(chan string, 10)
-	ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}}, sockets(t, ends))
+	ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}},
+		sockets(t, ends))
 	in := start(t, class+service("one", port, ip)+opaque("one", map[string][]byte{"ca.crt": ca.PEM()})+
-		oneWith("backend-protocol: HTTPS", "proxy-ssl-secret: default/one", "proxy-ssl-verify: on", "proxy-ssl-name: web.internal"))
+		oneWith("backend-protocol: HTTPS", "proxy-ssl-secret: default/one", "proxy-ssl-verify: on",
+			"proxy-ssl-name: web.internal"))
 	d := in.socket("/echo")
 	d.say("hello\n")
 	if got := d.line(); got != "hello" {
@@ -314,7 +333,8 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 	pool.AddCert(ca.Leaf)
 	checked := make(chan string, 100)
 	ip, port := serving(t, &tls.Config{
-		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" {
 			checked <- fmt.Sprintf("%s %q", r.TLS.PeerCertificates[0].Subject.CommonName, r.TLS.ServerName)
@@ -322,7 +342,8 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 	})
 	data := commonly(t, ca, "me").Secret()
 	data["ca.crt"] = ca.PEM()
-	in := start(t, class+secured("web", ip, port, data, "proxy-ssl-verify", "on", "proxy-ssl-name", "web.internal", "proxy-ssl-server-name", "on",
+	in := start(t, class+secured("web", ip, port, data, "proxy-ssl-verify", "on", "proxy-ssl-name", "web.internal",
+		"proxy-ssl-server-name", "on",
 		"k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1"))
 	if got := await(t, "a health check", checked); got != `me "web.internal"` {
 		t.Errorf("asked by %s", got)
@@ -335,7 +356,8 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 func TestConnectionsOfASecret(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequestClientCert}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()},
+		ClientAuth: tls.RequestClientCert}
 	var mu sync.Mutex
 	opened, open := 0, 0
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -353,7 +375,8 @@ func TestConnectionsOfASecret(t *testing.T) {
 	t.Cleanup(server.Close)
 	ip, port := hostPort(t, server.Listener.Addr())
 	in := start(t, class+secured("a", ip, port, commonly(t, ca, "a").Secret()))
-	in.write("same.yaml", annotated("b", "b.example", "a", "backend-protocol", "HTTPS", "proxy-ssl-secret", "default/a"))
+	in.write("same.yaml", annotated("b", "b.example", "a", "backend-protocol", "HTTPS",
+		"proxy-ssl-secret", "default/a"))
 	in.becomes("b.example", "/", 200, "")
 	expect := func(what string, wantOpened, wantOpen int) {
 		t.Helper()
@@ -397,7 +420,8 @@ func TestCiphersOfEndpoints(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ip, port := serving(t, &tls.Config{
 		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, MaxVersion: tls.VersionTLS12,
-		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
 	}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, tls.CipherSuiteName(r.TLS.CipherSuite)) })
 	data := map[string][]byte{"ca.crt": ca.PEM()}
 	in := start(t, class+secured("small", ip, port, data, "proxy-ssl-ciphers", "ECDHE-ECDSA-AES128-GCM-SHA256")+
@@ -414,7 +438,8 @@ func TestBackendTLSOfTheOldest(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	ip, port := over(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}})
 	in := start(t, class+secured("web", ip, port, map[string][]byte{"ca.crt": ca.PEM()})+
-		annotate(rule("beside", "web.example", "Prefix", "/beside", "web"), "backend-protocol", "HTTPS"), "configmap default/global")
+		annotate(rule("beside", "web.example", "Prefix", "/beside", "web"), "backend-protocol", "HTTPS"),
+		"configmap default/global")
 	in.awaitVerdict("Ingress/default/beside", "HostConflict", "proxy-ssl-location-only")
 	in.write("configmap.yaml", global(`proxy-ssl-location-only: "true"`))
 	in.awaitReasons("Ingress/default/beside")

@@ -21,7 +21,8 @@ const fake = "Kubernetes Ingress Controller Fake Certificate"
 
 // tlsSecret returns a Secret in the namespace default with these contents. A nil argument omits its key.
 func tlsSecret(name string, certificate, key []byte) string {
-	text := fmt.Sprintf("---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: %s}\ndata:\n", name)
+	text := fmt.Sprintf("---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: %s}\ndata:\n",
+		name)
 	for field, value := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
 		if value != nil {
 			text += fmt.Sprintf("  %s: %q\n", field, base64.StdEncoding.EncodeToString(value))
@@ -55,7 +56,8 @@ func spoiled(t testing.TB) map[string]struct {
 		"only-key":  {nil, good.key, "tls.crt is empty"},
 		"only-cert": {good.certificate, nil, "tls.key is empty"},
 		"garbage":   {[]byte("garbage"), good.key, "tls.crt has no certificate in PEM"},
-		"broken":    {[]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), good.key, "cannot be read"},
+		"broken": {[]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), good.key,
+			"cannot be read"},
 		"mismatch":  {good.certificate, other.key, "belongs to none of the certificates"},
 		"encrypted": {good.certificate, testFile(t, "encrypted.key"), "is encrypted"},
 		"dsa":       {good.certificate, fixture.PEM("DSA PRIVATE KEY", []byte("x")), "make an RSA or ECDSA key"},
@@ -68,7 +70,8 @@ func spoiled(t testing.TB) map[string]struct {
 // Secret was valid.
 func TestBadSecrets(t *testing.T) {
 	ip, port := backend(t, "one")
-	web := class + service("web", port, ip) + withTLS(rule("fine", "fine.example", "Prefix", "/", "web"), "fine.example", "fine")
+	web := class + service("web", port, ip) + withTLS(rule("fine", "fine.example", "Prefix", "/", "web"),
+		"fine.example", "fine")
 	bad, mended := secret(t, "fine", "fine", "fine.example"), secret(t, "fine", "fine", "fine.example")
 	cases := spoiled(t)
 	for name, c := range cases {
@@ -83,7 +86,8 @@ func TestBadSecrets(t *testing.T) {
 	in.awaitReady()
 	in.allShow(cases, fake)
 	for name, c := range cases {
-		if got := strings.Join(in.messages("Ingress/default/"+name, "InvalidTLSSecret"), "\n"); !strings.Contains(got, c.words) {
+		if got := strings.Join(in.messages("Ingress/default/"+name, "InvalidTLSSecret"),
+			"\n"); !strings.Contains(got, c.words) {
 			t.Errorf("%s: the owner is told %q, want %q", name, got, c.words)
 		}
 	}
@@ -120,17 +124,19 @@ func TestOddSecretsThatServe(t *testing.T) {
 	ip, port := backend(t, "one")
 	good := newCertificate(t, "good", "*.odd.example")
 	authority := issueCertificate(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, DNSNames: []string{"ca.odd.example"}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: "authority"}, DNSNames: []string{"ca.odd.example"}, IsCA: true,
+		BasicConstraintsValid: true,
 	}, nil)
 	chained := chainOf(t, 30, "chain.odd.example")
 	junk := []byte("\nwhat somebody noted down\n")
 	secrets := map[string]struct{ text, commonName string }{
-		"opaque": {strings.Replace(tlsSecret("opaque", good.certificate, good.key), "kubernetes.io/tls", "Opaque", 1), "good"},
-		"ca":     {tlsSecret("ca", authority.certificate, authority.key), "authority"},
-		"chain":  {tlsSecret("chain", chained.certificate, chained.key), "leaf"},
-		"junk":   {tlsSecret("junk", slices.Concat(good.certificate, junk), slices.Concat(good.key, junk)), "good"},
-		"plain":  {tlsSecret("plain", newCertificate(t, "plain.odd.example").certificate, nil), fake},
-		"cn":     {commonNameOnly(t, "cn", "cn.odd.example"), "cn.odd.example"},
+		"opaque": {strings.Replace(tlsSecret("opaque", good.certificate, good.key), "kubernetes.io/tls", "Opaque", 1),
+			"good"},
+		"ca":    {tlsSecret("ca", authority.certificate, authority.key), "authority"},
+		"chain": {tlsSecret("chain", chained.certificate, chained.key), "leaf"},
+		"junk":  {tlsSecret("junk", slices.Concat(good.certificate, junk), slices.Concat(good.key, junk)), "good"},
+		"plain": {tlsSecret("plain", newCertificate(t, "plain.odd.example").certificate, nil), fake},
+		"cn":    {commonNameOnly(t, "cn", "cn.odd.example"), "cn.odd.example"},
 	}
 	manifests := class + service("web", port, ip)
 	for name, s := range secrets {
@@ -152,10 +158,12 @@ func TestCertificateOutOfDate(t *testing.T) {
 	manifests := class + service("web", port, ip)
 	now := time.Now()
 	for name, c := range map[string]struct{ from, until time.Time }{
-		"past": {now.Add(-48 * time.Hour), now.Add(-24 * time.Hour)}, "future": {now.Add(24 * time.Hour), now.Add(48 * time.Hour)},
+		"past":   {now.Add(-48 * time.Hour), now.Add(-24 * time.Hour)},
+		"future": {now.Add(24 * time.Hour), now.Add(48 * time.Hour)},
 	} {
 		made := issueCertificate(t, &x509.Certificate{
-			Subject: pkix.Name{CommonName: name}, DNSNames: []string{name + ".example"}, NotBefore: c.from, NotAfter: c.until,
+			Subject: pkix.Name{CommonName: name}, DNSNames: []string{name + ".example"}, NotBefore: c.from,
+			NotAfter: c.until,
 		}, nil)
 		manifests += tlsSecret(name, made.certificate, made.key) +
 			withTLS(rule(name, name+".example", "Prefix", "/", "web"), name+".example", name)

@@ -31,7 +31,8 @@ func TestBadObjectsHarmNobodyElse(t *testing.T) {
 		in.expect("foreign.example", "/", http.StatusNotFound, "")
 	})
 	for object, want := range map[string]string{
-		"Ingress/default/partly": "ServiceNotFound", "Ingress/default/no-secret": "SecretNotFound", "File/no.yaml": "InvalidManifest",
+		"Ingress/default/partly": "ServiceNotFound", "Ingress/default/no-secret": "SecretNotFound",
+		"File/no.yaml":            "InvalidManifest",
 		"Ingress/default/garbage": "InvalidTLSSecret",
 	} {
 		if got := in.reasons(object); !slices.Contains(got, want) {
@@ -45,7 +46,8 @@ func TestPlaceholdersStayLiteral(t *testing.T) {
 	const canary = "canary-in-the-environment"
 	t.Setenv("K8SINGRESS_CANARY", canary)
 	ip, port := backend(t, "one")
-	placeholders := []string{"{env.K8SINGRESS_CANARY}", "{file./etc/hostname}", "{http.request.host}", "{$K8SINGRESS_CANARY}"}
+	placeholders := []string{"{env.K8SINGRESS_CANARY}", "{file./etc/hostname}", "{http.request.host}",
+		"{$K8SINGRESS_CANARY}"}
 	manifests := class + service("web", port, ip)
 	for i, p := range placeholders {
 		name := string(rune('a' + i))

@@ -139,10 +139,12 @@ func annotate(rule string, annotations ...string) string {
 }
 
 // fleetOf starts a fleet for one Service "web", and an ingress that routes the host "shop.example" to it.
-func fleetOf(t testing.TB, n int, handler func(string, http.ResponseWriter, *http.Request), annotations ...string) (*ingress, *fleet) {
+func fleetOf(t testing.TB, n int, handler func(string, http.ResponseWriter, *http.Request),
+	annotations ...string) (*ingress, *fleet) {
 	t.Helper()
 	f := newFleet(t, n, handler)
-	return start(t, class+service("web", f.port, f.ips(0, n)...)+annotated("web", "shop.example", "web", annotations...)), f
+	return start(t, class+service("web", f.port, f.ips(0, n)...)+annotated("web", "shop.example", "web",
+		annotations...)), f
 }
 
 // ask sends a request to shop.example, with alternating names and values of headers, and returns the endpoint that
@@ -344,7 +346,8 @@ func (in *ingress) gone(ip string, ask func() string) {
 }
 
 func TestUpstreamHashBySubset(t *testing.T) {
-	in, _ := fleetOf(t, 6, nil, "upstream-hash-by", "$arg_user", "upstream-hash-by-subset", "true", "upstream-hash-by-subset-size", "2")
+	in, _ := fleetOf(t, 6, nil, "upstream-hash-by", "$arg_user", "upstream-hash-by-subset", "true",
+		"upstream-hash-by-subset-size", "2")
 	all := map[string]bool{}
 	for user := range 40 {
 		own := map[string]bool{}
@@ -389,7 +392,8 @@ func TestServiceUpstream(t *testing.T) {
 	virtual := strings.NewReplacer("spec: {", "spec: {clusterIP: "+f.ip(2)+", ", "port: 80}", "port: "+f.port+"}").
 		Replace(service("web", f.port, f.ips(0, 2)...))
 	of := func(annotations ...string) string {
-		return class + virtual + strings.Replace(annotated("web", "shop.example", "web", annotations...), "number: 80", "number: "+f.port, 1)
+		return class + virtual + strings.Replace(annotated("web", "shop.example", "web", annotations...), "number: 80",
+			"number: "+f.port, 1)
 	}
 	in := start(t, of("service-upstream", "true"))
 	if counts := in.count(10); counts[f.ip(2)] != 10 {

@@ -41,9 +41,12 @@ func TestBasicAuth(t *testing.T) {
 	ip, port, seen := seenBy(t)
 	in := start(t, class+service("web", port, ip)+htpasswd("users", alicesLine, "carol:{PLAIN}three:3\n")+
 		opaque("map", map[string][]byte{"dan": []byte("{PLAIN}four")})+
-		annotated("file", "file.example", "web", "auth-type", "basic", "auth-secret", "users", "auth-realm", "Shop, members only")+
-		annotated("map", "map.example", "web", "auth-type", "basic", "auth-secret", "default/map", "auth-secret-type", "auth-map")+
-		annotate(rule("free", "free.example", "Prefix", "/.well-known/acme-challenge", "web"), "auth-type", "basic", "auth-secret", "users")+
+		annotated("file", "file.example", "web", "auth-type", "basic", "auth-secret", "users", "auth-realm",
+			"Shop, members only")+
+		annotated("map", "map.example", "web", "auth-type", "basic", "auth-secret", "default/map",
+			"auth-secret-type", "auth-map")+
+		annotate(rule("free", "free.example", "Prefix", "/.well-known/acme-challenge", "web"), "auth-type", "basic",
+			"auth-secret", "users")+
 		annotated("open", "open.example", "web"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -62,7 +65,8 @@ func TestBasicAuth(t *testing.T) {
 			{"map.example", basic("dan", "four"), ""},
 		} {
 			before := seen.Load()
-			got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodPost, strings.NewReader("body"), headers(c.header)...)
+			got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodPost, strings.NewReader("body"),
+				headers(c.header)...)
 			want := answer{status: http.StatusOK, body: "[]"}
 			if c.challenge != "" {
 				want.status, want.body = http.StatusUnauthorized, got.body
@@ -76,7 +80,8 @@ func TestBasicAuth(t *testing.T) {
 			}
 		}
 		for _, host := range []string{"open.example", "free.example"} {
-			got := in.sendBy(in.client, in.origin(host)+"/.well-known/acme-challenge/x", http.MethodGet, nil, basic("alice", "two"))
+			got := in.sendBy(in.client, in.origin(host)+"/.well-known/acme-challenge/x", http.MethodGet, nil,
+				basic("alice", "two"))
 			if got.body != fmt.Sprintf("[%q]", strings.TrimPrefix(basic("alice", "two"), "Authorization: ")) {
 				t.Errorf("without a password: %s: %d %s", host, got.status, got.body)
 			}
@@ -117,7 +122,8 @@ func TestBasicAuthNeverOpens(t *testing.T) {
 	guarded := func(annotations ...string) string {
 		return annotated("web", "shop.example", "web", append([]string{"auth-type", "basic"}, annotations...)...)
 	}
-	others := class + service("web", port, ip) + elsewhere("other", htpasswd("users", alicesLine)) + htpasswd("good", alicesLine)
+	others := class + service("web", port, ip) + elsewhere("other", htpasswd("users", alicesLine)) +
+		htpasswd("good", alicesLine)
 	in := start(t, others+guarded("auth-secret", "users"))
 	var speaking []*ingress
 	for _, version := range versions {
@@ -151,7 +157,8 @@ func TestBasicAuthNeverOpens(t *testing.T) {
 		}
 	}
 	expect("missing", http.StatusServiceUnavailable, "SecretNotFound")
-	for what, lines := range map[string]string{"garbage": "\x00\xff\n:\nalice\n", "empty": "", "an unknown hash": "alice:one\n"} {
+	for what, lines := range map[string]string{"garbage": "\x00\xff\n:\nalice\n", "empty": "",
+		"an unknown hash": "alice:one\n"} {
 		in.write("secret.yaml", htpasswd("users", lines))
 		expect(what, http.StatusServiceUnavailable, "InvalidUsers")
 	}
@@ -189,7 +196,8 @@ func TestSatisfyAny(t *testing.T) {
 	}
 	in := start(t, class+service("web", port, ip)+htpasswd("users", alicesLine)+
 		anyOf("allow", "allowlist-source-range", "192.0.2.0/24", "denylist-source-range", "192.0.2.66")+
-		anyOf("deny", "denylist-source-range", "192.0.2.66")+anyOf("everybody", "allowlist-source-range", "0.0.0.0/0,::/0")+anyOf("alone")+
+		anyOf("deny", "denylist-source-range", "192.0.2.66")+anyOf("everybody", "allowlist-source-range",
+		"0.0.0.0/0,::/0")+anyOf("alone")+
 		strings.Replace(anyOf("both", "allowlist-source-range", "192.0.2.0/24"), `"any"`, `"all"`, 1)+
 		strings.Replace(anyOf("missing", "allowlist-source-range", "192.0.2.0/24"), `"users"`, `"missing"`, 1)+
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n"+
@@ -211,12 +219,16 @@ func TestSatisfyAny(t *testing.T) {
 			{"both", inside, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
 			{"both", outside, http.StatusForbidden, http.StatusForbidden, http.StatusForbidden},
 			{"missing", inside, http.StatusOK, http.StatusOK, http.StatusOK},
-			{"missing", outside, http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+			{"missing", outside, http.StatusServiceUnavailable, http.StatusServiceUnavailable,
+				http.StatusServiceUnavailable},
 		} {
-			for header, status := range map[string]int{"": c.without, basic("alice", "two"): c.wrong, basic("alice", "one"): c.correct} {
-				got := in.sendBy(in.client, in.origin(c.host+".example")+"/", http.MethodGet, nil, headers("X-Forwarded-For: "+c.client, header)...)
+			for header, status := range map[string]int{"": c.without, basic("alice", "two"): c.wrong,
+				basic("alice", "one"): c.correct} {
+				got := in.sendBy(in.client, in.origin(c.host+".example")+"/", http.MethodGet, nil,
+					headers("X-Forwarded-For: "+c.client, header)...)
 				if got.status != status || status == http.StatusOK && got.body != "[]" {
-					t.Errorf("%s from %s with %q: %d %q, want %d", c.host, c.client, header, got.status, got.body, status)
+					t.Errorf("%s from %s with %q: %d %q, want %d", c.host, c.client, header, got.status,
+						got.body, status)
 				}
 				if asked := got.header.Get("WWW-Authenticate") != ""; asked != (status == http.StatusUnauthorized) {
 					t.Errorf("%s from %s with %q: asked for a password: %v", c.host, c.client, header, asked)
@@ -231,12 +243,14 @@ func TestSatisfyAny(t *testing.T) {
 func TestWebSocketsEndWithTheirUser(t *testing.T) {
 	ip, port := endpointOf(t, sockets(t, make(chan string, 10)))
 	in := start(t, class+quickly+service("one", port, ip)+
-		guardedBy("nginx.ingress.kubernetes.io/auth-type: basic, nginx.ingress.kubernetes.io/auth-secret: users"), "configmap default/global")
+		guardedBy("nginx.ingress.kubernetes.io/auth-type: basic, nginx.ingress.kubernetes.io/auth-secret: users"),
+		"configmap default/global")
 	in.write("secret.yaml", htpasswd("users", alicesLine))
 	admits := func(name, password string, status int) {
 		t.Helper()
 		in.eventually("the users", func() error {
-			if got := in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, basic(name, password)); got.status != status {
+			if got := in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil,
+				basic(name, password)); got.status != status {
 				return fmt.Errorf("%s: %d", name, got.status)
 			}
 			return nil
@@ -257,7 +271,8 @@ func TestWebSocketsEndWithTheirUser(t *testing.T) {
 // queried for requests without a valid password, and the backend accepts only the service's user headers. With both
 // required, the service sees the password, and may replace the Authorization header.
 func TestPasswordBesideExternalAuth(t *testing.T) {
-	both := []string{"auth-type", "basic", "auth-secret", "users", "auth-url", "AUTH/", "auth-response-headers", "X-User"}
+	both := []string{"auth-type", "basic", "auth-secret", "users", "auth-url", "AUTH/",
+		"auth-response-headers", "X-User"}
 	in, a := externalAuth(t, "", map[string][]string{
 		"any": append([]string{"satisfy", "any"}, both...), "all": slices.Clone(both),
 		"word": append(slices.Clone(both[:6]), "auth-response-headers", "X-User,authorization"),
@@ -293,7 +308,8 @@ func TestPasswordBesideExternalAuth(t *testing.T) {
 		{"word", right, "X-Pass: 1", http.StatusOK, 1, "bob", "Bearer word"},
 	} {
 		a.answers(service)
-		got := in.sendBy(in.client, "http://"+c.host+".example/", http.MethodGet, nil, headers("X-User: mallory", c.header, c.pass)...)
+		got := in.sendBy(in.client, "http://"+c.host+".example/", http.MethodGet, nil,
+			headers("X-User: mallory", c.header, c.pass)...)
 		asked, seen := a.taken()
 		if got.status != c.status || len(asked) != c.asked || len(seen) > 0 != (c.status == http.StatusOK) {
 			t.Errorf("%+v: %d, the service is asked %d times, and the backend %d", c, got.status, len(asked), len(seen))

@@ -25,8 +25,10 @@ type inFrontOfUs struct {
 // nginxWith has what nginx does with the requests.
 func nginxWith(upstream, location string) func(t *testing.T, in *ingress, at string) {
 	return func(t *testing.T, in *ingress, at string) {
-		daemons.StartNginx(t, at, fmt.Sprintf("upstream controller { server %s; %s }\nserver {\nlisten %s;\nclient_max_body_size 0;\n"+
-			"location / {\nproxy_set_header Host $http_host;\n%s\nproxy_pass http://controller;\n}\n}\n", in.http, upstream, at, location))
+		daemons.StartNginx(t, at,
+			fmt.Sprintf("upstream controller { server %s; %s }\nserver {\nlisten %s;\nclient_max_body_size 0;\n"+
+				"location / {\nproxy_set_header Host $http_host;\n%s\nproxy_pass http://controller;\n}\n}\n", in.http,
+				upstream, at, location))
 	}
 }
 
@@ -66,7 +68,8 @@ func TestBehindProxies(t *testing.T) {
 			proxy.start(t, in, at)
 			askThrough(t, at, "127.0.0.1")
 			if proxy.keeps {
-				in.eventually("few connections that are kept", func() error { return in.hasConnections(1, requestsThrough/3) })
+				in.eventually("few connections that are kept",
+					func() error { return in.hasConnections(1, requestsThrough/3) })
 			} else {
 				in.eventually("no connection that is kept", func() error { return in.hasConnections(0, 0) })
 			}

@@ -11,26 +11,32 @@ import (
 func TestBlock(t *testing.T) {
 	ip, port := backend(t, "web")
 	routes := class + service("web", port, ip) + rule("web", "web.example", "Prefix", "/", "web") +
-		annotated("secure", "secure.example", "web", "force-ssl-redirect", "true") + annotated("moved", "moved.example", "web",
+		annotated("secure", "secure.example", "web", "force-ssl-redirect", "true") + annotated("moved",
+		"moved.example", "web",
 		"permanent-redirect", "https://www.example.com", "allowlist-source-range", "0.0.0.0/0")
 	const options = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
 		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8%s}\n"
-	in := start(t, routes+fmt.Sprintf(options, ", block-cidrs: \"192.0.2.0/24,2001:db8::/32\", block-user-agents: \"Bad/1.0,~^evil,~*worse\", "+
-		"block-referers: \"~*spam[.]example\""), "configmap default/global")
+	in := start(t, routes+fmt.Sprintf(options,
+		", block-cidrs: \"192.0.2.0/24,2001:db8::/32\", block-user-agents: \"Bad/1.0,~^evil,~*worse\", "+
+			"block-referers: \"~*spam[.]example\""), "configmap default/global")
 	blocked := []string{
-		"X-Forwarded-For: 192.0.2.7", "X-Forwarded-For: 2001:db8::1", "User-Agent: bad/1.0", "User-Agent: evil/2", "User-Agent: The WORSE",
+		"X-Forwarded-For: 192.0.2.7", "X-Forwarded-For: 2001:db8::1", "User-Agent: bad/1.0", "User-Agent: evil/2",
+		"User-Agent: The WORSE",
 		"Referer: https://SPAM.example/x",
 	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, host := range []string{"web.example", "secure.example", "moved.example", "none.example"} {
 			for _, header := range blocked {
-				if got := in.sendBy(in.client, in.origin(host)+"/", http.MethodGet, nil, header); got.status != http.StatusForbidden {
+				if got := in.sendBy(in.client, in.origin(host)+"/", http.MethodGet, nil,
+					header); got.status != http.StatusForbidden {
 					t.Errorf("%s with %s: %d", host, header, got.status)
 				}
 			}
 		}
-		for _, header := range []string{"X-Forwarded-For: 192.0.3.7", "User-Agent: bad/1.0.1", "User-Agent: Evil", "Referer: https://a.example/"} {
-			if got := in.sendBy(in.client, in.origin("web.example")+"/", http.MethodGet, nil, header); got.status != http.StatusOK {
+		for _, header := range []string{"X-Forwarded-For: 192.0.3.7", "User-Agent: bad/1.0.1", "User-Agent: Evil",
+			"Referer: https://a.example/"} {
+			if got := in.sendBy(in.client, in.origin("web.example")+"/", http.MethodGet, nil,
+				header); got.status != http.StatusOK {
 				t.Errorf("%s: %d", header, got.status)
 			}
 		}

@@ -47,24 +47,29 @@ func TestCanaryRules(t *testing.T) {
 	}{
 		"all by weight":  {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
 		"none by weight": {[]string{"canary-weight", "0"}, map[string][]string{"web": nil}},
-		"hardly any":     {[]string{"canary-weight", "100", "canary-weight-total", "2000000000"}, map[string][]string{"web": nil}},
-		"more than all":  {[]string{"canary-weight", "300", "canary-weight-total", "200"}, map[string][]string{"next": nil}},
+		"hardly any": {[]string{"canary-weight", "100", "canary-weight-total", "2000000000"},
+			map[string][]string{"web": nil}},
+		"more than all": {[]string{"canary-weight", "300", "canary-weight-total", "200"},
+			map[string][]string{"next": nil}},
 		"a header": {[]string{"canary-by-header", "X-Canary"}, map[string][]string{
 			"next": header("always"), "web": header("never"), "web, too": header("perhaps"), "web, without": nil,
 		}},
-		"a header before the weight": {[]string{"canary-by-header", "x-canary", "canary-weight", "100"}, map[string][]string{
-			"web": header("never"), "next": header("perhaps"), "next, without": nil,
-		}},
+		"a header before the weight": {[]string{"canary-by-header", "x-canary", "canary-weight", "100"},
+			map[string][]string{
+				"web": header("never"), "next": header("perhaps"), "next, without": nil,
+			}},
 		"a value": {[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta"}, map[string][]string{
 			"next": header("beta"), "web": header("always"), "web, in another case": header("Beta"),
 		}},
 		"a value before a pattern": {
-			[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta", "canary-by-header-pattern", "gamma"},
+			[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta",
+				"canary-by-header-pattern", "gamma"},
 			map[string][]string{"next": header("beta"), "web": header("gamma")},
 		},
-		"a pattern": {[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(ta|st)"}, map[string][]string{
-			"next": header("a best one"), "web": header("bet"),
-		}},
+		"a pattern": {[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(ta|st)"},
+			map[string][]string{
+				"next": header("a best one"), "web": header("bet"),
+			}},
 		"a pattern that is none": {
 			[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(", "canary-weight", "100"},
 			map[string][]string{"web": header("be("), "next": nil},
@@ -72,9 +77,10 @@ func TestCanaryRules(t *testing.T) {
 		"a cookie": {[]string{"canary-by-cookie", "who"}, map[string][]string{
 			"next": cookie("always"), "web": cookie("never"), "web, too": cookie("x"),
 		}},
-		"a header before a cookie": {[]string{"canary-by-header", "X-Canary", "canary-by-cookie", "who"}, map[string][]string{
-			"web": append(header("never"), cookie("always")...), "next": append(header("x"), cookie("always")...),
-		}},
+		"a header before a cookie": {[]string{"canary-by-header", "X-Canary", "canary-by-cookie", "who"},
+			map[string][]string{
+				"web": append(header("never"), cookie("always")...), "next": append(header("x"), cookie("always")...),
+			}},
 	}
 	_, web := backend(t, "web")
 	_, next := backend(t, "next")
@@ -145,7 +151,8 @@ func TestCanaryAlone(t *testing.T) {
 // TestCanaryWithoutEndpoints checks that requests go to the main Ingress if the canary has no endpoints.
 func TestCanaryWithoutEndpoints(t *testing.T) {
 	_, web := backend(t, "web")
-	in := start(t, class+service("web", web, "127.0.0.1")+service("next", "1")+rule("main", "shop.example", "Prefix", "/", "web")+
+	in := start(t, class+service("web", web, "127.0.0.1")+service("next", "1")+rule("main", "shop.example",
+		"Prefix", "/", "web")+
 		annotated("canary", "shop.example", "next", "canary", "true", "canary-weight", "100"))
 	in.expect("shop.example", "/", 200, "web /")
 	if message := in.message("Ingress/default/main", "NoEndpoints"); !strings.Contains(message, "default/web/80") {
@@ -159,9 +166,11 @@ func TestCanaryHasTheSettingsOfItsMain(t *testing.T) {
 	_, web := backend(t, "web")
 	_, next := backend(t, "next")
 	in := start(t, class+service("web", web, "127.0.0.1")+service("next", next, "127.0.0.1")+
-		annotate(rule("main", "shop.example", "ImplementationSpecific", "/old/(.*)", "web"), "rewrite-target", "/new/$1")+
+		annotate(rule("main", "shop.example", "ImplementationSpecific", "/old/(.*)", "web"),
+			"rewrite-target", "/new/$1")+
 		annotate(rule("canary", "shop.example", "ImplementationSpecific", "/old/(.*)", "next"),
-			"canary", "true", "canary-by-header", "X-Canary", "rewrite-target", "/mine", "whitelist-source-range", "192.0.2.1"))
+			"canary", "true", "canary-by-header", "X-Canary", "rewrite-target", "/mine",
+			"whitelist-source-range", "192.0.2.1"))
 	if got := in.askWith(in.client, "/old/x", "X-Canary", "always").body; got != "next /new/x" {
 		t.Errorf("the canary answers %q", got)
 	}
@@ -171,7 +180,8 @@ func TestCanaryHasTheSettingsOfItsMain(t *testing.T) {
 // TestCanarySession checks that a client with a session cookie stays with the Service that set it, regardless of the
 // canary rules.
 func TestCanarySession(t *testing.T) {
-	in, manifests := canaryOf(t, []string{"affinity", "cookie"}, []string{"canary-weight", "100", "canary-by-header", "X-Canary"})
+	in, manifests := canaryOf(t, []string{"affinity", "cookie"},
+		[]string{"canary-weight", "100", "canary-by-header", "X-Canary"})
 	session := func(headers ...string) string {
 		cookie, _, _ := strings.Cut(in.askWith(in.client, "/", headers...).header.Get("Set-Cookie"), ";")
 		if cookie == "" {
@@ -187,7 +197,8 @@ func TestCanarySession(t *testing.T) {
 			}
 		}
 	}
-	// With legacy the canary has no session, so that the rules decide about its clients each time; those of the main Ingress stay.
+	// With legacy the canary has no session, so that the rules decide about its clients each time; those of the main
+	// Ingress stay.
 	in.write("manifests.yaml", manifests("canary-by-header", "X-Canary", "affinity-canary-behavior", "legacy"))
 	in.eventually("the canary without a session", func() error {
 		got := in.askWith(in.client, "/", "X-Canary", "always")
@@ -218,9 +229,11 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	t.Cleanup(server.Close)
 	port := server.URL[strings.LastIndexByte(server.URL, ':')+1:]
 	_, web := backend(t, "web")
-	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example", "Prefix", "/", "web")
+	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example",
+		"Prefix", "/", "web")
 	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n", "configmap default/options")
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n",
+		"configmap default/options")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("shop.example"), nil)
 	if err != nil {
 		t.Fatal(err)

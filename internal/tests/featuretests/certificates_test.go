@@ -17,8 +17,9 @@ func TestCertificateOfAnotherHost(t *testing.T) {
 		withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "shop-tls"))
 	in.write("secret.yaml", secret(t, "shop-tls", "stray", "other.example"))
 	log := filepath.Join(t.TempDir(), "log")
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog {\noutput file %s\n}\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n"+
-		"default_certificate default/nowhere\n}\n}\n", in.admin, log, in.http, in.https, in.folder))
+	in.loadCaddyfile(
+		fmt.Sprintf("{\nadmin %s\nlog {\noutput file %s\n}\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n"+
+			"default_certificate default/nowhere\n}\n}\n", in.admin, log, in.http, in.https, in.folder))
 	in.awaitReady()
 	if got := in.certificate("shop.example"); slices.Contains(got, "stray") {
 		t.Errorf("the certificate is %v", got)
@@ -35,7 +36,8 @@ func TestCertificateOfAnotherHost(t *testing.T) {
 	}
 	for _, said := range []string{
 		`Secret default/shop-tls: its certificate is for \"other.example\", not for shop.example`,
-		"the option default_certificate names Secret default/nowhere, which does not exist or may not be read; a self-signed certificate is shown",
+		"the option default_certificate names Secret default/nowhere, which does not exist or may not be read; a " +
+			"self-signed certificate is shown",
 	} {
 		if n := strings.Count(string(text), said); n != 1 {
 			t.Errorf("logged %d times: %s", n, said)

@@ -16,7 +16,8 @@ func TestCertManagerBesideIssuers(t *testing.T) {
 	shop := withTLS(rule("shop", "shop.example.com", "Prefix", "/", "app"), "shop.example.com", "shop-tls")
 	shop = strings.Replace(shop, "{name: shop}", `{name: shop, creationTimestamp: "2026-01-01T00:00:00Z", `+
 		`annotations: {cert-manager.io/cluster-issuer: letsencrypt}}`, 1)
-	answering := rule("cm-acme-http-solver-x", "shop.example.com", "ImplementationSpecific", challenge+"token", "solver")
+	answering := rule("cm-acme-http-solver-x", "shop.example.com", "ImplementationSpecific",
+		challenge+"token", "solver")
 	answering = strings.Replace(answering, "{name: cm-acme-http-solver-x}", `{name: cm-acme-http-solver-x, `+
 		`creationTimestamp: "2026-02-01T00:00:00Z", labels: {acme.cert-manager.io/http01-solver: "true"}, annotations: {`+
 		`kubernetes.io/ingress.class: nginx, nginx.ingress.kubernetes.io/whitelist-source-range: "0.0.0.0/0,::/0"}}`, 1)

@@ -110,10 +110,12 @@ func TestChainOfBasicAuth(t *testing.T) {
 func TestPlaceholderInChain(t *testing.T) {
 	t.Setenv("CHAIN_SECRET", "expanded")
 	ip, port := backend(t, "one")
-	rewriting := strings.Replace(rule("web", "shop.example", "ImplementationSpecific", "/v1/(.*)", "one"), "{name: web}",
+	rewriting := strings.Replace(rule("web", "shop.example", "ImplementationSpecific", "/v1/(.*)", "one"),
+		"{name: web}",
 		`{name: web, annotations: {nginx.ingress.kubernetes.io/rewrite-target: "/{env.CHAIN_SECRET}/$1"}}`, 1)
 	in := startChains(t, class+service("one", port, ip)+rewriting,
-		"chain mark {\nheader X-Mark \"{env.CHAIN_SECRET} {http.request.host}\"\n}\n", map[string][]string{"shop.example": {"mark"}})
+		"chain mark {\nheader X-Mark \"{env.CHAIN_SECRET} {http.request.host}\"\n}\n",
+		map[string][]string{"shop.example": {"mark"}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		got := in.get("shop.example", "/v1/users")
 		if mark := got.header.Get("X-Mark"); mark != "expanded shop.example" {
@@ -131,10 +133,12 @@ func TestChainsOfOnePath(t *testing.T) {
 	ip, port := backend(t, "one")
 	chain := "chain %[1]s {\nhandle /never {\nrespond no\n}\nhandle {\nheader +X-Seen %[1]s\n}\n}\n"
 	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
-		fmt.Sprintf(chain, "first")+fmt.Sprintf(chain, "second"), map[string][]string{"shop.example": {"first", "second", "first"}})
+		fmt.Sprintf(chain, "first")+fmt.Sprintf(chain, "second"),
+		map[string][]string{"shop.example": {"first", "second", "first"}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		got := in.get("shop.example", "/")
-		if seen := got.header.Values("X-Seen"); !slices.Equal(seen, []string{"first", "second", "first"}) || got.body != "one /" {
+		if seen := got.header.Values("X-Seen"); !slices.Equal(seen, []string{"first", "second", "first"}) ||
+			got.body != "one /" {
 			t.Errorf("%v %q", seen, got.body)
 		}
 	})
@@ -151,7 +155,8 @@ func TestChainThatChangesTheMethod(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "HEAD /1 HTTP/1.1\r\nHost: shop.example\r\n\r\nGET /2 HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n")
+	fmt.Fprint(conn,
+		"HEAD /1 HTTP/1.1\r\nHost: shop.example\r\n\r\nGET /2 HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n")
 	answers := bufio.NewReader(conn)
 	for _, c := range []struct{ method, body string }{{http.MethodHead, ""}, {http.MethodGet, "one /2"}} {
 		response, err := http.ReadResponse(answers, &http.Request{Method: c.method})
@@ -197,12 +202,14 @@ func TestChainAsksAnotherServer(t *testing.T) {
 	}))
 	t.Cleanup(guard.Close)
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"),
-		"chain guard {\nforward_auth "+guard.Listener.Addr().String()+" {\nuri /check\n}\n}\n", map[string][]string{"staff.example": {"guard"}})
+		"chain guard {\nforward_auth "+guard.Listener.Addr().String()+" {\nuri /check\n}\n}\n",
+		map[string][]string{"staff.example": {"guard"}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		if got := in.as("", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusForbidden {
 			t.Errorf("without a password: %d %s", got.status, got.body)
 		}
-		if got := in.as("one", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusOK || got.body != "one /x" {
+		if got := in.as("one", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusOK ||
+			got.body != "one /x" {
 			t.Errorf("with the password: %d %s", got.status, got.body)
 		}
 	})
@@ -218,7 +225,8 @@ func TestChainKeepsItsFields(t *testing.T) {
 		"chain user {\nrequest_header X-User alice\n}\n", map[string][]string{"staff.example": {"user", "user"}})
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
 		d := in.connect()
-		d.say("GET / HTTP/1.1\r\nHost: staff.example\r\nConnection: X-User, X-Own\r\nX-User: mallory\r\nX-Own: 1\r\n\r\n")
+		d.say(
+			"GET / HTTP/1.1\r\nHost: staff.example\r\nConnection: X-User, X-Own\r\nX-User: mallory\r\nX-Own: 1\r\n\r\n")
 		if got := d.hear(http.MethodGet); got != `200 user alice, of the client ""` {
 			t.Errorf("got %q", got)
 		}
@@ -261,7 +269,8 @@ func TestChainThatThereIsNot(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
 		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"stuff"}})
-	if got := in.as("one", http.MethodGet, "staff.example", "/secret", ""); got.status != http.StatusServiceUnavailable {
+	if got := in.as("one", http.MethodGet, "staff.example", "/secret",
+		""); got.status != http.StatusServiceUnavailable {
 		t.Errorf("it is served without the chain: %d %s", got.status, got.body)
 	}
 	if got := in.reasons("Ingress/default/staff"); !slices.Equal(got, []string{"Quarantined"}) {
@@ -275,7 +284,8 @@ func TestBadChainIsRefused(t *testing.T) {
 	in := newIngress(t)
 	for _, c := range []struct{ name, routes, says string }{
 		{"a password that is no hash", `[{"handle":[{"handler":"authentication","providers":{"http_basic":{
-			"accounts":[{"username":"alice","password":"secret"}],"hash":{"algorithm":"none"}}}}]}]`, "the chain staff"},
+			"accounts":[{"username":"alice","password":"secret"}],"hash":{"algorithm":"none"}}}}]}]`,
+			"the chain staff"},
 		{"a handler that there is not", `[{"handle":[{"handler":"nothing"}]}]`, "nothing"},
 		{"no list", `{"handler":"headers"}`, "decoding the routes of chain staff"},
 		{"itself", `[{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]`, "cannot ask for another chain"},
@@ -288,7 +298,8 @@ func TestBadChainIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = caddy.Load(fmt.Appendf(nil, `{"admin":{"listen":%q},"apps":{"k8singress":{"http":[":%s"],"https":[],"chains":{"staff":%s}}}}`,
+			err = caddy.Load(fmt.Appendf(nil,
+				`{"admin":{"listen":%q},"apps":{"k8singress":{"http":[":%s"],"https":[],"chains":{"staff":%s}}}}`,
 				in.admin, port, c.routes), true)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %v, want %q in it", err, c.says)
@@ -308,7 +319,8 @@ func TestChainBehindFilters(t *testing.T) {
 		fmt.Fprint(w, "web")
 	})
 	host := func(name, chain string) string {
-		return annotated(name, name+".example", "web", "auth-url", "http://"+net.JoinHostPort(ip, port)+"/check", "auth-always-set-cookie", "true",
+		return annotated(name, name+".example", "web", "auth-url", "http://"+net.JoinHostPort(ip, port)+"/check",
+			"auth-always-set-cookie", "true",
 			"k8singress.io/chains", chain, "enable-cors", "true")
 	}
 	in := start(t, class+service("web", port, ip)+host("through", "mark")+host("answers", "own")+host("fails", "none")+
@@ -321,8 +333,10 @@ func TestChainBehindFilters(t *testing.T) {
 			mark   string
 		}{"through": {200, "yes"}, "answers": {202, ""}, "fails": {418, ""}} {
 			got := in.get(name+".example", "/")
-			if cookies := got.header["Set-Cookie"]; got.status != want.status || got.header.Get("X-Mark") != want.mark ||
-				!slices.Equal(cookies, []string{"a=1"}) || !slices.Equal(got.header["X-Ask"], []string{"GET " + name + ".example"}) ||
+			if cookies := got.header["Set-Cookie"]; got.status != want.status ||
+				got.header.Get("X-Mark") != want.mark ||
+				!slices.Equal(cookies, []string{"a=1"}) ||
+				!slices.Equal(got.header["X-Ask"], []string{"GET " + name + ".example"}) ||
 				!slices.Equal(got.header["Access-Control-Allow-Origin"], []string{"*"}) {
 				t.Errorf("%s: %d with %v", name, got.status, got.header)
 			}

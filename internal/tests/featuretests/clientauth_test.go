@@ -20,14 +20,16 @@ import (
 func person(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, issuer, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name, Organization: []string{"Shop"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: name, Organization: []string{"Shop"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
 // outdated returns an expired certificate of a client.
 func outdated(t testing.TB, issuer *fixture.Identity) *fixture.Identity {
 	t.Helper()
-	return fixture.Identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
+	return fixture.Identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour),
+		NotAfter: time.Now().Add(-time.Hour)})
 }
 
 // opaque returns a Secret in the namespace default. Nil data returns no Secret.
@@ -50,7 +52,8 @@ func caSecret(name string, ca *fixture.Identity) string {
 // asking returns an Ingress "default/NAME" for NAME.example that requests client certificates, with more annotations
 // as alternating keys and values.
 func asking(name, secret string, annotations ...string) string {
-	return annotated(name, name+".example", "one", append([]string{"auth-tls-secret", "default/" + secret}, annotations...)...)
+	return annotated(name, name+".example", "one",
+		append([]string{"auth-tls-secret", "default/" + secret}, annotations...)...)
 }
 
 // showing returns a client of each protocol that connects with a server name and an identity, which may be nil.
@@ -65,7 +68,9 @@ func (in *ingress) showing(who *fixture.Identity, server string) map[string]*htt
 		if config.ServerName = server; who != nil {
 			pair := who.Pair()
 			// Whatever authorities the server names.
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &pair, nil
+			}
 		}
 		all[version] = in.clientOf(in, version, config)
 	}
@@ -103,7 +108,8 @@ func TestClientCertificates(t *testing.T) {
 	)
 	alice := "SUCCESS|CN=alice,O=Shop|CN=root|"
 	people := map[string]*fixture.Identity{
-		"nobody": nil, "alice": person(t, root, "alice"), "a stranger": person(t, other, "alice"), "outdated": outdated(t, root),
+		"nobody": nil, "alice": person(t, root, "alice"), "a stranger": person(t, other, "alice"),
+		"outdated":    outdated(t, root),
 		"one between": person(t, middle, "bob"), "two between": person(t, fixture.Authority(t, middle, "lower"), "bob"),
 	}
 	manifests := class + service("one", port, ip) + caSecret("ca", root)
@@ -129,10 +135,12 @@ func TestClientCertificates(t *testing.T) {
 			host := hostOf(verify) + ".example"
 			for protocol, client := range in.showing(people[who], host) {
 				t.Run(verify+", "+who+", "+protocol, func(t *testing.T) {
-					got := in.fetch(client, "https://"+host+"/", "Ssl-Client-Verify: SUCCESS", "ssl-client-subject-dn: CN=root",
+					got := in.fetch(client, "https://"+host+"/", "Ssl-Client-Verify: SUCCESS",
+						"ssl-client-subject-dn: CN=root",
 						"SSL-CLIENT-ISSUER-DN: CN=root", "Ssl-Client-Cert: x", "Ssl-Client-Other: x")
 					if strings.HasPrefix(want, "400") {
-						if got.status != http.StatusBadRequest || !strings.Contains(got.body, "<title>"+want+"</title>") {
+						if got.status != http.StatusBadRequest ||
+							!strings.Contains(got.body, "<title>"+want+"</title>") {
 							t.Errorf("%d %q, want %q", got.status, got.body, want)
 						}
 					} else if got.status != http.StatusOK || got.body != want {
@@ -150,13 +158,15 @@ func TestClientCertificateOptions(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	alice, bob, gone := person(t, root, "alice"), person(t, root, "bob"), person(t, root, "gone")
 	deep := person(t, fixture.Authority(t, fixture.Authority(t, root, "one"), "two"), "deep")
-	listed := opaque("listed", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": root.Revoking(t, time.Now().Add(time.Hour), gone)})
+	listed := opaque("listed", map[string][]byte{"ca.crt": root.PEM(),
+		"ca.crl": root.Revoking(t, time.Now().Add(time.Hour), gone)})
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+listed+
 		asking("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
 		asking("pass", "ca", "auth-tls-pass-certificate-to-upstream", "true")+
 		asking("match", "ca", "auth-tls-match-cn", "CN=(alice|carol),")+
 		asking("any", "ca", "auth-tls-match-cn", "CN=alice", "auth-tls-verify-client", "optional")+
-		asking("deep", "ca", "auth-tls-verify-depth", "2")+asking("shallow", "ca", "auth-tls-verify-depth", "0")+asking("listed", "listed"))
+		asking("deep", "ca", "auth-tls-verify-depth", "2")+asking("shallow", "ca", "auth-tls-verify-depth", "0")+
+		asking("listed", "listed"))
 	for _, test := range []struct {
 		host   string
 		who    *fixture.Identity
@@ -180,12 +190,14 @@ func TestClientCertificateOptions(t *testing.T) {
 		if got.status != test.status || test.body != "" && got.body != test.body {
 			t.Errorf("%s: %d %q, want %d %q", test.host, got.status, got.body, test.status, test.body)
 		}
-		if location := got.header.Get("Location"); test.status == http.StatusFound && location != "https://example.com/no?a=b" {
+		if location := got.header.Get("Location"); test.status == http.StatusFound &&
+			location != "https://example.com/no?a=b" {
 			t.Errorf("%s: sent to %q", test.host, location)
 		}
 	}
 	got := in.fetch(in.showing(alice, "pass.example")[secure1], "https://pass.example/").body
-	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ", "%20").Replace(string(alice.PEM()))
+	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ",
+		"%20").Replace(string(alice.PEM()))
 	if !strings.HasSuffix(got, "|"+want) {
 		t.Errorf("the backend is handed %q, want %q", got, want)
 	}
@@ -200,7 +212,8 @@ func TestUnusableAuthority(t *testing.T) {
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
 		asking("missing", "missing")+
 		asking("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.PEM()})+
-		asking("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage", map[string][]byte{"ca.crt": []byte("garbage")})+
+		asking("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage",
+		map[string][]byte{"ca.crt": []byte("garbage")})+
 		asking("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": old})+
 		asking("regex", "ca", "auth-tls-match-cn", "(")+
 		asking("other", "ca")+strings.Replace(asking("elsewhere", "ca"), "default/ca", "kube-system/ca", 1)+
@@ -241,7 +254,8 @@ func TestUnusableAuthority(t *testing.T) {
 func TestMisdirected(t *testing.T) {
 	ip, port := toldClient(t)
 	root := fixture.Authority(t, nil, "root")
-	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example", "Prefix", "/", "one")+
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example",
+		"Prefix", "/", "one")+
 		strings.Replace(asking("w", "ca", "auth-tls-verify-client", "optional"), "w.example", "*.w.example", 1)+
 		rule("plain", "*.plain.example", "Prefix", "/", "one")+rule("all", "", "Prefix", "/", "one"))
 	alice := person(t, root, "alice")
@@ -276,7 +290,8 @@ func TestMisdirected(t *testing.T) {
 				host = in.https
 			}
 			if got := in.fetch(client, "https://"+in.https+"/", "Host: "+host); got.status != test.status {
-				t.Errorf("%s: %d for the host %q by a connection for %q, want %d", protocol, got.status, test.host, test.server, test.status)
+				t.Errorf("%s: %d for the host %q by a connection for %q, want %d", protocol, got.status, test.host,
+					test.server, test.status)
 			}
 		}
 	}

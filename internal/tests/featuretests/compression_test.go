@@ -40,7 +40,8 @@ func TestCompression(t *testing.T) {
 	})
 	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
 	in := start(t, objects+global(`use-gzip: "false"`), "configmap default/global")
-	if got := in.sendBy(in.client, in.origin("a.example")+"/short", "GET", nil, "Accept-Encoding: gzip"); got.body != short {
+	if got := in.sendBy(in.client, in.origin("a.example")+"/short", "GET", nil,
+		"Accept-Encoding: gzip"); got.body != short {
 		t.Errorf("without use-gzip, the body is %q", got.body)
 	}
 	in.write("manifests.yaml", objects+global(`use-gzip: "true"`, `enable-brotli: "true"`))
@@ -55,7 +56,8 @@ func TestCompression(t *testing.T) {
 		for path, want := range map[string]string{"/short": short, "/long": long, "/trailer": long} {
 			in.compressed(path, "gzip", want)
 			in.compressed(path, "br", want)
-			if got := in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, "Accept-Encoding: identity"); got.body != want {
+			if got := in.sendBy(in.client, in.origin("a.example")+path, "GET", nil,
+				"Accept-Encoding: identity"); got.body != want {
 				t.Errorf("%s: a client that accepts nothing gets %d bytes", path, len(got.body))
 			}
 		}
@@ -147,7 +149,8 @@ func TestCompressionKeys(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 		fmt.Fprint(w, text)
 	})
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"configmap default/global")
 	var now []string
 	sizes := map[string]int{}
 	for _, c := range []struct {
@@ -157,14 +160,17 @@ func TestCompressionKeys(t *testing.T) {
 	}{
 		{nil, "/short", "gzip"}, {nil, "/short", "br"},
 		{[]string{"gzip-min-length=1001"}, "/short", ""}, {[]string{"gzip-min-length=1000"}, "/short", "gzip"},
-		{[]string{"gzip-types=application/json"}, "/short", ""}, {[]string{"gzip-types=application/json"}, "/json", "gzip"},
+		{[]string{"gzip-types=application/json"}, "/short", ""},
+		{[]string{"gzip-types=application/json"}, "/json", "gzip"},
 		{[]string{"gzip-disable=old|older"}, "/short", ""}, {[]string{"gzip-disable=new"}, "/short", "gzip"},
 		{[]string{"brotli-min-length=1001"}, "/short", "gzip"}, {[]string{"brotli-min-length=1000"}, "/short", "br"},
-		{[]string{"brotli-types=application/json"}, "/short", "gzip"}, {[]string{"brotli-types=application/json"}, "/json", "br"},
+		{[]string{"brotli-types=application/json"}, "/short", "gzip"},
+		{[]string{"brotli-types=application/json"}, "/json", "br"},
 		{[]string{"gzip-level=1"}, "/long", "gzip"}, {[]string{"gzip-level=9"}, "/long", "gzip"},
 		{[]string{"brotli-level=0"}, "/long", "br"}, {[]string{"brotli-level=9"}, "/long", "br"},
 	} {
-		brotli := c.want == "br" || slices.ContainsFunc(c.keys, func(key string) bool { return strings.HasPrefix(key, "brotli") })
+		brotli := c.want == "br" || slices.ContainsFunc(c.keys,
+			func(key string) bool { return strings.HasPrefix(key, "brotli") })
 		if keys := append(c.keys, "use-gzip=true", fmt.Sprint("enable-brotli=", brotli)); !slices.Equal(keys, now) {
 			in.globalKeys(keys...)
 			now = keys
@@ -179,7 +185,8 @@ func TestCompressionKeys(t *testing.T) {
 			return nil
 		})
 	}
-	for fast, hard := range map[string]string{"[gzip-level=1]/long": "[gzip-level=9]/long", "[brotli-level=0]/long": "[brotli-level=9]/long"} {
+	for fast, hard := range map[string]string{"[gzip-level=1]/long": "[gzip-level=9]/long",
+		"[brotli-level=0]/long": "[brotli-level=9]/long"} {
 		if sizes[hard] >= sizes[fast] {
 			t.Errorf("%s makes %d bytes of it, and %s %d", fast, sizes[fast], hard, sizes[hard])
 		}

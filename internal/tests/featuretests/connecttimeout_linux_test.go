@@ -41,8 +41,9 @@ func TestStreamTriesTimeout(t *testing.T) {
 	gone, gonePort := hostPort(t, fixture.Unreachable(t))
 	f := newFleet(t, 1, nil)
 	port := fixture.Port(t)
-	two := strings.Replace(service("one", f.port, f.ip(0)), "metadata: {name: one}", `metadata: {name: one, annotations: {k8singress.io/tcp-ports: "`+
-		port+`:80", k8singress.io/stream-connect-timeout: 1s}}`, 1)
+	two := strings.Replace(service("one", f.port, f.ip(0)), "metadata: {name: one}",
+		`metadata: {name: one, annotations: {k8singress.io/tcp-ports: "`+
+			port+`:80", k8singress.io/stream-connect-timeout: 1s}}`, 1)
 	_, slice, _ := strings.Cut(strings.TrimPrefix(service("one", gonePort, gone), "---\n"), "---\n")
 	two += "---\n" + strings.ReplaceAll(slice, "one-1", "one-2")
 	in := start(t, class+two, servicePorts, "configmap default/global")

@@ -29,12 +29,15 @@ var answers = map[string]string{
 	"strange":      "HTTP/1.1 799 Strange\r\nContent-Length: 1\r\n\r\nx",
 	"redirect":     "HTTP/1.1 302 Found\r\nLocation: /elsewhere?x={env.HOME}\r\nContent-Length: 0\r\n\r\n",
 	"cookies":      "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n",
-	"hop-by-hop":   "HTTP/1.1 200 OK\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok",
-	"own-headers":  "HTTP/1.1 200 OK\r\nServer: mine\r\nVia: 1.1 other\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Length: 2\r\n\r\nok",
-	"chunked":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+	"hop-by-hop": "HTTP/1.1 200 OK\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: " +
+		"timeout=5\r\nContent-Length: 2\r\n\r\nok",
+	"own-headers": "HTTP/1.1 200 OK\r\nServer: mine\r\nVia: 1.1 other\r\nDate: Mon, 02 Jan 2006 15:04:05 " +
+		"GMT\r\nContent-Length: 2\r\n\r\nok",
+	"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 	"trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\n\r\n" +
 		"2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
-	"late-trailer":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\nX-Late: 7\r\n\r\n",
+	"late-trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: " +
+		"text/plain\r\n\r\n2\r\nok\r\n0\r\nX-Late: 7\r\n\r\n",
 	"until-close":   "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok",
 	"events":        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n",
 	"early-hints":   "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -67,9 +70,11 @@ var asked = map[string]question{
 	"query":            {path: "?a=%7Benv.HOME%7D&b=c+d&e;f"},
 	"escapes":          {path: "/%2e%2E/%2F/%7benv.HOME%7d;x=1"},
 	"host with port":   {host: "A.Example:80"},
-	"forged":           {fields: []string{"X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: ftp", "X-Forwarded-Host: evil"}},
+	"forged": {fields: []string{"X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: ftp",
+		"X-Forwarded-Host: evil"}},
 	"headers": {fields: []string{
-		"User-Agent: test", "Accept-Encoding: br", "X-A: {env.HOME}", "x-a: 2", "Via: 1.1 before", "Proxy-Authorization: x", "X-Empty: ",
+		"User-Agent: test", "Accept-Encoding: br", "X-A: {env.HOME}", "x-a: 2", "Via: 1.1 before",
+		"Proxy-Authorization: x", "X-Empty: ",
 	}},
 	"trailers":       {fields: []string{"Te: trailers"}},
 	"unusual method": {method: "PROPFIND"},
@@ -115,8 +120,10 @@ func TestConversations(t *testing.T) {
 func (in *ingress) soundAnswers(t *testing.T, all map[string]conversation) {
 	t.Helper()
 	for answer, want := range map[string]string{
-		"plain": "200", "splits": "502", "folds": "502", "has-a-nul": "502", "two-lengths": "502", "switches": "502", "many-fields": "502",
-		"large-head": "502", "no-http": "502", "nothing": "502", "bare-lf": "200", "both-framings": "200", "twice": "200", "strange": "799",
+		"plain": "200", "splits": "502", "folds": "502", "has-a-nul": "502", "two-lengths": "502", "switches": "502",
+		"many-fields": "502",
+		"large-head":  "502", "no-http": "502", "nothing": "502", "bare-lf": "200", "both-framings": "200",
+		"twice": "200", "strange": "799",
 	} {
 		heard := all["GET, "+answer].Client
 		if !strings.HasPrefix(heard, want+"\n") || strings.Contains(heard, "evil") {
@@ -139,7 +146,8 @@ func recorder(t *testing.T, got chan<- string) (ip, port string) {
 		head, body, _ := strings.Cut(string(dump), "\r\n\r\n")
 		lines := strings.Split(head, "\r\n")
 		slices.Sort(lines[1:])
-		got <- versioned.ReplaceAllString(strings.Join(lines, "\n"), "") + fmt.Sprintf("\n\n%s (%d)", body, r.ContentLength)
+		got <- versioned.ReplaceAllString(strings.Join(lines, "\n"), "") + fmt.Sprintf("\n\n%s (%d)", body,
+			r.ContentLength)
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -168,7 +176,8 @@ func (in *ingress) conversation(q question, answer string, got <-chan string) (c
 	for _, name := range slices.Sorted(maps.Keys(heard.fields)) {
 		fmt.Fprintf(&client, "%s: %q\n", name, heard.fields[name])
 	}
-	fmt.Fprintf(&client, "%q %q\nbefore it %q, behind it %v", heard.body, heard.broken, heard.interim, len(heard.trailers))
+	fmt.Fprintf(&client, "%q %q\nbefore it %q, behind it %v", heard.body, heard.broken, heard.interim,
+		len(heard.trailers))
 	for name, values := range heard.trailers {
 		fmt.Fprintf(&client, " %s %q", name, values)
 	}

@@ -34,7 +34,8 @@ func TestCookieRewrite(t *testing.T) {
 			in := inFrontOf(t, plain, plainPort, append(settings, "affinity: cookie")...)
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				for _, body := range []string{"", large} {
-					if got := in.send(http.MethodPost, "/?x=;secure", strings.NewReader(body)); !setsCookies(got, c.want, "INGRESSCOOKIE=") {
+					if got := in.send(http.MethodPost, "/?x=;secure", strings.NewReader(body)); !setsCookies(got,
+						c.want, "INGRESSCOOKIE=") {
 						t.Errorf("%d bytes: %q", len(body), got.header["Set-Cookie"])
 					}
 				}
@@ -62,9 +63,14 @@ func setsCookies(got answer, want []string, own string) bool {
 // TestCookieRewriteOfTheConfigMap checks that the keys apply to Ingresses without their own annotation, and that they
 // change without a reload.
 func TestCookieRewriteOfTheConfigMap(t *testing.T) {
-	ip, port := endpointOf(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Set-Cookie", "a=b; path=/app/") })
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
-	in.write("global.yaml", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {proxy-cookie-path: /app/ /}\n")
+	ip, port := endpointOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie",
+			"a=b; path=/app/")
+	})
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"configmap default/global")
+	in.write("global.yaml",
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {proxy-cookie-path: /app/ /}\n")
 	in.eventually("the key counts", func() error {
 		if got := in.get("a.example", "/").header.Get("Set-Cookie"); got != "a=b; path=/" {
 			return fmt.Errorf("got %q", got)

@@ -15,7 +15,8 @@ func TestCORS(t *testing.T) {
 	})
 	in := start(t, class+service("web", port, ip)+service("none", "1")+
 		annotated("any", "any.example", "web", "enable-cors", "true", "cors-expose-headers", "X-Total")+
-		annotated("some", "some.example", "web", "enable-cors", "true", "cors-allow-origin", "https://*.shop.example:8443, null",
+		annotated("some", "some.example", "web", "enable-cors", "true", "cors-allow-origin",
+			"https://*.shop.example:8443, null",
 			"cors-allow-credentials", "false", "cors-max-age", "5", "denylist-source-range", "0.0.0.0/0,::/0")+
 		annotated("gone", "gone.example", "none", "enable-cors", "true"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -52,18 +53,23 @@ func TestCORS(t *testing.T) {
 func TestCORSHeaders(t *testing.T) {
 	ip, port := endpointOf(t, func(http.ResponseWriter, *http.Request) {})
 	in := start(t, class+service("web", port, ip)+annotated("usual", "usual.example", "web", "enable-cors", "true")+
-		annotated("own", "own.example", "web", "enable-cors", "true", "cors-allow-methods", "GET, PURGE", "cors-allow-headers", "X-Token",
+		annotated("own", "own.example", "web", "enable-cors", "true", "cors-allow-methods", "GET, PURGE",
+			"cors-allow-headers", "X-Token",
 			"cors-expose-headers", "X-Total", "cors-allow-credentials", "false", "cors-max-age", "5"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for host, want := range map[string]map[string]string{
 			"usual.example": {
-				"Allow-Methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "Allow-Credentials": "true", "Max-Age": "1728000",
+				"Allow-Methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "Allow-Credentials": "true",
+				"Max-Age":       "1728000",
 				"Allow-Headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
 			},
-			"own.example": {"Allow-Methods": "GET, PURGE", "Allow-Headers": "X-Token", "Expose-Headers": "X-Total", "Max-Age": "5"},
+			"own.example": {"Allow-Methods": "GET, PURGE", "Allow-Headers": "X-Token", "Expose-Headers": "X-Total",
+				"Max-Age": "5"},
 		} {
-			got := in.sendBy(in.client, in.origin(host)+"/", http.MethodOptions, nil, "Origin: https://a.example").header
-			for _, name := range []string{"Allow-Methods", "Allow-Headers", "Expose-Headers", "Allow-Credentials", "Max-Age"} {
+			got := in.sendBy(in.client, in.origin(host)+"/", http.MethodOptions, nil,
+				"Origin: https://a.example").header
+			for _, name := range []string{"Allow-Methods", "Allow-Headers", "Expose-Headers",
+				"Allow-Credentials", "Max-Age"} {
 				if found := got.Get("Access-Control-" + name); found != want[name] {
 					t.Errorf("%s: %s is %q, want %q", host, name, found, want[name])
 				}

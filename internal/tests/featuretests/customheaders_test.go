@@ -10,7 +10,8 @@ import (
 
 const (
 	headersMap     = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: headers}\ndata: {%s}\n"
-	allowedHeaders = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {global-allowed-response-headers: %q}\n"
+	allowedHeaders = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: " +
+		"{global-allowed-response-headers: %q}\n"
 )
 
 // ofHeaders serves a.example with custom-headers. The endpoint sends two headers of its own, and responds with their
@@ -31,7 +32,8 @@ func (in *ingress) setsHeaders(own, fresh string) {
 	in.eventually("headers", func() error {
 		got := in.send(http.MethodPost, "/", strings.NewReader("body"))
 		found, foundFresh := strings.Join(got.header["X-Own"], "|"), strings.Join(got.header["X-New"], "|")
-		if got.status != http.StatusOK || found != own || foundFresh != fresh || got.header.Get("X-Kept") != "endpoint" || got.body != "" {
+		if got.status != http.StatusOK || found != own || foundFresh != fresh ||
+			got.header.Get("X-Kept") != "endpoint" || got.body != "" {
 			return fmt.Errorf("%d %q %v, want %q and %q", got.status, got.body, got.header, own, fresh)
 		}
 		return nil
@@ -74,7 +76,8 @@ func TestCustomHeaders(t *testing.T) {
 func TestCustomHeadersOfAnotherNamespace(t *testing.T) {
 	in := ofHeaders(t, "other/headers")
 	in.expect("a.example", "/", http.StatusServiceUnavailable, "")
-	if found := in.messages("Ingress/default/a", "InvalidAnnotation"); len(found) != 1 || !strings.Contains(found[0], "another namespace") {
+	if found := in.messages("Ingress/default/a", "InvalidAnnotation"); len(found) != 1 ||
+		!strings.Contains(found[0], "another namespace") {
 		t.Errorf("told is %q", found)
 	}
 }

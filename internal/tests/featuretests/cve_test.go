@@ -20,7 +20,8 @@ func TestCVE(t *testing.T) {
 		t.Fatal(err)
 	}
 	ip, port := backend(t, "web")
-	in := start(t, class+service("web", port, ip)+caSecret("ca", fixture.Authority(t, nil, "ca"))+"---\n"+string(manifests))
+	in := start(t, class+service("web", port, ip)+caSecret("ca", fixture.Authority(t, nil, "ca"))+"---\n"+
+		string(manifests))
 	for name, c := range map[string]struct {
 		path   string
 		status int
@@ -46,7 +47,8 @@ func TestCVE(t *testing.T) {
 				t.Errorf("%s: %d %q, want %d %q", c.path, got.status, got.body, c.status, c.body)
 			}
 			in.speaking(t, plain1).eventually("what the author is told", func() error {
-				if reasons := in.reasons("Ingress/default/" + name); c.reason != "" && !slices.Contains(reasons, c.reason) {
+				if reasons := in.reasons("Ingress/default/" + name); c.reason != "" &&
+					!slices.Contains(reasons, c.reason) {
 					return fmt.Errorf("it is %q, without %s", reasons, c.reason)
 				}
 				return nil

@@ -46,7 +46,8 @@ func TestRedis(t *testing.T) {
 		if got := ask("", "get", "large"); got != large {
 			t.Errorf("of %d bytes %d come back", len(large), len(got))
 		}
-		if got := ask(strings.Repeat("incr counter\r\n", 10_000), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
+		if got := ask(strings.Repeat("incr counter\r\n", 10_000), "--pipe"); !strings.Contains(got,
+			"errors: 0, replies: 10000") {
 			t.Errorf("ten thousand commands: %q", got)
 		}
 		if got := ask("", "getdel", "counter"); got != "10000" {

@@ -35,7 +35,8 @@ func nameServer(t *testing.T) (ip, port string) {
 		switch name {
 		case large, larger:
 			for i := range map[string]int{large: 19, larger: 100}[name] {
-				answer.Answer = append(answer.Answer, &dns.TXT{Hdr: header, Txt: []string{fmt.Sprintf("%03d", i) + strings.Repeat("x", 197)}})
+				answer.Answer = append(answer.Answer,
+					&dns.TXT{Hdr: header, Txt: []string{fmt.Sprintf("%03d", i) + strings.Repeat("x", 197)}})
 			}
 			answer.Compress = true
 		default:
@@ -48,7 +49,8 @@ func nameServer(t *testing.T) (ip, port string) {
 		_ = w.WriteMsg(answer)
 	})
 	packets, listener := bothOn(t)
-	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: listener, Handler: handler}} {
+	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler},
+		{Listener: listener, Handler: handler}} {
 		started := make(chan struct{})
 		server.NotifyStartedFunc = func() { close(started) }
 		go func() {

@@ -32,7 +32,8 @@ func (p *dnsProvider) DeleteRecords(ctx context.Context, zone string, all []libd
 func (p *dnsProvider) send(ctx context.Context, method, zone string, all []libdns.Record) error {
 	for _, record := range all {
 		rr := record.RR()
-		target := p.Control + "/txt/" + libdns.AbsoluteName(rr.Name, zone) + "?" + url.Values{"value": {rr.Data}}.Encode()
+		target := p.Control + "/txt/" + libdns.AbsoluteName(rr.Name, zone) + "?" +
+			url.Values{"value": {rr.Data}}.Encode()
 		request, err := http.NewRequestWithContext(ctx, method, target, nil)
 		if err != nil {
 			return err

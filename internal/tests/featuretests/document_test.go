@@ -44,7 +44,8 @@ func (in *ingress) put(document []byte) (int, string) {
 	var response *http.Response
 	// Loading replaces the listener of the admin API, which resets what waits in its queue.
 	in.eventually("the admin API", func() error {
-		request, err := http.NewRequestWithContext(in.Context(), http.MethodPut, "http://"+in.admin+"/k8singress/config",
+		request, err := http.NewRequestWithContext(in.Context(), http.MethodPut,
+			"http://"+in.admin+"/k8singress/config",
 			bytes.NewReader(document))
 		if err != nil {
 			return err
@@ -81,7 +82,8 @@ func whole(t *testing.T, port string) string {
 	t.Helper()
 	ip, one := backend(t, "one")
 	_, two := backend(t, "two")
-	rewriting := strings.Replace(rule("rewriting", "rewrite.example", "ImplementationSpecific", "/v1/(.*)", "two"), "{name: rewriting}",
+	rewriting := strings.Replace(rule("rewriting", "rewrite.example", "ImplementationSpecific", "/v1/(.*)", "two"),
+		"{name: rewriting}",
 		`{name: rewriting, annotations: {nginx.ingress.kubernetes.io/rewrite-target: "/$1"}}`, 1)
 	return class + service("one", one, ip) + service("two", two, ip) + service("empty", one) +
 		rule("web", "shop.example", "Prefix", "/", "one") + rule("api", "shop.example", "Prefix", "/api", "two") +
@@ -152,7 +154,8 @@ func TestDocumentIsRefused(t *testing.T) {
 		t.Errorf("a process with a source answers %d %s", status, text)
 	}
 	in.load("source none")
-	for _, bad := range []string{``, `{}`, `[1]`, `{"apps":{"k8singress":{}}}`, `{"apps":{"k8singress":{"live":{"hosts":1}}}}`} {
+	for _, bad := range []string{``, `{}`, `[1]`, `{"apps":{"k8singress":{}}}`,
+		`{"apps":{"k8singress":{"live":{"hosts":1}}}}`} {
 		if status, text := in.put([]byte(bad)); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, text)
 		}

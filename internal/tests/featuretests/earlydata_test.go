@@ -34,7 +34,8 @@ func (s *sessions) Put(key string, state *tls.ClientSessionState) {
 func TestNoEarlyData(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {ssl-early-data: \"true\"}\n", "configmap default/global")
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {ssl-early-data: \"true\"}\n",
+		"configmap default/global")
 	kept := &sessions{tls.NewLRUClientSessionCache(1), make(chan struct{}, 1)}
 	ask := func() (state quic.ConnectionState) {
 		var conn *quic.Conn
@@ -63,6 +64,7 @@ func TestNoEarlyData(t *testing.T) {
 	}
 	ask()
 	if second := ask(); !second.TLS.DidResume || second.Used0RTT {
-		t.Errorf("the second connection resumes the first one: %t, and has sent its request early: %t", second.TLS.DidResume, second.Used0RTT)
+		t.Errorf("the second connection resumes the first one: %t, and has sent its request early: %t",
+			second.TLS.DidResume, second.Used0RTT)
 	}
 }

@@ -107,7 +107,8 @@ func TestHealthCheck(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}
-	in, f := fleetOf(t, 3, handler, "k8singress.io/health-check-path", "/healthz?full=1", "k8singress.io/health-check-interval", "1",
+	in, f := fleetOf(t, 3, handler, "k8singress.io/health-check-path", "/healthz?full=1",
+		"k8singress.io/health-check-interval", "1",
 		"k8singress.io/health-check-timeout", "1", "k8singress.io/health-check-unhealthy-after", "1",
 		"k8singress.io/health-check-healthy-after", "1", "k8singress.io/health-check-host", "probe.example")
 	in.eventually("it is found ill", func() error {
@@ -125,7 +126,8 @@ func TestHealthCheck(t *testing.T) {
 		}
 		return nil
 	})
-	if metrics := in.metrics(); !strings.Contains(metrics, `k8singress_unhealthy_endpoints{backend="default/web/80"} 1`) {
+	if metrics := in.metrics(); !strings.Contains(metrics,
+		`k8singress_unhealthy_endpoints{backend="default/web/80"} 1`) {
 		t.Error("no metric counts it")
 	}
 	ill.Store(false)
@@ -160,7 +162,8 @@ func (in *ingress) metrics() string {
 func TestSlowStart(t *testing.T) {
 	f := newFleet(t, 3, nil)
 	with := func(n int) string {
-		return class + service("web", f.port, f.ips(0, n)...) + annotated("web", "shop.example", "web", "k8singress.io/slow-start", "2")
+		return class + service("web", f.port, f.ips(0, n)...) + annotated("web", "shop.example", "web",
+			"k8singress.io/slow-start", "2")
 	}
 	in := start(t, with(2))
 	if counts := in.count(10); counts[f.ip(0)] != 5 {

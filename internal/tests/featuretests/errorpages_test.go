@@ -41,9 +41,11 @@ func errorPages(t *testing.T, status func(code int) int) (ip, port string) {
 		code, _ := strconv.Atoi(r.Header.Get("X-Code"))
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Page", strings.Join([]string{
-			r.Method, r.URL.RequestURI(), r.Header.Get("X-Code"), r.Header.Get("X-Format"), r.Header.Get("X-Original-Uri"),
+			r.Method, r.URL.RequestURI(), r.Header.Get("X-Code"), r.Header.Get("X-Format"),
+			r.Header.Get("X-Original-Uri"),
 			r.Header.Get("X-Namespace"),
-			r.Header.Get("X-Ingress-Name"), r.Header.Get("X-Service-Name"), r.Header.Get("X-Service-Port"), r.Header.Get("X-Request-Id"),
+			r.Header.Get("X-Ingress-Name"), r.Header.Get("X-Service-Name"), r.Header.Get("X-Service-Port"),
+			r.Header.Get("X-Request-Id"),
 			r.Host, r.Header.Get("If-None-Match"), string(body),
 		}, " "))
 		w.WriteHeader(status(code))
@@ -65,15 +67,19 @@ func withErrorPages(t *testing.T, more string, options ...string) *ingress {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, class+service("app", port, ip)+service("none", "1")+service("pages", pages, ip)+service("lax", lax, ip)+
+	return start(t, class+service("app", port, ip)+service("none", "1")+service("pages", pages, ip)+
+		service("lax", lax, ip)+
 		service("away", nobody, ip)+service("garbage", bad, ip)+
-		annotated("a", "a.example", "app", "custom-http-errors", "404,401,413,500", "default-backend", "pages", "enable-cors", "true",
+		annotated("a", "a.example", "app", "custom-http-errors", "404,401,413,500", "default-backend", "pages",
+			"enable-cors", "true",
 			"proxy-body-size", "10")+
 		annotated("lax", "lax.example", "app", "custom-http-errors", "404", "default-backend", "lax")+
-		annotated("guarded", "guarded.example", "app", "custom-http-errors", "403,404", "default-backend", "lax", "denylist-source-range",
+		annotated("guarded", "guarded.example", "app", "custom-http-errors", "403,404", "default-backend", "lax",
+			"denylist-source-range",
 			"0.0.0.0/0,::/0")+
 		annotated("gone", "gone.example", "none", "default-backend", "pages")+
-		annotated("own", "own.example", "app", "custom-http-errors", "404,413", "default-backend", "pages", "disable-proxy-intercept-errors", "true",
+		annotated("own", "own.example", "app", "custom-http-errors", "404,413", "default-backend", "pages",
+			"disable-proxy-intercept-errors", "true",
 			"proxy-body-size", "10")+
 		annotated("away", "away.example", "app", "custom-http-errors", "404", "default-backend", "away")+
 		annotated("garbage", "garbage.example", "app", "custom-http-errors", "404", "default-backend", "garbage")+
@@ -92,18 +98,26 @@ func TestErrorPages(t *testing.T) {
 			status                   int
 			want, page               string
 		}{
-			{"GET", "a.example", "/404?x=y", "", 404, "page of 404", "GET / 404 text/html /404?x=y default a app 80 me a.example"},
-			{"POST", "a.example", "/404", "short", 404, "page of 404", "POST / 404 text/html /404 default a app 80 me a.example"},
+			{"GET", "a.example", "/404?x=y", "", 404, "page of 404",
+				"GET / 404 text/html /404?x=y default a app 80 me a.example"},
+			{"POST", "a.example", "/404", "short", 404, "page of 404",
+				"POST / 404 text/html /404 default a app 80 me a.example"},
 			{"HEAD", "a.example", "/500", "", 500, "", "HEAD / 500 text/html /500 default a app 80 me a.example"},
-			{"POST", "a.example", "/", "longer than ten bytes", 413, "page of 413", "POST / 413 text/html / default a app 80 me a.example"},
-			{"GET", "a.example", "/401", "", 401, "page of 401", "GET / 401 text/html /401 default a app 80 me a.example"},
+			{"POST", "a.example", "/", "longer than ten bytes", 413, "page of 413",
+				"POST / 413 text/html / default a app 80 me a.example"},
+			{"GET", "a.example", "/401", "", 401, "page of 401",
+				"GET / 401 text/html /401 default a app 80 me a.example"},
 			{"GET", "a.example", "/403", "", 403, "app 403", ""},
 			{"GET", "a.example", "/", "", 200, "app 200", ""},
-			{"GET", "lax.example", "/404", "", 200, "page of 404", "GET / 404 text/html /404 default lax app 80 me lax.example"},
-			{"GET", "guarded.example", "/404", "", 403, "page of 403", "GET / 403 text/html /404 default guarded app 80 me guarded.example"},
-			{"GET", "gone.example", "/x?y", "", 503, "page of 503", "GET /x?y 503 text/html /x?y default gone none 80 me gone.example"},
+			{"GET", "lax.example", "/404", "", 200, "page of 404",
+				"GET / 404 text/html /404 default lax app 80 me lax.example"},
+			{"GET", "guarded.example", "/404", "", 403, "page of 403",
+				"GET / 403 text/html /404 default guarded app 80 me guarded.example"},
+			{"GET", "gone.example", "/x?y", "", 503, "page of 503",
+				"GET /x?y 503 text/html /x?y default gone none 80 me gone.example"},
 			{"GET", "own.example", "/404", "", 404, "app 404", ""},
-			{"POST", "own.example", "/", "longer than ten bytes", 413, "page of 413", "POST / 413 text/html / default own app 80 me own.example"},
+			{"POST", "own.example", "/", "longer than ten bytes", 413, "page of 413",
+				"POST / 413 text/html / default own app 80 me own.example"},
 			{"GET", "away.example", "/404", "", 404, "", ""},
 			{"GET", "garbage.example", "/404", "", 404, "", ""},
 			{"GET", "missing.example", "/404", "", 404, "app 404", ""},
@@ -116,9 +130,11 @@ func TestErrorPages(t *testing.T) {
 				body = strings.NewReader(c.body)
 			}
 			got := in.sendBy(in.client, in.origin(c.host)+c.path, c.method, body,
-				"Accept: text/html", "X-Request-Id: me", "X-Code: 418", "If-None-Match: old", "Origin: https://b.example")
+				"Accept: text/html", "X-Request-Id: me", "X-Code: 418", "If-None-Match: old",
+				"Origin: https://b.example")
 			if got.status != c.status || got.body != c.want || got.header.Get("X-Page") != c.page {
-				t.Errorf("%s %s%s: %d %q, and the page has been told %q", c.method, c.host, c.path, got.status, got.body, got.header.Get("X-Page"))
+				t.Errorf("%s %s%s: %d %q, and the page has been told %q", c.method, c.host, c.path, got.status,
+					got.body, got.header.Get("X-Page"))
 			}
 			if cors := got.header.Get("Access-Control-Allow-Origin"); (cors == "*") != (c.host == "a.example") {
 				t.Errorf("%s %s%s: Access-Control-Allow-Origin is %q", c.method, c.host, c.path, cors)
@@ -129,7 +145,8 @@ func TestErrorPages(t *testing.T) {
 		}
 	})
 	for ingress, want := range map[string]string{
-		"missing": "there is no Service default/nowhere: the annotation has no effect", "without": "this has no effect without a Service",
+		"missing": "there is no Service default/nowhere: the annotation has no effect",
+		"without": "this has no effect without a Service",
 	} {
 		if all := in.problems("Ingress/default/" + ingress); len(all) == 0 || !strings.Contains(all[0].Message, want) {
 			t.Errorf("%s is told %v, want %q", ingress, all, want)
@@ -141,7 +158,8 @@ func TestErrorPages(t *testing.T) {
 // the Ingress lists it. Otherwise the response is the plain one.
 func TestErrorPagesOfLimits(t *testing.T) {
 	limited := func(name string, more ...string) string {
-		return annotated(name, name+".example", "app", append(more, "limit-rpm", "1", "limit-burst-multiplier", "1", "enable-cors", "true")...)
+		return annotated(name, name+".example", "app",
+			append(more, "limit-rpm", "1", "limit-burst-multiplier", "1", "enable-cors", "true")...)
 	}
 	in := withErrorPages(t, limited("paged", "custom-http-errors", "503", "default-backend", "lax")+
 		limited("plainly", "custom-http-errors", "404", "default-backend", "lax"))
@@ -239,10 +257,12 @@ func TestErrorPagesOfChains(t *testing.T) {
 	in := startChains(t, class+service("app", port, ip)+service("lax", lax, ip)+
 		annotated("staff", "staff.example", "app", "custom-http-errors", "401,404", "default-backend", "lax")+
 		annotated("mark", "mark.example", "app", "custom-http-errors", "401,404", "default-backend", "lax"),
-		staffOne+"chain mark {\nheader X-Mark mark\nencode\n}\n", map[string][]string{"staff.example": {"staff"}, "mark.example": {"mark"}})
+		staffOne+"chain mark {\nheader X-Mark mark\nencode\n}\n",
+		map[string][]string{"staff.example": {"staff"}, "mark.example": {"mark"}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		got := in.get("staff.example", "/404")
-		if got.status != 401 || got.body != "page of 401" || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Basic") {
+		if got.status != 401 || got.body != "page of 401" ||
+			!strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Basic") {
 			t.Errorf("without a password: %d %q %v", got.status, got.body, got.header)
 		}
 		in.expect("mark.example", "/404", 200, "page of 404")
@@ -254,7 +274,8 @@ func TestErrorPagesOfChains(t *testing.T) {
 // TestErrorPagesLetNobodyIn checks that an error page with status 200 does not change the status of a request that
 // external or basic authentication rejects.
 func TestErrorPagesLetNobodyIn(t *testing.T) {
-	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500", "default-backend", "lax"}}
+	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500",
+		"default-backend", "lax"}}
 	in, a := externalAuth(t, "", hosts)
 	ip, lax := errorPages(t, fine)
 	in.write("lax.yaml", service("lax", lax, ip))

@@ -13,7 +13,8 @@ import (
 
 // refusals maps each status to a chain that rejects requests with it.
 var refusals = map[int]string{
-	http.StatusUnauthorized:          "basic_auth {\nalice $2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}",
+	http.StatusUnauthorized: "basic_auth {\nalice " +
+		"$2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}",
 	http.StatusForbidden:             "error 403",
 	http.StatusRequestEntityTooLarge: "request_body {\nmax_size 1\n}",
 	http.StatusTeapot:                "error 418",
@@ -30,7 +31,8 @@ func refusing(t *testing.T) (manifests, chains string) {
 	for status, text := range refusals {
 		name := "refuse" + strconv.Itoa(status)
 		chains += fmt.Sprintf("chain %s {\n%s\n}\n", name, text)
-		manifests += strings.Replace(rule(name, strconv.Itoa(status)+".example", "Prefix", "/", "one"), "{name: "+name+"}",
+		manifests += strings.Replace(rule(name, strconv.Itoa(status)+".example", "Prefix", "/", "one"),
+			"{name: "+name+"}",
 			"{name: "+name+", annotations: {k8singress.io/chains: "+name+"}}", 1)
 	}
 	return manifests, chains
@@ -41,7 +43,8 @@ func (in *ingress) keepsRefusals(t *testing.T) {
 	t.Helper()
 	for status := range refusals {
 		want := fmt.Sprintf("error page %d", status)
-		if got := in.as("", http.MethodPost, strconv.Itoa(status)+".example", "/", "body"); got.status != status || got.body != want {
+		if got := in.as("", http.MethodPost, strconv.Itoa(status)+".example", "/", "body"); got.status != status ||
+			got.body != want {
 			t.Errorf("a chain refuses with %d: %d %q", status, got.status, got.body)
 		}
 	}
@@ -57,9 +60,11 @@ func TestRefusalsOfChainsInASite(t *testing.T) {
 	in := newIngress(t)
 	in.write("manifests.yaml", manifests)
 	_, port, _ := net.SplitHostPort(in.http)
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nauto_https off\nk8singress {\nhttp off\nhttps off\nmanifests %s\n%s}\n}\n"+
-		"http://:%s {\nbind 127.0.0.1\nk8singress\nhandle_errors {\nrespond \"error page {http.error.status_code}\"\n}\n}\n",
-		in.admin, in.folder, chains, port))
+	in.loadCaddyfile(
+		fmt.Sprintf("{\nadmin %s\nauto_https off\nk8singress {\nhttp off\nhttps off\nmanifests %s\n%s}\n}\n"+
+			"http://:%s {\nbind 127.0.0.1\nk8singress\nhandle_errors {\nrespond \"error page "+
+			"{http.error.status_code}\"\n}\n}\n",
+			in.admin, in.folder, chains, port))
 	in.awaitReady()
 	in.keepsRefusals(t)
 }
@@ -72,9 +77,10 @@ func TestRefusalsOfChainsUnderErrorsOfAServer(t *testing.T) {
 	var whole map[string]any
 	in.adminJSON("/config/", &whole)
 	for _, server := range whole["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any) {
-		maps.Copy(server.(map[string]any), map[string]any{"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{
-			map[string]any{"handler": "static_response", "body": "error page {http.error.status_code}"},
-		}}}}})
+		maps.Copy(server.(map[string]any),
+			map[string]any{"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{
+				map[string]any{"handler": "static_response", "body": "error page {http.error.status_code}"},
+			}}}}})
 	}
 	config, err := json.Marshal(whole)
 	if err != nil {

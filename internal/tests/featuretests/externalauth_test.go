@@ -42,7 +42,8 @@ func externalAuth(t *testing.T, global string, hosts map[string][]string) (*ingr
 		}
 		fmt.Fprintf(w, "web %s", body)
 	})
-	manifests := class + service("web", port, ip) + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {" +
+	manifests := class + service("web", port, ip) +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {" +
 		strings.ReplaceAll(global, "AUTH", a.service) + "}\n"
 	for name, annotations := range hosts {
 		for i := range annotations {
@@ -77,13 +78,16 @@ func (a *authService) taken() (asked, seen []*http.Request) {
 // request with a body.
 func TestExternalAuthLetsIn(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"in": {
-		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups", "rewrite-target", "/new",
+		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups",
+		"rewrite-target", "/new",
 	}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		a.answers(letIn)
 		got := in.sendBy(in.client, in.origin("in.example")+"/some?x=1", http.MethodPost, strings.NewReader("body"),
-			"X-User: mallory", "x_user: mallory", "X-GROUPS: admins", "Authorization: Bearer token", "X-Sent-From: me", "X-Original-Url: http://no")
-		if got.status != http.StatusOK || got.body != "web body" || strings.Join(got.header["Set-Cookie"], "|") != "a=1|b=2" {
+			"X-User: mallory", "x_user: mallory", "X-GROUPS: admins", "Authorization: Bearer token", "X-Sent-From: me",
+			"X-Original-Url: http://no")
+		if got.status != http.StatusOK || got.body != "web body" ||
+			strings.Join(got.header["Set-Cookie"], "|") != "a=1|b=2" {
 			t.Fatalf("%+v", got)
 		}
 		asked, seen := a.taken()
@@ -92,7 +96,8 @@ func TestExternalAuthLetsIn(t *testing.T) {
 		}
 		q, b := asked[0], seen[0]
 		in.checkQuestion(q, b)
-		if b.URL.Path != "/new" || strings.Join(b.Header["X-User"], "|") != "alice" || b.Header["X-Groups"] != nil || b.Header["X_user"] != nil {
+		if b.URL.Path != "/new" || strings.Join(b.Header["X-User"], "|") != "alice" || b.Header["X-Groups"] != nil ||
+			b.Header["X_user"] != nil {
 			t.Errorf("the backend gets %s %v", b.URL.Path, b.Header)
 		}
 		if missing := in.get("in.example", "/missing"); missing.status != http.StatusOK {
@@ -105,15 +110,19 @@ func TestExternalAuthLetsIn(t *testing.T) {
 func (in *ingress) checkQuestion(q, b *http.Request) {
 	in.Helper()
 	for name, want := range map[string]string{
-		"X-Original-Url": in.origin("in.example") + "/some?x=1", "X-Original-Method": "POST", "X-Sent-From": "nginx-ingress-controller",
-		"X-Auth-Request-Redirect": "/some?x=1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1", "Authorization": "Bearer token",
-		"X-Forwarded-Proto": "", "X-User": "mallory", "X-Request-Id": b.Header.Get("X-Request-Id"), "Content-Length": "",
+		"X-Original-Url": in.origin("in.example") + "/some?x=1", "X-Original-Method": "POST",
+		"X-Sent-From":             "nginx-ingress-controller",
+		"X-Auth-Request-Redirect": "/some?x=1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1",
+		"Authorization":     "Bearer token",
+		"X-Forwarded-Proto": "", "X-User": "mallory", "X-Request-Id": b.Header.Get("X-Request-Id"),
+		"Content-Length": "",
 	} {
 		if found := strings.Join(q.Header[name], "|"); found != want {
 			in.Errorf("the service gets %s: %q, want %q", name, found, want)
 		}
 	}
-	if q.Method != http.MethodGet || q.RequestURI != "/check?u=%2Fsome%3Fx%3D1" || q.ContentLength != 0 || q.Host != "127.0.0.1" {
+	if q.Method != http.MethodGet || q.RequestURI != "/check?u=%2Fsome%3Fx%3D1" || q.ContentLength != 0 ||
+		q.Host != "127.0.0.1" {
 		in.Errorf("the service gets %s %s, host %s, with a body of %d", q.Method, q.RequestURI, q.Host, q.ContentLength)
 	}
 }
@@ -135,9 +144,12 @@ func TestExternalAuthRefuses(t *testing.T) {
 			service, want  int
 			location, keep string
 		}{
-			{"plain", 401, 401, "", ""}, {"plain", 403, 403, "", ""}, {"always", 401, 401, "", "c=1"}, {"always", 403, 403, "", "c=1"},
-			{"plain", 302, 500, "", ""}, {"plain", 404, 500, "", ""}, {"plain", 500, 500, "", ""}, {"plain", 304, 500, "", ""},
-			{"signin", 401, 302, "https://signin.example/login?rd=" + back + "://signin.example%2Fa%2520b%3Fa%3D1%26b", "c=1"},
+			{"plain", 401, 401, "", ""}, {"plain", 403, 403, "", ""}, {"always", 401, 401, "", "c=1"},
+			{"always", 403, 403, "", "c=1"},
+			{"plain", 302, 500, "", ""}, {"plain", 404, 500, "", ""}, {"plain", 500, 500, "", ""},
+			{"plain", 304, 500, "", ""},
+			{"signin", 401, 302, "https://signin.example/login?rd=" + back + "://signin.example%2Fa%2520b%3Fa%3D1%26b",
+				"c=1"},
 			{"signin", 403, 403, "", ""}, {"signin", 503, 500, "", ""},
 			{"param", 401, 302, "/login?x=1&to=" + back + "://param.example%2Fa%2520b%3Fa%3D1%26b", "c=1"},
 			{"own", 401, 302, "https://a.example/?rd=there", "c=1"},
@@ -179,7 +191,8 @@ func TestExternalAuthBehindItself(t *testing.T) {
 		annotated("in", "localhost", "auth", "auth-url", "http://$host:"+own+"/oauth2/auth")+
 		annotated("other", "other.example", "auth", "auth-url", "http://localhost:"+own+"/oauth2/auth")+
 		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://$host:"+own+"/ring")+
-		annotate(rule("kept", "localhost", "Prefix", "/kept", "auth"), "auth-url", "http://$host:"+own+"/kept", "auth-cache-key", "one",
+		annotate(rule("kept", "localhost", "Prefix", "/kept", "auth"), "auth-url", "http://$host:"+own+"/kept",
+			"auth-cache-key", "one",
 			"proxy-read-timeout", "600")+
 		annotate(rule("hidden", "localhost", "Prefix", "/hidden", "auth"), "auth-url", "http://$host:"+own+"/hidden",
 			"auth-proxy-set-headers", "hides")+
@@ -207,7 +220,8 @@ func TestExternalAuthBehindItself(t *testing.T) {
 // TestExternalAuthOfAlias checks that a client cannot choose the authentication service by a host name that an alias
 // maps to the host.
 func TestExternalAuthOfAlias(t *testing.T) {
-	in, a := externalAuth(t, "", map[string][]string{"alias": {"auth-url", "http://$host:1/", "server-alias", `~^evil[0-9]+\.`}})
+	in, a := externalAuth(t, "", map[string][]string{"alias": {"auth-url", "http://$host:1/", "server-alias",
+		`~^evil[0-9]+\.`}})
 	a.answers(letIn)
 	ip, port, _ := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
 	if reasons := in.reasons("Ingress/default/alias"); len(reasons) > 0 {
@@ -225,7 +239,8 @@ func TestExternalAuthOfAlias(t *testing.T) {
 func (in *ingress) answered() (n float64) {
 	in.Helper()
 	for line := range strings.Lines(in.metrics()) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "k8singress_http_requests_total{") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok &&
+			strings.HasPrefix(name, "k8singress_http_requests_total{") {
 			more, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				in.Fatal(err)

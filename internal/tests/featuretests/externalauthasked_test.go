@@ -20,7 +20,8 @@ func TestExternalAuthAsked(t *testing.T) {
 	})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for host, want := range map[string]string{
-			"usual": "GET /x?y  ", "method": "POST /x?y /x?y " + in.either("http", "https"), "redirect": "GET https://redirect.example/back  ",
+			"usual": "GET /x?y  ", "method": "POST /x?y /x?y " + in.either("http", "https"),
+			"redirect": "GET https://redirect.example/back  ",
 		} {
 			a.answers(letIn)
 			in.expect(host+".example", "/x?y", http.StatusOK, "web ")
@@ -58,13 +59,15 @@ func TestExternalAuthKeptFor(t *testing.T) {
 		} {
 			a.answers(answersWith(c.status))
 			for range 2 {
-				got := in.sendBy(in.client, in.origin(c.host+".example")+"/", http.MethodGet, nil, fmt.Sprint("X-Key: ", in.version, c.status))
+				got := in.sendBy(in.client, in.origin(c.host+".example")+"/", http.MethodGet, nil,
+					fmt.Sprint("X-Key: ", in.version, c.status))
 				if got.status != c.status {
 					t.Errorf("%s: %d, want %d", c.host, got.status, c.status)
 				}
 			}
 			if asked, _ := a.taken(); len(asked) != c.asked {
-				t.Errorf("%s: two requests that get %d ask the service %d times, want %d", c.host, c.status, len(asked), c.asked)
+				t.Errorf("%s: two requests that get %d ask the service %d times, want %d", c.host, c.status,
+					len(asked), c.asked)
 			}
 		}
 	})

@@ -18,8 +18,9 @@ func TestExternalAuthFails(t *testing.T) {
 	hosts["away"] = []string{"auth-url", "http://" + fixture.Address(t)}
 	for name, answer := range map[string]string{
 		"garbage": "SSH-2.0-OpenSSH\r\n\r\n", "empty": "", "endless": endless, "slow": "wait",
-		"switch": "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-		"split":  "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "redirect": "HTTP/1.1 302 Found\r\nLocation: /ok\r\n\r\n",
+		"switch":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"split":    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+		"redirect": "HTTP/1.1 302 Found\r\nLocation: /ok\r\n\r\n",
 		"longbody": "HTTP/1.1 403 Forbidden\r\nContent-Length: 1000000000\r\n\r\nx",
 	} {
 		hosts[name], status[name] = []string{"auth-url", "http://" + speaks(t, answer), "proxy-read-timeout", "1"}, 500
@@ -118,8 +119,10 @@ func TestExternalAuthKept(t *testing.T) {
 			t.Helper()
 			got := in.sendBy(in.client, in.origin(host)+"/", http.MethodGet, nil, field, "X_USER: mallory")
 			questions, seen := a.taken()
-			if got.status != want || len(questions) != asked || want == 200 && seen[len(seen)-1].Header.Get("X-User") != "alice" {
-				t.Errorf("%s %s: %d, want %d; the service was asked %d times, want %d", host, field, got.status, want, len(questions), asked)
+			if got.status != want || len(questions) != asked || want == 200 &&
+				seen[len(seen)-1].Header.Get("X-User") != "alice" {
+				t.Errorf("%s %s: %d, want %d; the service was asked %d times, want %d", host, field, got.status, want,
+					len(questions), asked)
 			}
 		}
 		a.answers(func(w http.ResponseWriter, r *http.Request) {
@@ -145,11 +148,13 @@ func TestExternalAuthKept(t *testing.T) {
 
 // TestGlobalAuth checks that the ConfigMap's key applies to Ingresses that have no auth-url and do not opt out.
 func TestGlobalAuth(t *testing.T) {
-	in, a := externalAuth(t, "global-auth-url: AUTH/global, global-auth-response-headers: X-User, no-auth-locations: /open", map[string][]string{
-		"all": nil, "own": {"auth-url", "AUTH/own"}, "out": {"enable-global-auth", "false"}, "any": {
-			"satisfy", "any", "whitelist-source-range", "127.0.0.0/8",
-		},
-	})
+	in, a := externalAuth(t,
+		"global-auth-url: AUTH/global, global-auth-response-headers: X-User, no-auth-locations: /open",
+		map[string][]string{
+			"all": nil, "own": {"auth-url", "AUTH/own"}, "out": {"enable-global-auth", "false"}, "any": {
+				"satisfy", "any", "whitelist-source-range", "127.0.0.0/8",
+			},
+		})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for host, path := range map[string]string{"all": "/global", "own": "/own", "out": "", "any": ""} {
 			a.answers(letIn)
@@ -171,7 +176,8 @@ func TestGlobalAuth(t *testing.T) {
 func TestExternalAuthOfWebSockets(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"ws": {"auth-url", "AUTH"}})
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
-		upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="}
+		upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="}
 		a.answers(letIn)
 		got := in.sendBy(in.client, in.origin("ws.example")+"/", http.MethodGet, nil, upgrade...)
 		if asked, seen := a.taken(); got.status != 200 || len(asked) != 1 || asked[0].Header.Get("Upgrade") != "" ||
@@ -191,12 +197,14 @@ func TestExternalAuthOfWebSockets(t *testing.T) {
 func TestExternalAuthReachesNothingInside(t *testing.T) {
 	asked := make(chan string, 1)
 	_, port := endpointOf(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host })
-	hosts := []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "127.1", "0x7f.0.0.1", "169.254.169.254"}
+	hosts := []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "127.1",
+		"0x7f.0.0.1", "169.254.169.254"}
 	in := newIngress(t)
 	manifests := class + service("web", port, "192.0.2.1")
 	for i, host := range hosts {
 		name := fmt.Sprintf("inside%d", i)
-		manifests += annotated(name, name+".example", "web", "auth-url", "http://"+host+":"+port, "proxy-connect-timeout", "1")
+		manifests += annotated(name, name+".example", "web", "auth-url", "http://"+host+":"+port,
+			"proxy-connect-timeout", "1")
 	}
 	in.write("manifests.yaml", manifests)
 	in.load(fmt.Sprintf("manifests %s\nreach_allow 192.0.2.0/24", in.folder))
@@ -216,7 +224,8 @@ func TestExternalAuthReachesNothingInside(t *testing.T) {
 	// The admin API would answer 200, and is not asked where loopback is allowed either.
 	ip, one := backend(t, "one")
 	in.write("admin.yaml", service("one", one, ip)+
-		annotated("admin", "admin.example", "one", "auth-url", "http://"+in.admin+"/config/", "proxy-connect-timeout", "1"))
+		annotated("admin", "admin.example", "one", "auth-url", "http://"+in.admin+"/config/",
+			"proxy-connect-timeout", "1"))
 	in.load("manifests " + in.folder)
 	in.becomes("admin.example", "/", http.StatusInternalServerError, "")
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) {

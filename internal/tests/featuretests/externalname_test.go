@@ -93,7 +93,8 @@ func (n *names) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	}
 	for _, a := range addresses {
 		if q.Qtype == dns.TypeA {
-			m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.ParseIP(a)})
+			m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeA,
+				Class: dns.ClassINET}, A: net.ParseIP(a)})
 		}
 	}
 	_ = w.WriteMsg(m)
@@ -124,7 +125,8 @@ func TestExternalName(t *testing.T) {
 	dnsServer.set("db.example", "127.0.0.1")
 	in := start(t, class+external("db", "db.example")+ruleTo(port, "a", "a.example", "db")+
 		tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, stream, port)),
-		"external_names all", "resolvers "+dnsServer.address, "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
+		"external_names all", "resolvers "+dnsServer.address, "tcp_services default/tcp-services",
+		"stream_bind 127.0.0.1")
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.1 /x")
 	in.leadsTo(stream, "127.0.0.1 /tcp")
 	generation := in.status().Generation
@@ -180,16 +182,19 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 		external("missing", "missing.example")+ruleTo(port, "d", "d.example", "missing"),
 		"resolvers "+dnsServer.address)
 	for object, words := range map[string]string{
-		"a": "the name evil.example of the Service default/evil leads to addresses that are left out: 127.0.0.1 (loopback), " +
-			"169.254.169.254 (metadata of the cloud); the option external_names all allows them: requests get 503",
-		"b": "the Service default/literal has \"127.0.0.1\" for externalName, which is an address of the controller itself or of its " +
-			"link, and refused (external_names all would allow it): requests get 503",
-		"c": "the Service default/localhost has \"localhost\" for externalName, which is a name of the controller itself, and refused " +
-			"(external_names all would allow it): requests get 503",
-		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name: requests get 503",
+		"a": "the name evil.example of the Service default/evil leads to addresses that are left out: 127.0.0.1 " +
+			"(loopback), 169.254.169.254 (metadata of the cloud); the option external_names all allows them: " +
+			"requests get 503",
+		"b": "the Service default/literal has \"127.0.0.1\" for externalName, which is an address of the controller " +
+			"itself or of its link, and refused (external_names all would allow it): requests get 503",
+		"c": "the Service default/localhost has \"localhost\" for externalName, which is a name of the controller " +
+			"itself, and refused (external_names all would allow it): requests get 503",
+		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name: " +
+			"requests get 503",
 	} {
 		in.eventually("the verdict on "+object, func() error {
-			got := append(in.messages("Ingress/default/"+object, "NoEndpoints"), in.messages("Ingress/default/"+object, "InvalidBackend")...)
+			got := append(in.messages("Ingress/default/"+object, "NoEndpoints"),
+				in.messages("Ingress/default/"+object, "InvalidBackend")...)
 			if len(got) != 1 || got[0] != words {
 				return fmt.Errorf("%q", got)
 			}

@@ -23,8 +23,10 @@ func TestFastCGIThatHangs(t *testing.T) {
 	ip, port := hostPort(t, listener.Addr())
 	for _, buffering := range []string{"on", "off"} {
 		t.Run("time limit, proxy-buffering "+buffering, func(t *testing.T) {
-			in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-read-timeout: 1", "proxy-next-upstream: off", "proxy-buffering: "+buffering)
-			if got := in.send(http.MethodPost, "/x.php", strings.NewReader("body")); got.status != http.StatusGatewayTimeout {
+			in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-read-timeout: 1", "proxy-next-upstream: off",
+				"proxy-buffering: "+buffering)
+			if got := in.send(http.MethodPost, "/x.php",
+				strings.NewReader("body")); got.status != http.StatusGatewayTimeout {
 				t.Errorf("%d %q", got.status, got.body)
 			}
 			await(t, "a connection", listener.begins)
@@ -138,9 +140,11 @@ func TestFastCGINextEndpoint(t *testing.T) {
 			}))
 		}()
 	}
-	in := start(t, class+service("one", port, "127.0.0.1", "127.0.0.2")+oneWith("backend-protocol: FCGI", "proxy-next-upstream: http_503"))
+	in := start(t, class+service("one", port, "127.0.0.1", "127.0.0.2")+oneWith("backend-protocol: FCGI",
+		"proxy-next-upstream: http_503"))
 	for range 4 {
-		if got := in.send(http.MethodPut, "/x.php", strings.NewReader("body")); got.status != http.StatusOK || got.body != "1 body" {
+		if got := in.send(http.MethodPut, "/x.php", strings.NewReader("body")); got.status != http.StatusOK ||
+			got.body != "1 body" {
 			t.Errorf("%d %q", got.status, got.body)
 		}
 	}
@@ -167,13 +171,16 @@ func TestFastCGIAnswers(t *testing.T) {
 		}
 	})
 	for _, buffering := range []string{"on", "off"} {
-		in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-body-size: 0", "proxy-request-buffering: "+buffering,
+		in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-body-size: 0",
+			"proxy-request-buffering: "+buffering,
 			"proxy-buffering: "+buffering)
 		got := in.send(http.MethodGet, "/x.php", nil)
-		if hash([]byte(got.body)) != hash(large) || fmt.Sprint(got.header["Set-Cookie"]) != "[a=1 b=2]" || got.header.Get("Status") != "" {
+		if hash([]byte(got.body)) != hash(large) || fmt.Sprint(got.header["Set-Cookie"]) != "[a=1 b=2]" ||
+			got.header.Get("Status") != "" {
 			t.Errorf("buffering %s: %d %v, %d bytes", buffering, got.status, got.header, len(got.body))
 		}
-		if got := in.send(http.MethodPost, "/early.php", strings.NewReader(string(large))); hash([]byte(got.body)) != hash(large) {
+		if got := in.send(http.MethodPost, "/early.php",
+			strings.NewReader(string(large))); hash([]byte(got.body)) != hash(large) {
 			t.Errorf("buffering %s, early: %d, %d bytes", buffering, got.status, len(got.body))
 		}
 		if got := in.send(http.MethodGet, "/empty.php", nil); got.status != http.StatusNoContent {
@@ -201,12 +208,14 @@ func environment(t *testing.T) (ip, port string) {
 // ConfigMap, which change without a reload.
 func TestFastCGIParams(t *testing.T) {
 	ip, port := environment(t)
-	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-index: index.php", "fastcgi-params-configmap: params")
+	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-index: index.php",
+		"fastcgi-params-configmap: params")
 	in.expect("a.example", "/", http.StatusServiceUnavailable, "")
 	if found := in.reasons("Ingress/default/a"); !slices.Contains(found, "ConfigMapNotFound") {
 		t.Errorf("told is %v", found)
 	}
-	in.write("params.yaml", fmt.Sprintf(paramsMap, `SCRIPT_FILENAME: "/var/www$fastcgi_script_name", HTTP_X_OWN: own, TEXT: "{env.HOME}"`))
+	in.write("params.yaml", fmt.Sprintf(paramsMap,
+		`SCRIPT_FILENAME: "/var/www$fastcgi_script_name", HTTP_X_OWN: own, TEXT: "{env.HOME}"`))
 	in.becomes("a.example", "/", http.StatusOK, "")
 	got := in.send(http.MethodPost, "/app//../dir/x.php/info?a=b", strings.NewReader("body"),
 		"Content-Type: text/x", "X-Own: client's", "X_Real_Ip: forged", "Cookie: c=d", "Proxy: evil")
@@ -214,9 +223,12 @@ func TestFastCGIParams(t *testing.T) {
 	_, clientPort, _ := net.SplitHostPort(in.http)
 	for _, want := range []string{
 		"QUERY_STRING=a=b", "REQUEST_METHOD=POST", "CONTENT_TYPE=text/x", "CONTENT_LENGTH=4", "SCRIPT_NAME=/dir/x.php",
-		"REQUEST_URI=/app//../dir/x.php/info?a=b", "DOCUMENT_URI=/dir/x.php/info", "SERVER_PROTOCOL=HTTP/1.1", "REQUEST_SCHEME=http",
-		"GATEWAY_INTERFACE=CGI/1.1", "REMOTE_ADDR=127.0.0.1", "SERVER_ADDR=127.0.0.1", "SERVER_PORT=" + clientPort, "SERVER_NAME=a.example",
-		"REDIRECT_STATUS=200", "SCRIPT_FILENAME=/var/www/dir/x.php", "PATH_INFO=/info", "HTTP_HOST=a.example", "HTTP_X_OWN=own",
+		"REQUEST_URI=/app//../dir/x.php/info?a=b", "DOCUMENT_URI=/dir/x.php/info", "SERVER_PROTOCOL=HTTP/1.1",
+		"REQUEST_SCHEME=http",
+		"GATEWAY_INTERFACE=CGI/1.1", "REMOTE_ADDR=127.0.0.1", "SERVER_ADDR=127.0.0.1", "SERVER_PORT=" + clientPort,
+		"SERVER_NAME=a.example",
+		"REDIRECT_STATUS=200", "SCRIPT_FILENAME=/var/www/dir/x.php", "PATH_INFO=/info", "HTTP_HOST=a.example",
+		"HTTP_X_OWN=own",
 		"HTTP_COOKIE=c=d", "HTTP_X_REAL_IP=127.0.0.1", "TEXT={env.HOME}",
 	} {
 		if !slices.Contains(lines, want) {

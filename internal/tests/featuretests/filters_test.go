@@ -17,7 +17,8 @@ import (
 func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 	in.Helper()
 	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return []string{endpoint} }}
-	document, err := json.Marshal(map[string]any{"apps": map[string]any{"k8singress": map[string]any{"live": renderer.Live(config)}}})
+	document, err := json.Marshal(
+		map[string]any{"apps": map[string]any{"k8singress": map[string]any{"live": renderer.Live(config)}}})
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -31,13 +32,15 @@ func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 func TestFilters(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Own", "endpoint")
-		fmt.Fprintf(w, "%s%s mine=%q more=%q from=%s", r.Host, r.URL.RequestURI(), r.Header["X-Mine"], r.Header["X-More"],
+		fmt.Fprintf(w, "%s%s mine=%q more=%q from=%s", r.Host, r.URL.RequestURI(), r.Header["X-Mine"],
+			r.Header["X-More"],
 			r.Header.Get("X-Forwarded-Host"))
 	}))
 	defer server.Close()
 	const plain = `mine=["client"] more=[] from=`
 	changes := ir.HeaderChanges{
-		Set: []ir.Header{{Name: "x-own", Value: "{env.HOME}"}}, Add: []ir.Header{{Name: "X-More", Value: "1"}, {Name: "X-More", Value: "2"}},
+		Set:    []ir.Header{{Name: "x-own", Value: "{env.HOME}"}},
+		Add:    []ir.Header{{Name: "X-More", Value: "1"}, {Name: "X-More", Value: "2"}},
 		Remove: []string{"x-mine"},
 	}
 	cases := map[string]struct {
@@ -46,33 +49,42 @@ func TestFilters(t *testing.T) {
 		// body is where the endpoint gets the request, location where the client is sent.
 		body, location, own string
 	}{
-		"none.example":    {nil, 200, "none.example/a/x?q " + plain + "none.example", "", "endpoint"},
-		"target.example":  {[]ir.Filter{ir.URLRewrite{Target: "/new"}}, 200, "target.example/new?q " + plain + "target.example", "", "endpoint"},
-		"prefix.example":  {[]ir.Filter{ir.URLRewrite{Prefix: "/b/c"}}, 200, "prefix.example/b/c/x?q " + plain + "prefix.example", "", "endpoint"},
-		"removed.example": {[]ir.Filter{ir.URLRewrite{Prefix: "/"}}, 200, "removed.example/x?q " + plain + "removed.example", "", "endpoint"},
+		"none.example": {nil, 200, "none.example/a/x?q " + plain + "none.example", "", "endpoint"},
+		"target.example": {[]ir.Filter{ir.URLRewrite{Target: "/new"}}, 200,
+			"target.example/new?q " + plain + "target.example", "", "endpoint"},
+		"prefix.example": {[]ir.Filter{ir.URLRewrite{Prefix: "/b/c"}}, 200,
+			"prefix.example/b/c/x?q " + plain + "prefix.example", "", "endpoint"},
+		"removed.example": {[]ir.Filter{ir.URLRewrite{Prefix: "/"}}, 200,
+			"removed.example/x?q " + plain + "removed.example", "", "endpoint"},
 		"host.example": {
-			[]ir.Filter{ir.URLRewrite{Host: "other.example"}}, 200, "other.example/a/x?q " + plain + "host.example", "", "endpoint",
+			[]ir.Filter{ir.URLRewrite{Host: "other.example"}}, 200, "other.example/a/x?q " + plain + "host.example",
+			"", "endpoint",
 		},
 		"request.example": {
 			[]ir.Filter{ir.RequestHeaders{HeaderChanges: changes}}, 200,
 			`request.example/a/x?q mine=[] more=["1" "2"] from=request.example`, "", "endpoint",
 		},
 		"response.example": {
-			[]ir.Filter{ir.ResponseHeaders{HeaderChanges: changes}}, 200, "response.example/a/x?q " + plain + "response.example", "", "{env.HOME}",
+			[]ir.Filter{ir.ResponseHeaders{HeaderChanges: changes}}, 200,
+			"response.example/a/x?q " + plain + "response.example", "", "{env.HOME}",
 		},
 		"both.example": {
 			[]ir.Filter{ir.ResponseHeaders{HeaderChanges: changes}, ir.Unavailable}, 503, "", "", "{env.HOME}",
 		},
 		"away.example": {
-			[]ir.Filter{ir.Redirect{Status: 302, Scheme: "https", Host: "other.example"}}, 302, "", "https://other.example/a/x?q", "",
+			[]ir.Filter{ir.Redirect{Status: 302, Scheme: "https", Host: "other.example"}}, 302, "",
+			"https://other.example/a/x?q", "",
 		},
 		"port.example": {
-			[]ir.Filter{ir.Redirect{Status: 301, Scheme: "https", Port: 8443, Prefix: "/"}}, 301, "", "https://port.example:8443/x?q", "",
+			[]ir.Filter{ir.Redirect{Status: 301, Scheme: "https", Port: 8443, Prefix: "/"}}, 301, "",
+			"https://port.example:8443/x?q", "",
 		},
 		"path.example": {
-			[]ir.Filter{ir.Redirect{Status: 307, Port: 81, Target: "/{env.HOME}"}}, 307, "", "ORIGIN:81/%7Benv.HOME%7D?q", "",
+			[]ir.Filter{ir.Redirect{Status: 307, Port: 81, Target: "/{env.HOME}"}}, 307, "",
+			"ORIGIN:81/%7Benv.HOME%7D?q", "",
 		},
-		"usual.example":  {[]ir.Filter{ir.Redirect{Status: 307, Scheme: "http", Port: 80}}, 307, "", "http://usual.example/a/x?q", ""},
+		"usual.example": {[]ir.Filter{ir.Redirect{Status: 307, Scheme: "http", Port: 80}}, 307, "",
+			"http://usual.example/a/x?q", ""},
 		"direct.example": {[]ir.Filter{ir.NotFound}, 404, "", "", ""},
 		"secure.example": {[]ir.Filter{ir.HTTPSRedirect{Status: 308}}, 308, "", "https://secure.example/a/x?q", ""},
 	}
@@ -80,7 +92,8 @@ func TestFilters(t *testing.T) {
 	config := &ir.Config{Backends: []*ir.Backend{backend}}
 	for host, c := range cases {
 		config.VirtualHosts = append(config.VirtualHosts, &ir.VirtualHost{Host: host, Routes: []*ir.Route{{
-			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}}, Filters: c.filters, Backends: ir.To(backend),
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}}, Filters: c.filters,
+			Backends: ir.To(backend),
 		}}})
 	}
 	in := newIngress(t)

@@ -78,7 +78,8 @@ var floodsOfHTTP2 = map[string]flood2{
 		times: 100,
 	},
 	"CVE-2019-9517 internal data buffering: answers that are not read": {
-		again: func(a *attacker2, _ int) error { return a.ask("/large", true) }, times: streams, deaf: true, large: streams,
+		again: func(a *attacker2, _ int) error { return a.ask("/large", true) }, times: streams, deaf: true,
+		large: streams,
 	},
 	"CVE-2019-9518 empty frames: DATA": {
 		begin: func(a *attacker2) error { return a.ask("/hang", false) },
@@ -185,7 +186,8 @@ func (in *ingress) attacker2(deaf bool) *attacker2 {
 	return a
 }
 
-// listen reads what the server sends. It closes the connection after a GOAWAY, behind which the server only waits a while.
+// listen reads what the server sends. It closes the connection after a GOAWAY, behind which the server only waits a
+// while.
 func (a *attacker2) listen() {
 	from := http2.NewFramer(nil, a.conn.Reader)
 	for {

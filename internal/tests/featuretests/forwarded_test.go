@@ -12,7 +12,8 @@ import (
 
 // told are the headers that an endpoint is told of the client by, in the order of the tests.
 var toldHeaders = []string{
-	"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme",
+	"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
+	"X-Forwarded-Scheme", "X-Scheme",
 	"X-Original-Forwarded-For", "X-Original-Forwarded-Host", "X-Forwarded-Prefix", "Proxy",
 }
 
@@ -29,10 +30,12 @@ func tell(w http.ResponseWriter, r *http.Request) {
 func TestForwardedHeaders(t *testing.T) {
 	ip, port := endpointOf(t, tell)
 	_, others := backend(t, "other")
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
+		"configmap default/global")
 	_, own, _ := net.SplitHostPort(in.http)
 	forged := []string{
-		"X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-Proto: https", "X-Forwarded-Host: other.example", "X-Forwarded-Port: 444",
+		"X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-Proto: https", "X-Forwarded-Host: other.example",
+		"X-Forwarded-Port: 444",
 		"X-Real-IP: 6.6.6.6", "X-Client: 9.9.9.9", "Proxy: evil",
 	}
 	for i, c := range []struct {
@@ -45,7 +48,8 @@ func TestForwardedHeaders(t *testing.T) {
 			"1.1.1.1 1.1.1.1, 2.2.2.2, 127.0.0.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
 		{"compute-full-forwarded-for alone", `compute-full-forwarded-for: "true"`,
 			"127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
-		{"enable-real-ip", `enable-real-ip: "true"`, "1.1.1.1 1.1.1.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"enable-real-ip", `enable-real-ip: "true"`,
+			"1.1.1.1 1.1.1.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
 		{"forwarded-for-header", `enable-real-ip: "true", forwarded-for-header: X-Client`,
 			"9.9.9.9 9.9.9.9 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
 		{"a proxy that is trusted", `use-forwarded-headers: "true", proxy-real-ip-cidr: "127.0.0.0/8"`,
@@ -57,7 +61,8 @@ func TestForwardedHeaders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			host := fmt.Sprintf("h%d.example", i)
-			in.write("global.yaml", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n", c.global))
+			in.write("global.yaml",
+				fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n", c.global))
 			in.write("sign.yaml", service("other", others, "127.0.0.1")+rule("sign", host, "Prefix", "/", "other"))
 			in.becomes(host, "/", http.StatusOK, "other /")
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -85,7 +90,8 @@ func TestHostOfTheEndpoint(t *testing.T) {
 		in := inFrontOf(t, ip, port, strings.Split(annotations, ",")...)
 		in.byEachVersion(t, func(t *testing.T, in *ingress) {
 			fields := strings.Split(in.send(http.MethodGet, "/", nil).body, " ")
-			if i := 1 + slices.Index(toldHeaders, "X-Forwarded-Prefix"); len(fields) <= i || fields[0] != want[0] || fields[i] != want[1] {
+			if i := 1 + slices.Index(toldHeaders, "X-Forwarded-Prefix"); len(fields) <= i || fields[0] != want[0] ||
+				fields[i] != want[1] {
 				t.Errorf("%s: %q", annotations, fields)
 			}
 		})
@@ -97,13 +103,17 @@ func TestHostOfTheEndpoint(t *testing.T) {
 // a redirect to another host.
 func TestForgedForwardedHostLeadsNowhere(t *testing.T) {
 	ip, port := backend(t, "one")
-	in := start(t, class+service("one", port, ip)+annotate(rule("to", "a.example", "Prefix", "/", "one"), "from-to-www-redirect", "true",
-		"app-root", "/app")+annotate(rule("tls", "tls.example", "Prefix", "/", "one"), "force-ssl-redirect", "true")+"---\n"+
+	in := start(t, class+service("one", port, ip)+annotate(rule("to", "a.example", "Prefix", "/", "one"),
+		"from-to-www-redirect", "true",
+		"app-root", "/app")+annotate(rule("tls", "tls.example", "Prefix", "/", "one"), "force-ssl-redirect",
+		"true")+"---\n"+
 		global(`use-forwarded-headers: "true"`), "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, field := range []string{
-			"X-Forwarded-Host: www.a.example:80@evil.example", "X-Forwarded-Host: a:b@evil.example/", "X-Forwarded-Host: evil.example/x?y",
-			"X-Forwarded-Host: x, y:@evil.example", "X-Forwarded-Proto: https://evil.example/?", "X-Forwarded-Proto: javascript",
+			"X-Forwarded-Host: www.a.example:80@evil.example", "X-Forwarded-Host: a:b@evil.example/",
+			"X-Forwarded-Host: evil.example/x?y",
+			"X-Forwarded-Host: x, y:@evil.example", "X-Forwarded-Proto: https://evil.example/?",
+			"X-Forwarded-Proto: javascript",
 			"X-Forwarded-Port: 80@evil.example", "X-Forwarded-Port: 1/evil.example",
 		} {
 			for _, host := range []string{"www.a.example", "a.example", "tls.example"} {
@@ -112,7 +122,8 @@ func TestForgedForwardedHostLeadsNowhere(t *testing.T) {
 					continue
 				}
 				to, err := url.Parse(got.header.Get("Location"))
-				stays := err == nil && slices.Contains([]string{"", "a.example", "www.a.example", "tls.example", "x"}, to.Hostname())
+				stays := err == nil && slices.Contains([]string{"", "a.example", "www.a.example", "tls.example", "x"},
+					to.Hostname())
 				if !stays || !slices.Contains([]string{"", "http", "https"}, to.Scheme) || to.User != nil {
 					t.Errorf("with %s, %s leads to %s: %v", field, host, got.header.Get("Location"), err)
 				}

@@ -26,8 +26,8 @@ import (
 // question is a request as a client writes it, which no library makes better.
 type question struct {
 	method, host, path string
-	// fields and trailers are lines such as "Name: value". A Content-Length is written where the body has one piece, there are no
-	// trailers, and fields have none.
+	// fields and trailers are lines such as "Name: value". A Content-Length is written where the body has one piece,
+	// there are no trailers, and fields have none.
 	fields, trailers []string
 	// body is written piece by piece.
 	body []string
@@ -84,7 +84,8 @@ func (r *question) measured() []string {
 }
 
 func (r *question) saysLength() bool {
-	return slices.ContainsFunc(r.fields, func(line string) bool { return strings.HasPrefix(strings.ToLower(line), "content-length:") })
+	return slices.ContainsFunc(r.fields,
+		func(line string) bool { return strings.HasPrefix(strings.ToLower(line), "content-length:") })
 }
 
 // http1 is the request as bytes.
@@ -129,7 +130,8 @@ func (d *dialed) reply(method string) *reply {
 				continue
 			}
 		}
-		got.status, got.fields, got.body, got.trailers = response.StatusCode, response.Header, string(body), response.Trailer
+		got.status, got.fields, got.body, got.trailers = response.StatusCode, response.Header, string(body),
+			response.Trailer
 		if err != nil {
 			got.broken = "closed"
 		}
@@ -314,7 +316,8 @@ func (s *stream2) head(lines []string, end bool) error {
 	rest := s.block.Bytes()
 	first := rest[:min(len(rest), 16<<10)]
 	rest = rest[len(first):]
-	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: first, EndStream: end, EndHeaders: len(rest) == 0})
+	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: first, EndStream: end,
+		EndHeaders: len(rest) == 0})
 	for len(rest) > 0 && err == nil {
 		piece := rest[:min(len(rest), 16<<10)]
 		rest = rest[len(piece):]

@@ -10,9 +10,10 @@ import (
 // TestGlobalAuthKeys checks the other keys of external authentication for an Ingress without annotations: the request
 // to the service, the sign-in redirect, the cookies, the cached responses, and the paths without authentication.
 func TestGlobalAuthKeys(t *testing.T) {
-	in, a := externalAuth(t, `global-auth-url: AUTH, global-auth-method: POST, global-auth-request-redirect: "https://$host/back", `+
-		`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, global-auth-always-set-cookie: "true", `+
-		`global-auth-cache-key: $http_x_key, global-auth-cache-duration: "200 403 10m", no-auth-locations: /open`,
+	in, a := externalAuth(t,
+		`global-auth-url: AUTH, global-auth-method: POST, global-auth-request-redirect: "https://$host/back", `+
+			`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, global-auth-always-set-cookie: "true", `+
+			`global-auth-cache-key: $http_x_key, global-auth-cache-duration: "200 403 10m", no-auth-locations: /open`,
 		map[string][]string{"all": nil})
 	a.answers(answersWith(http.StatusUnauthorized))
 	in.write("open.yaml", rule("open", "all.example", "Prefix", "/open", "web"))
@@ -34,7 +35,8 @@ func TestGlobalAuthKeys(t *testing.T) {
 		}
 
 		a.answers(answersWith(http.StatusUnauthorized))
-		in.leads(t, "all.example", "/x", http.StatusFound, "https://login.example/?to="+in.either("http", "https")+"://all.example%2Fx")
+		in.leads(t, "all.example", "/x", http.StatusFound,
+			"https://login.example/?to="+in.either("http", "https")+"://all.example%2Fx")
 		in.keeps(a, http.StatusForbidden, 1)
 		in.keeps(a, http.StatusUnauthorized, 2)
 	})
@@ -45,9 +47,11 @@ func (in *ingress) keeps(a *authService, status, want int) {
 	in.Helper()
 	a.answers(answersWith(status))
 	for range 2 {
-		in.sendBy(in.client, in.origin("all.example")+"/", http.MethodGet, nil, fmt.Sprint("X-Key: ", in.version, status))
+		in.sendBy(in.client, in.origin("all.example")+"/", http.MethodGet, nil,
+			fmt.Sprint("X-Key: ", in.version, status))
 	}
 	if asked, seen := a.taken(); len(asked) != want || len(seen) != 0 {
-		in.Errorf("two requests that get %d ask the service %d times, want %d, and the backend gets %d", status, len(asked), want, len(seen))
+		in.Errorf("two requests that get %d ask the service %d times, want %d, and the backend gets %d", status,
+			len(asked), want, len(seen))
 	}
 }

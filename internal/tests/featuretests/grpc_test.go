@@ -61,7 +61,10 @@ var echoService = grpc.ServiceDesc{
 	},
 }
 
-func sayBack(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // As grpc wants it.
+//nolint:revive // grpc.MethodDesc requires this order of parameters.
+func sayBack(
+	_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor,
+) (any, error) {
 	var in wrapperspb.StringValue
 	if err := decode(&in); err != nil {
 		return nil, err
@@ -93,7 +96,8 @@ func serveGRPC(t *testing.T, options ...grpc.ServerOption) (e *echo, ip, port st
 // caller returns a gRPC client of a.example.
 func caller(t *testing.T, address string, secure credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secure), grpc.WithAuthority("a.example"))
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secure),
+		grpc.WithAuthority("a.example"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +117,8 @@ func TestGRPC(t *testing.T) {
 			conn := caller(t, in.https, trusting)
 			t.Run("one answer", func(t *testing.T) { oneAnswer(t, conn) })
 			t.Run("an error", func(t *testing.T) {
-				err := conn.Invoke(t.Context(), "/test.Echo/Say", wrapperspb.String("fail"), new(wrapperspb.StringValue))
+				err := conn.Invoke(t.Context(), "/test.Echo/Say", wrapperspb.String("fail"),
+					new(wrapperspb.StringValue))
 				if s := grpcstatus.Convert(err); s.Code() != codes.NotFound || s.Message() != "it fails: 100 % ü" {
 					t.Errorf("got %v", err)
 				}
@@ -183,7 +188,8 @@ func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn) grpc.ClientS
 func say(t *testing.T, stream grpc.ClientStream, text string) {
 	t.Helper()
 	var out wrapperspb.StringValue
-	if err := errors.Join(stream.SendMsg(wrapperspb.String(text)), stream.RecvMsg(&out)); err != nil || out.Value != text {
+	if err := errors.Join(stream.SendMsg(wrapperspb.String(text)), stream.RecvMsg(&out)); err != nil ||
+		out.Value != text {
 		t.Fatalf("%q: %q, %v", text, out.Value, err)
 	}
 }
@@ -223,8 +229,10 @@ func TestGRPCOfASilentClient(t *testing.T) {
 // may pause, and that silence of both sides ends the stream after the read timeout of the endpoint.
 func TestGRPCSilence(t *testing.T) {
 	_, ip, port := serveGRPC(t)
-	in := start(t, class+service("one", port, ip)+annotated("patient", "patient.example", "one", "backend-protocol", "GRPC")+
-		annotated("hasty", "hasty.example", "one", "backend-protocol", "GRPC", "proxy-read-timeout", "2")+"---\n"+global(`client-body-timeout: "1"`),
+	in := start(t, class+service("one", port, ip)+annotated("patient", "patient.example", "one",
+		"backend-protocol", "GRPC")+
+		annotated("hasty", "hasty.example", "one", "backend-protocol", "GRPC", "proxy-read-timeout", "2")+"---\n"+
+		global(`client-body-timeout: "1"`),
 		"configmap default/global")
 	caller := func(host string) *grpc.ClientConn {
 		anyName := credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})

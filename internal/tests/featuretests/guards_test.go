@@ -19,7 +19,8 @@ import (
 type guardCase struct {
 	// beside are the other annotations of its Ingress. AUTH stands for an external service.
 	beside []string
-	// garbage cannot be read, and good can, for requests with headers. foreign is the same object in the namespace "other".
+	// garbage cannot be read, and good can, for requests with headers. foreign is the same object in the namespace
+	// "other".
 	garbage, good, foreign string
 	headers                []string
 	// object is what good names, without which the status is missing; zero is 503. Empty is none.
@@ -29,8 +30,8 @@ type guardCase struct {
 	refused int
 	// service is that of its endpoints; empty is "web".
 	service string
-	// ask sends what shows whether the guard is kept, and returns the status; nil is one request. passes says that some of it may get to
-	// the endpoint.
+	// ask sends what shows whether the guard is kept, and returns the status; nil is one request. passes says that some
+	// of it may get to the endpoint.
 	ask    func(g *guards, host string) int
 	passes bool
 }
@@ -78,11 +79,15 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 		"limit-rpm":              {garbage: "-1", good: "1000000"},
 		"limit-burst-multiplier": {garbage: "0", good: "1000", beside: []string{"limit-rpm", "1000000"}},
 		"limit-connections":      {garbage: "one", good: "100"},
-		"limit-allowlist":        {garbage: "everybody", good: "127.0.0.0/8", beside: limited, ask: (*guards).third, passes: true},
-		"limit-whitelist":        {garbage: "127.0.0.0/8,x", good: "127.0.0.0/8", beside: limited, ask: (*guards).third, passes: true},
-		"auth-type":              {garbage: "digest", good: "basic", beside: password[2:], object: users, headers: alice},
+		"limit-allowlist": {garbage: "everybody", good: "127.0.0.0/8", beside: limited, ask: (*guards).third,
+			passes: true},
+		"limit-whitelist": {garbage: "127.0.0.0/8,x", good: "127.0.0.0/8", beside: limited, ask: (*guards).third,
+			passes: true},
+		"auth-type": {garbage: "digest", good: "basic", beside: password[2:], object: users,
+			headers: alice},
 		"auth-secret": {
-			garbage: "a/b/c", good: "auth-users", foreign: "other/auth-users", beside: password[:2], object: users, headers: alice,
+			garbage: "a/b/c", good: "auth-users", foreign: "other/auth-users", beside: password[:2], object: users,
+			headers: alice,
 		},
 		"auth-secret-type": {garbage: "file", good: "auth-file", beside: password, object: users, headers: alice},
 		"auth-url":         {garbage: "nowhere", good: "AUTH"},
@@ -91,17 +96,21 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 			garbage: "Connection", good: "X-User", beside: asking,
 		},
 		"auth-proxy-set-headers": {
-			garbage: "a/b/c", good: "told", foreign: "other/told", beside: asking, object: fmt.Sprintf(dataFor, "told", "X-App: shop"),
+			garbage: "a/b/c", good: "told", foreign: "other/told", beside: asking,
+			object: fmt.Sprintf(dataFor, "told", "X-App: shop"),
 		},
 		"auth-cache-duration": {
-			garbage: "200 for ever", good: "200 10m", beside: append(asking, "auth-cache-key", "$http_host"), ask: (*guards).kept, passes: true,
+			garbage: "200 for ever", good: "200 10m", beside: append(asking, "auth-cache-key", "$http_host"),
+			ask: (*guards).kept, passes: true,
 		},
 		"auth-tls-secret": {
-			garbage: "a/b/c", good: "default/ca", foreign: "other/ca", object: caSecret("ca", ca), refused: 403, missing: 403,
+			garbage: "a/b/c", good: "default/ca", foreign: "other/ca", object: caSecret("ca", ca),
+			refused: 403, missing: 403,
 			ask: (*guards).asAlice,
 		},
 		"auth-tls-match-cn": {
-			garbage: "(", good: "CN=alice", beside: []string{"auth-tls-secret", "default/ca"}, object: caSecret("ca", ca), refused: 403, missing: 403,
+			garbage: "(", good: "CN=alice", beside: []string{"auth-tls-secret", "default/ca"},
+			object: caSecret("ca", ca), refused: 403, missing: 403,
 			ask: (*guards).asAlice,
 		},
 		"canary": {garbage: "perhaps", good: "false", refused: 404},
@@ -110,23 +119,28 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 			headers: []string{"X-Canary: best"},
 		},
 		"cors-allow-origin": {
-			garbage: "https//a.example", good: "https://a.example", beside: []string{"enable-cors", "true"}, refused: 403,
+			garbage: "https//a.example", good: "https://a.example",
+			beside: []string{"enable-cors", "true"}, refused: 403,
 			ask: (*guards).byScript, passes: true,
 		},
 		"k8singress.io/chains": {garbage: "no such chain", good: "staff", headers: alice},
 		"fastcgi-params-configmap": {
-			garbage: "a/b/c", good: "params", foreign: "other/params", beside: []string{"backend-protocol", "FCGI"}, service: "fastcgi",
-			object: fmt.Sprintf(dataFor, "params", "A: b"),
+			garbage: "a/b/c", good: "params", foreign: "other/params", beside: []string{"backend-protocol", "FCGI"},
+			service: "fastcgi",
+			object:  fmt.Sprintf(dataFor, "params", "A: b"),
 		},
 		"configuration-snippet": {garbage: "deny all;", good: "proxy_read_timeout 5s;"},
 		"server-snippet":        {garbage: "return 403;", good: "client_body_buffer_size 16k;"},
-		"auth-snippet":          {garbage: "proxy_set_header X-User admin;", good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking},
-		"modsecurity-snippet":   {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
+		"auth-snippet": {garbage: "proxy_set_header X-User admin;",
+			good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking},
+		"modsecurity-snippet": {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
 		"custom-headers": {
-			garbage: "a/b/c", good: "answers", foreign: "other/answers", object: fmt.Sprintf(dataFor, "answers", "X-App: shop"),
+			garbage: "a/b/c", good: "answers", foreign: "other/answers",
+			object: fmt.Sprintf(dataFor, "answers", "X-App: shop"),
 		},
 		"proxy-ssl-secret": {
-			garbage: "a/b/c", good: "default/endpoints", foreign: "other/endpoints", beside: []string{"backend-protocol", "HTTPS"},
+			garbage: "a/b/c", good: "default/endpoints", foreign: "other/endpoints",
+			beside:  []string{"backend-protocol", "HTTPS"},
 			service: "secure", object: secured, missing: 502,
 		},
 	}
@@ -246,7 +260,8 @@ func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 	t.Helper()
 	web, webPort := endpointOf(t, g.ServeHTTP)
 	_, fastPort := fastCGI(t, g.ServeHTTP)
-	_, securePort := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}}, g.ServeHTTP)
+	_, securePort := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}},
+		g.ServeHTTP)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		g.service.mu.Lock()
 		answer := g.service.answer
@@ -254,7 +269,8 @@ func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 		answer(w, r)
 	})
 	g.service.service, g.service.answer = "http://"+ip+":"+port, answersWith(http.StatusOK)
-	return class + service("web", webPort, web) + service("fastcgi", fastPort, web) + service("secure", securePort, web) + service("none", "1") +
+	return class + service("web", webPort, web) + service("fastcgi", fastPort, web) + service("secure", securePort,
+		web) + service("none", "1") +
 		"---\n" + global("global-allowed-response-headers: X-App") + "---\n"
 }
 
@@ -264,7 +280,8 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 	manifests.WriteString(base)
 	objects := map[string]bool{}
 	for name, c := range cases {
-		text := annotated(short(name), hostOf(name), orWeb(c.service), append(slices.Clone(c.beside), name, stage.value(c))...)
+		text := annotated(short(name), hostOf(name), orWeb(c.service),
+			append(slices.Clone(c.beside), name, stage.value(c))...)
 		manifests.WriteString(strings.ReplaceAll(text, "AUTH", g.service.service))
 		objects[c.object] = true
 	}
@@ -291,7 +308,8 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 				t.Errorf("%s with %q: first %d, and then %d by %s", name, stage.value(c), want, got, in.version)
 			}
 			if seen := g.count(host) > before; !c.passes && seen != (want == http.StatusOK) {
-				t.Errorf("%s with %q: the endpoint sees a request that gets %d by %s: %t", name, stage.value(c), want, in.version, seen)
+				t.Errorf("%s with %q: the endpoint sees a request that gets %d by %s: %t", name, stage.value(c), want,
+					in.version, seen)
 			}
 		}
 		g.ingress = g.speaking[0]

@@ -18,7 +18,8 @@ func TestHTTP2InTheClear(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	in := newIngress(t)
 	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
-	without := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http, in.https, in.folder)
+	without := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http,
+		in.https, in.folder)
 	with := strings.Replace(without, "manifests", "h2c\nmanifests", 1)
 	speaking := func(protocols ...string) func() {
 		return func() { in.change(func(server map[string]any) { server["protocols"] = protocols }) }

@@ -57,7 +57,8 @@ func (in *ingress) agrees(host string, config *tls.Config, want bool) {
 	in.Helper()
 	in.eventually("the handshake", func() error {
 		if _, err := in.handshake(host, config); (err == nil) != want {
-			return errors.Join(fmt.Errorf("%s takes a client of the versions %x to %x: %t", host, config.MinVersion, config.MaxVersion, !want), err)
+			return errors.Join(fmt.Errorf("%s takes a client of the versions %x to %x: %t", host, config.MinVersion,
+				config.MaxVersion, !want), err)
 		}
 		return nil
 	})
@@ -67,8 +68,10 @@ var (
 	only12 = &tls.Config{MaxVersion: tls.VersionTLS12}
 	only13 = &tls.Config{MinVersion: tls.VersionTLS13}
 	// chacha and aes are clients with one cipher of TLS 1.2.
-	chacha = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
-	aes    = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
+	chacha = &tls.Config{MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
+	aes = &tls.Config{MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
 )
 
 // TestTLSVersions checks that the TLS versions of all hosts, of one class's hosts, and of unknown names change without
@@ -146,7 +149,8 @@ func TestTenant07(t *testing.T) {
 	trace := &httptrace.ClientTrace{ConnectStart: func(string, string) { made.Add(1) }}
 	ask := func() {
 		t.Helper()
-		request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "https://"+in.https+"/", nil)
+		request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet,
+			"https://"+in.https+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +164,8 @@ func TestTenant07(t *testing.T) {
 		}
 	}
 	for range 20 {
-		for cipher, takes := range map[string]*tls.Config{"ECDHE-ECDSA-AES128-GCM-SHA256": aes, "ECDHE-ECDSA-CHACHA20-POLY1305": chacha} {
+		for cipher, takes := range map[string]*tls.Config{"ECDHE-ECDSA-AES128-GCM-SHA256": aes,
+			"ECDHE-ECDSA-CHACHA20-POLY1305": chacha} {
 			in.write("picky.yaml", secureHost("picky", "ssl-ciphers: "+cipher))
 			in.agrees("picky.example", takes, true)
 			ask()
@@ -190,7 +195,8 @@ func TestWithoutHTTP2(t *testing.T) {
 	in := startSecure(t)
 	both := &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
 	for _, step := range []struct{ value, want string }{{"true", "h2"}, {"false", "http/1.1"}, {"true", "h2"}} {
-		in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {use-http2: \""+step.value+"\"}\n")
+		in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {use-http2: \""+
+			step.value+"\"}\n")
 		in.eventually("ALPN", func() error {
 			state, err := in.handshake("shop.example", both)
 			if err == nil && state.NegotiatedProtocol != step.want {
@@ -220,7 +226,8 @@ func TestHSTS(t *testing.T) {
 	client := in.secureClient()
 	for _, step := range []struct{ keys, want []string }{
 		{nil, []string{"max-age=31536000; includeSubDomains"}},
-		{[]string{"hsts-preload=true", "hsts-max-age=63072000", "hsts-include-subdomains=false"}, []string{"max-age=63072000; preload"}},
+		{[]string{"hsts-preload=true", "hsts-max-age=63072000", "hsts-include-subdomains=false"},
+			[]string{"max-age=63072000; preload"}},
 		{[]string{"hsts-max-age=0"}, []string{"max-age=0; includeSubDomains"}},
 		{[]string{"hsts=false"}, nil},
 	} {
@@ -239,8 +246,10 @@ func TestHSTS(t *testing.T) {
 			if want == nil && question.status == http.StatusOK {
 				want = []string{"max-age=1"}
 			}
-			if sent := got.header["Strict-Transport-Security"]; got.status != question.status || !slices.Equal(sent, want) {
-				t.Errorf("%v, %s%s with %s: %d with %q, want %d with %q", step.keys, question.host, question.path, question.header,
+			if sent := got.header["Strict-Transport-Security"]; got.status != question.status ||
+				!slices.Equal(sent, want) {
+				t.Errorf("%v, %s%s with %s: %d with %q, want %d with %q", step.keys, question.host, question.path,
+					question.header,
 					got.status, sent, question.status, want)
 			}
 		}
@@ -306,9 +315,11 @@ https://site.localhost:%s {
 	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "site.localhost"
 	in.https = site
 	in.agrees("site.localhost", &tls.Config{}, true)
-	for path, want := range map[string]string{"/": "", "/own": "max-age=7", "/web": "max-age=31536000; includeSubDomains", "/web/own": "max-age=7"} {
+	for path, want := range map[string]string{"/": "", "/own": "max-age=7",
+		"/web": "max-age=31536000; includeSubDomains", "/web/own": "max-age=7"} {
 		got := in.askSecurely(client, "site.localhost", path, "X-A")
-		if sent := strings.Join(got.header["Strict-Transport-Security"], "|"); got.status != http.StatusOK || sent != want {
+		if sent := strings.Join(got.header["Strict-Transport-Security"], "|"); got.status != http.StatusOK ||
+			sent != want {
 			t.Errorf("%s: %d %q with %q, want %q", path, got.status, got.body, sent, want)
 		}
 	}
@@ -352,7 +363,8 @@ func (in *ingress) resumes(config *tls.Config) bool {
 	in.Helper()
 	config = config.Clone()
 	config.ServerName, config.InsecureSkipVerify = "shop.example", true
-	client := &http.Client{Timeout: deadline, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: deadline,
+		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	response, err := client.Get("https://" + in.https + "/")
 	if err != nil {
 		in.Fatal(err)
@@ -379,7 +391,8 @@ func TestAltSvc(t *testing.T) {
 		if service := got.header.Get("Alt-Svc"); service != want {
 			t.Errorf("Alt-Svc is %q, want %q", service, want)
 		}
-		if hsts := got.header.Get("Strict-Transport-Security"); hsts != in.either("", "max-age=31536000; includeSubDomains") {
+		if hsts := got.header.Get("Strict-Transport-Security"); hsts != in.either("",
+			"max-age=31536000; includeSubDomains") {
 			t.Errorf("HSTS is %q", hsts)
 		}
 	})
@@ -415,7 +428,8 @@ func TestHandshakeFailures(t *testing.T) {
 		"not_tls": func() { _, _ = io.WriteString(dial(), "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n") },
 		"closed":  func() { _ = dial().Close() },
 		"refused": func() {
-			config := &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}
+			config := &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MinVersion: tls.VersionTLS10,
+				MaxVersion: tls.VersionTLS10}
 			_ = tls.Client(dial(), config).Handshake()
 		},
 		"client_alert": func() {

@@ -74,8 +74,9 @@ func onThisMachine(caddyfile string) string {
 func newIngress(t testing.TB) *ingress {
 	t.Helper()
 	in := &ingress{
-		TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t), version: plain1,
-		admins: &http.Client{Timeout: deadline},
+		TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t),
+		version: plain1,
+		admins:  &http.Client{Timeout: deadline},
 	}
 	t.Cleanup(in.end)
 	in.client = in.clientOf(t, plain1, anybody())
@@ -102,12 +103,14 @@ func (in *ingress) end() {
 // load adapts a Caddyfile, like `caddy run`, and runs it. Every version of HTTP is enabled.
 func (in *ingress) load(block string) {
 	in.Helper()
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nh2c\n%s\n}\n}\n", in.admin, in.http, in.https, block))
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nh2c\n%s\n}\n}\n", in.admin, in.http,
+		in.https, block))
 }
 
 func (in *ingress) loadCaddyfile(text string) {
 	in.Helper()
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)), map[string]any{"filename": "Caddyfile"})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)),
+		map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		in.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func TestHeaderNames(t *testing.T) {
 			global(append(entries, "proxy-set-headers: default/requests")...)
 	}
 	sent := []string{
-		"X_Under: under", "X.Dot_'~: dot", "X_Forwarded_For: spoofed", "X.Real_IP: spoofed", "ssl_client_verify: spoofed", "Content.Type: spoofed",
+		"X_Under: under", "X.Dot_'~: dot", "X_Forwarded_For: spoofed", "X.Real_IP: spoofed",
+		"ssl_client_verify: spoofed", "Content.Type: spoofed",
 		"Transfer-Encoding_: spoofed", "Authorization.: spoofed", "X_Start: twin", "x.start: twin",
 	}
 	in := start(t, with(), "configmap default/global")
@@ -61,7 +62,8 @@ func TestHeaderNamesOfTheService(t *testing.T) {
 	}})
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		service.answers(letIn)
-		in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X_User: eve", "x.user: eve", "X_Under: 1",
+		in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X_User: eve",
+			"x.user: eve", "X_Under: 1",
 			"X_Sent_From: mallory", "X_Auth.Request_Redirect: mallory")
 		asked, seen := service.taken()
 		if len(asked) != 1 || len(seen) != 1 {

@@ -41,7 +41,8 @@ func TestHeaderMaps(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+headerMaps+"---\n"+global(
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+headerMaps+
+		"---\n"+global(
 		"add-headers: default/answers", "proxy-set-headers: default/requests", "hide-headers: X-Powered-By, X-Nothing",
 		`proxy-add-original-uri-header: "true"`), "configmap default/global")
 	if reasons := in.reasons("ConfigMap/default/answers"); !slices.Equal(reasons, []string{"InvalidEntry"}) {
@@ -51,7 +52,8 @@ func TestHeaderMaps(t *testing.T) {
 		got := in.sendBy(in.client, in.origin("a.example")+"/x%0d%0ay?z", http.MethodGet, nil,
 			"X-Gone: client", "X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp")
 		for name, want := range map[string][]string{
-			"X-Frame-Options": {"DENY"}, "X-Ask": {"GET default"}, "X-Unsafe": nil, "X-Powered-By": nil, "X-Kept": {"yes"},
+			"X-Frame-Options": {"DENY"}, "X-Ask": {"GET default"}, "X-Unsafe": nil, "X-Powered-By": nil,
+			"X-Kept": {"yes"},
 		} {
 			if !slices.Equal(got.header[name], want) {
 				t.Errorf("the client gets %s %q, want %q", name, got.header[name], want)
@@ -62,7 +64,8 @@ func TestHeaderMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string][]string{
-			"X-Forwarded-Proto": {"gopher"}, "X-Gone": nil, "X-Original-Uri": {"/x%0d%0ay?z"}, "X-Asked": {"client at 9.9.9.9, 127.0.0.1"},
+			"X-Forwarded-Proto": {"gopher"}, "X-Gone": nil, "X-Original-Uri": {"/x%0d%0ay?z"},
+			"X-Asked": {"client at 9.9.9.9, 127.0.0.1"},
 		} {
 			if !slices.Equal(seen[name], want) {
 				t.Errorf("the endpoint gets %s %q, want %q", name, seen[name], want)
@@ -89,7 +92,10 @@ func TestHeaderMaps(t *testing.T) {
 
 // TestForwardedHostHeader checks that the original host can be read from a configured header of the proxy in front.
 func TestForwardedHostHeader(t *testing.T) {
-	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("X-Forwarded-Host")) })
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w,
+			r.Header.Get("X-Forwarded-Host"))
+	})
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
 		global(`use-forwarded-headers: "true"`, "forwarded-host-header: X-Asked-Host"), "configmap default/global")
 	got := in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X-Asked-Host: www.example",

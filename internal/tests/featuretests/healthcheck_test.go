@@ -29,7 +29,8 @@ func TestHealthCheckCounts(t *testing.T) {
 			}
 		}
 		w.WriteHeader(status)
-	}, "k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1", "k8singress.io/health-check-timeout", "3600",
+	}, "k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1",
+		"k8singress.io/health-check-timeout", "3600",
 		"k8singress.io/health-check-unhealthy-after", "2", "k8singress.io/health-check-healthy-after", "3",
 		"k8singress.io/health-check-status", "204")
 	await(t, "the first check", asked)
@@ -68,7 +69,8 @@ func TestHealthCheckTimes(t *testing.T) {
 				<-r.Context().Done()
 			}
 		})
-		manifests.WriteString(service(name, port, ip) + annotated(name, name+".example", name, "k8singress.io/health-check-path", "/healthz",
+		manifests.WriteString(service(name, port, ip) + annotated(name, name+".example", name,
+			"k8singress.io/health-check-path", "/healthz",
 			"k8singress.io/health-check-interval", times[0], "k8singress.io/health-check-timeout", times[1]))
 	}
 	in := start(t, class+manifests.String())

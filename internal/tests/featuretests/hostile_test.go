@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestRefusalBeforeTheBody: a client that is still sending gets the whole of an answer that does not wait for its body. In HTTP/2 and
-// HTTP/3 no more than the rest of its body may be refused.
+// TestRefusalBeforeTheBody: a client that is still sending gets the whole of an answer that does not wait for its body.
+// In HTTP/2 and HTTP/3 no more than the rest of its body may be refused.
 func TestRefusalBeforeTheBody(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
@@ -62,7 +62,8 @@ func TestRefusalWithinTheBody(t *testing.T) {
 		limits := []string{"proxy-body-size", "64k", "proxy-request-buffering", buffering}
 		bare, paged := "bare-"+buffering, "paged-"+buffering
 		errorPage := append(slices.Clip(limits), "custom-http-errors", "413", "default-backend", "pages")
-		objects += annotated(bare, bare+".example", "one", limits...) + annotated(paged, paged+".example", "one", errorPage...)
+		objects += annotated(bare, bare+".example", "one", limits...) + annotated(paged, paged+".example",
+			"one", errorPage...)
 		bodies[bare], bodies[paged] = "", page
 	}
 	in := start(t, objects)
@@ -96,15 +97,16 @@ func TestBodyThatIsARequest(t *testing.T) {
 			"chunks":   fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled),
 		} {
 			got := in.raw("POST / HTTP/1.1\r\nHost: staff.example\r\n" + body + get("/last", "Connection: close"))
-			if len(got) == 0 || !strings.HasPrefix(got[0], "401") || len(got) > 1 && !slices.Equal(got[1:], []string{"200 /last"}) {
+			if len(got) == 0 || !strings.HasPrefix(got[0], "401") || len(got) > 1 &&
+				!slices.Equal(got[1:], []string{"200 /last"}) {
 				t.Errorf("%s: got %q", name, got)
 			}
 		}
 	})
 }
 
-// TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a body the client gets
-// what it wants, and the endpoint is told when it has gone.
+// TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a
+// body the client gets what it wants, and the endpoint is told when it has gone.
 func TestEndpointsWithoutEnd(t *testing.T) {
 	gone := make(chan error, 100)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

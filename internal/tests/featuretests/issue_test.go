@@ -51,7 +51,8 @@ func rsaCertificate(t testing.TB, commonName, host string) tlsPair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tlsPair{certificate: fixture.PEM("CERTIFICATE", der), key: fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
+	return tlsPair{certificate: fixture.PEM("CERTIFICATE", der),
+		key: fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
 }
 
 // chainOf is a leaf with so many certificates in all, the issuers in the wrong order.
@@ -67,7 +68,8 @@ func chainOf(t testing.TB, length int, host string) tlsPair {
 		chain = append(chain, next.certificate...)
 		issuer = next.Identity
 	}
-	leaf := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{host}}, issuer)
+	leaf := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{host}},
+		issuer)
 	leaf.certificate = append(chain, leaf.certificate...)
 	return leaf
 }

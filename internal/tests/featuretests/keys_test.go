@@ -17,7 +17,8 @@ type tuned struct {
 	*ingress
 	fleet *fleet
 	pair  *pair
-	// held gets the endpoint that holds a request for /hold until it is told to go on, and sent is told when a large answer has been sent.
+	// held gets the endpoint that holds a request for /hold until it is told to go on, and sent is told when a large
+	// answer has been sent.
 	held chan string
 	goOn chan struct{}
 	sent chan struct{}
@@ -41,14 +42,17 @@ func startTuned(t *testing.T) *tuned {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	_, deaf := hostPort(t, listener.Addr())
-	shop := strings.NewReplacer("spec: {", "spec: {clusterIP: "+k.fleet.ip(fleetSize)+", ", "port: 80}", "port: "+k.fleet.port+"}").
+	shop := strings.NewReplacer("spec: {", "spec: {clusterIP: "+k.fleet.ip(fleetSize)+", ", "port: 80}",
+		"port: "+k.fleet.port+"}").
 		Replace(service("shop", k.fleet.port, k.fleet.ips(0, fleetSize)...))
-	k.ingress = start(t, class+service("one", port, ip)+service("pair", k.pair.port, "127.0.0.1", "127.0.0.2")+service("deaf", deaf, ip)+shop+
+	k.ingress = start(t, class+service("one", port, ip)+service("pair", k.pair.port, "127.0.0.1", "127.0.0.2")+
+		service("deaf", deaf, ip)+shop+
 		rule("a", "a.example", "Prefix", "/", "one")+annotated("root", "root.example", "one", "app-root", "/app")+
 		annotated("pages", "pages.example", "one", "custom-http-errors", "404", "default-backend", "one")+
 		annotated("deaf", "deaf.example", "deaf", "proxy-body-size", "0", "proxy-next-upstream", "off")+
 		annotated("silent", "silent.example", "one", "proxy-next-upstream", "off")+
-		annotated("pair", "pair.example", "pair", "connection-proxy-header", "close", "k8singress.io/eject-after-failures", "off")+
+		annotated("pair", "pair.example", "pair", "connection-proxy-header", "close",
+			"k8singress.io/eject-after-failures", "off")+
 		strings.Replace(rule("shop", "shop.example", "Prefix", "/", "shop"), "number: 80", "number: "+k.fleet.port, 1)+
 		annotated("cross", "cross.example", "one", "auth-type", "basic", "auth-secret", "other/users")+
 		elsewhere("other", htpasswd("users", alicesLine)), "configmap default/global")
@@ -89,7 +93,8 @@ func (k *tuned) answers(host, path string) string {
 	if len(body) > 100 {
 		body = fmt.Sprint(len(body), " bytes")
 	}
-	return strings.Join([]string{fmt.Sprint(got.status), got.header.Get("Location"), got.header.Get("Set-Cookie"), body}, "|")
+	return strings.Join([]string{fmt.Sprint(got.status), got.header.Get("Location"),
+		got.header.Get("Set-Cookie"), body}, "|")
 }
 
 // spread is on how many endpoints the requests of one user are.
@@ -149,11 +154,13 @@ var keyCases = map[string]struct {
 	},
 	"proxy-cookie-domain": {
 		nil, []string{"proxy-cookie-domain=old.example new.example"},
-		func(k *tuned) string { return k.answers("a.example", "/cookie") }, "200||a=b; domain=old.example|", "200||a=b; domain=new.example|",
+		func(k *tuned) string { return k.answers("a.example", "/cookie") }, "200||a=b; domain=old.example|",
+		"200||a=b; domain=new.example|",
 	},
 	"proxy-redirect": {
 		nil, []string{"proxy-redirect-from=http://inner.example/", "proxy-redirect-to=https://outer.example/"},
-		func(k *tuned) string { return k.answers("a.example", "/moved") }, "302|http://inner.example/x||", "302|https://outer.example/x||",
+		func(k *tuned) string { return k.answers("a.example", "/moved") }, "302|http://inner.example/x||",
+		"302|https://outer.example/x||",
 	},
 	"proxy-request-buffering": {
 		nil, []string{"proxy-request-buffering=off"},
@@ -167,7 +174,8 @@ var keyCases = map[string]struct {
 	},
 	"disable-proxy-intercept-errors": {
 		nil, []string{"disable-proxy-intercept-errors=true"},
-		func(k *tuned) string { return k.answers("pages.example", "/404") }, "200|||the page of 404", "404|||its own page",
+		func(k *tuned) string { return k.answers("pages.example", "/404") }, "200|||the page of 404",
+		"404|||its own page",
 	},
 	"load-balance":     {nil, []string{"load-balance=least_conn"}, (*tuned).spares, "false", "true"},
 	"upstream-hash-by": {nil, []string{"upstream-hash-by=$arg_user"}, (*tuned).spread, "6", "1"},
@@ -198,7 +206,8 @@ var keyCases = map[string]struct {
 	},
 	"allow-cross-namespace-resources": {
 		nil, []string{"allow-cross-namespace-resources=true"}, func(k *tuned) string {
-			return fmt.Sprint(k.sendBy(k.client, "http://cross.example/", http.MethodGet, nil, basic("alice", "one")).status)
+			return fmt.Sprint(k.sendBy(k.client, "http://cross.example/", http.MethodGet, nil,
+				basic("alice", "one")).status)
 		}, "503", "200",
 	},
 }
@@ -230,7 +239,8 @@ func (in *ingress) settles() {
 	in.Helper()
 	const host = "a.example"
 	path := fmt.Sprintf("/settled-%d", time.Now().UnixNano())
-	in.write("settled.yaml", annotate(rule("settled", host, "Exact", path, "one"), "permanent-redirect", "https://here.example"))
+	in.write("settled.yaml", annotate(rule("settled", host, "Exact", path, "one"), "permanent-redirect",
+		"https://here.example"))
 	in.becomes(host, path, http.StatusMovedPermanently, "")
 }
 
@@ -242,7 +252,8 @@ func TestKeysOfTime(t *testing.T) {
 		t.Errorf("an endpoint that says nothing: %s", got)
 	}
 	if got := k.within(func() string {
-		return fmt.Sprint(k.sendBy(k.client, "http://deaf.example/", http.MethodPost, strings.NewReader(string(pattern(20<<20)))).status)
+		return fmt.Sprint(k.sendBy(k.client, "http://deaf.example/", http.MethodPost,
+			strings.NewReader(string(pattern(20<<20)))).status)
 	}); got != "504" {
 		t.Errorf("an endpoint that takes nothing: %s", got)
 	}

@@ -95,7 +95,8 @@ func saysWhatItSees(w http.ResponseWriter, r *http.Request) {
 		target = unescaped(target)
 	}
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "Method: %s\nTarget: %s\nHost: %s\nLength: %d\nBody: %q\n", r.Method, differential.Digest(target), r.Host,
+	fmt.Fprintf(&lines, "Method: %s\nTarget: %s\nHost: %s\nLength: %d\nBody: %q\n", r.Method,
+		differential.Digest(target), r.Host,
 		r.ContentLength, differential.Digest(string(body)))
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		if !slices.Contains(notCompared, name) {

@@ -42,7 +42,8 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
 		global(`large-client-header-buffers: "2 4k"`, `client-header-timeout: "1"`, `keep-alive: "1"`))
 	in.eventually("the limit of a head", func() error {
-		if got := in.raw(get("/", "Connection: close", "X-A: "+strings.Repeat("x", 20<<10))); len(got) == 0 || !strings.HasPrefix(got[0], "431") {
+		if got := in.raw(get("/", "Connection: close", "X-A: "+strings.Repeat("x", 20<<10))); len(got) == 0 ||
+			!strings.HasPrefix(got[0], "431") {
 			return fmt.Errorf("got %q", got)
 		}
 		return nil
@@ -85,7 +86,8 @@ var pauses = map[string]string{
 // with and without buffering.
 func TestClientBodyTimeout(t *testing.T) {
 	in := reading(t, `client-body-timeout: "1"`)
-	in.write("streamed.yaml", annotated("b", "b.example", "one", "nginx.ingress.kubernetes.io/proxy-request-buffering", "off"))
+	in.write("streamed.yaml", annotated("b", "b.example", "one",
+		"nginx.ingress.kubernetes.io/proxy-request-buffering", "off"))
 	in.becomes("b.example", "/", http.StatusOK, "0 <nil>")
 	waiting := map[string]*dialed{}
 	for name, text := range pauses {
@@ -119,7 +121,8 @@ func TestContentTypeLiftsNoLimit(t *testing.T) {
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		body, writer := io.Pipe()
 		go func() { _, _ = io.WriteString(writer, "some") }()
-		if got := in.send(http.MethodPost, "/", body, "Content-Type: application/grpc"); got.status != http.StatusRequestTimeout {
+		if got := in.send(http.MethodPost, "/", body,
+			"Content-Type: application/grpc"); got.status != http.StatusRequestTimeout {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 		_ = writer.CloseWithError(errors.New("it is over"))
@@ -167,7 +170,8 @@ func (in *ingress) movesOn() {
 func (in *ingress) connectionOf(client *http.Client) (address string) {
 	in.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { address = c.Conn.LocalAddr().String() }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(in.Context(), trace), http.MethodGet, in.origin("a.example")+"/", nil)
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(in.Context(), trace), http.MethodGet,
+		in.origin("a.example")+"/", nil)
 	if err != nil {
 		in.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func (d *documented) group(hosts []string, listeners ...map[string]any) map[stri
 func (d *documented) serve(groups, ports map[string]any) {
 	d.Helper()
 	live := map[string]any{
-		"hosts": map[string]any{"a.example": d.hosts["a.example"]}, "backends": d.backends, "listener_groups": groups, "ports": ports,
+		"hosts": map[string]any{"a.example": d.hosts["a.example"]}, "backends": d.backends, "listener_groups": groups,
+		"ports": ports,
 	}
 	text, err := json.Marshal(map[string]any{"apps": map[string]any{"k8singress": map[string]any{"live": live}}})
 	if err != nil {
@@ -129,7 +130,8 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 	d := startDocumented(t, nil)
 	plain, secure := fixture.Port(t), fixture.Port(t)
 	d.serve(map[string]any{
-		"a": d.group([]string{"own.example"}, listener("http", plain, "HTTP", ""), listener("https", secure, "HTTPS", "own.example")),
+		"a": d.group([]string{"own.example"}, listener("http", plain, "HTTP", ""),
+			listener("https", secure, "HTTPS", "own.example")),
 		"b": d.group([]string{"x.wild.example", "own.example"}, listener("http", plain, "HTTP", "*.wild.example"),
 			listener("https", secure, "HTTPS", "*.wild.example")),
 	}, nil)
@@ -148,7 +150,8 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 	} {
 		scheme := map[string]string{plain: "http", secure: "https"}[c.port]
 		got := d.says(d.at(c.port, c.server, c.protocol), scheme, c.host)
-		if first, _, _ := strings.Cut(got, "\n"); got != c.want && (c.want != "421" || !strings.HasPrefix(first, "421")) {
+		if first, _, _ := strings.Cut(got, "\n"); got != c.want &&
+			(c.want != "421" || !strings.HasPrefix(first, "421")) {
 			t.Errorf("%s of %s as %q by %s: %q, want %q", c.host, scheme, c.server, c.protocol, got, c.want)
 		}
 	}
@@ -158,7 +161,8 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 		t.Errorf("the server for HTTPS answers %q", got)
 	}
 	// The document comes back as it was.
-	if text := string(d.document()); !strings.Contains(text, `"listener_groups":{"a":{"listeners":[{"name":"http","port":`+plain) {
+	if text := string(d.document()); !strings.Contains(text,
+		`"listener_groups":{"a":{"listeners":[{"name":"http","port":`+plain) {
 		t.Errorf("the document is %s", text)
 	}
 }
@@ -180,7 +184,8 @@ func TestListenerThatCloses(t *testing.T) {
 			wait := make(chan struct{})
 			d := startDocumented(t, wait)
 			own := fixture.Port(t)
-			d.serve(map[string]any{"a": d.group([]string{"own.example", "slow.example"}, listener("l", own, protocol, ""))}, nil)
+			d.serve(map[string]any{"a": d.group([]string{"own.example", "slow.example"},
+				listener("l", own, protocol, ""))}, nil)
 			stays, err := d.line(false)
 			if err != nil {
 				t.Fatal(err)
@@ -257,7 +262,8 @@ func TestListenerWhosePortIsTaken(t *testing.T) {
 	ports := map[string]any{"tcp/" + stream: map[string]any{
 		"origin": "ConfigMap/default/tcp", "backend": "default/one/80", "server": map[string]any{
 			"listen": []string{"tcp/127.0.0.1:" + stream},
-			"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "k8singress", "backend": "default/one/80"}}}},
+			"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "k8singress",
+				"backend": "default/one/80"}}}},
 		},
 	}}
 	// The listener comes second, so that it is the one that finds the port taken.
@@ -266,19 +272,24 @@ func TestListenerWhosePortIsTaken(t *testing.T) {
 	held := port(t, holder.Addr().String())
 	hosts := []string{"own.example"}
 	d.serve(map[string]any{
-		"a": d.group(hosts, listener("good", good, "HTTP", ""), listener("held", held, "HTTP", ""), listener("admin", port(t, d.admin), "HTTP", ""),
-			listener("http", port(t, d.http), "HTTP", ""), listener("stream", stream, "HTTPS", ""), listener("udp", "53", "UDP", ""),
+		"a": d.group(hosts, listener("good", good, "HTTP", ""), listener("held", held, "HTTP", ""),
+			listener("admin", port(t, d.admin), "HTTP", ""),
+			listener("http", port(t, d.http), "HTTP", ""), listener("stream", stream, "HTTPS", ""),
+			listener("udp", "53", "UDP", ""),
 			listener("none", "0", "HTTP", "")),
 		"b": d.group(hosts, listener("same", good, "HTTP", ""), listener("other", good, "HTTPS", "other.example")),
 	}, ports)
 	const left = "port tcp/%s of the listener %s is left out: "
 	for _, want := range []string{
-		fmt.Sprintf(left, held, "held") + "listening on 127.0.0.1:" + held + ": another process, or something else in this one, listens there; " +
+		fmt.Sprintf(left, held, "held") + "listening on 127.0.0.1:" + held +
+			": another process, or something else in this one, listens there; " +
 			"it is tried again until the port is free. ss -ltnp lists who listens where",
 		fmt.Sprintf(left, port(t, d.admin), "admin") + "it is used by the admin API; one of the two needs another port",
-		fmt.Sprintf(left, port(t, d.http), "http") + "it is used by the http server k8singress_http, which listens on " + d.http +
+		fmt.Sprintf(left, port(t, d.http), "http") +
+			"it is used by the http server k8singress_http, which listens on " + d.http +
 			", in the Caddy configuration; one of the two needs another port",
-		fmt.Sprintf(left, stream, "stream") + "it is used by the port tcp/" + stream + " of ConfigMap/default/tcp; one of the two needs another port",
+		fmt.Sprintf(left, stream, "stream") + "it is used by the port tcp/" + stream +
+			" of ConfigMap/default/tcp; one of the two needs another port",
 		fmt.Sprintf(left, "53", "udp") + `its protocol is "UDP", and has to be HTTP or HTTPS`,
 		fmt.Sprintf(left, "0", "none") + "it has no port",
 		fmt.Sprintf(left, good, "same") + "it is used by the listener a/good, which is for the same host name",
@@ -332,7 +343,8 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 	l.keeps("HTTPS with HTTP/1.1, kept", true, 2)
 	l.twos("HTTP/2, kept", 2)
 	l.renews("HTTP/1.1, new", false)
-	groups := map[string]any{"a": d.group([]string{"own.example"}, listener("http", plain, "HTTP", ""), listener("https", secure, "HTTPS", ""))}
+	groups := map[string]any{"a": d.group([]string{"own.example"}, listener("http", plain, "HTTP", ""),
+		listener("https", secure, "HTTPS", ""))}
 	for i := range 50 {
 		d.serve(groups, nil)
 		if i%10 == 0 {

@@ -40,9 +40,12 @@ var countable = []string{"reason", "result", "direction", "protocol", "place"}
 // of traffic, and that no metric of the code is missing there.
 func TestMetricsPage(t *testing.T) {
 	who, port := fixture.Certificate(t, "a.example"), fixture.Port(t)
-	secure := strings.Replace(rule("a", "a.example", "Prefix", "/", "web"), "  rules:", "  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)
-	in := start(t, class+service("web", "9", "127.0.0.1", "169.254.1.1")+secure+tlsSecret("own", who.PEM(), who.KeyPEM())+
-		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+fmt.Sprintf(nameService, "9", "127.0.0.1", port),
+	secure := strings.Replace(rule("a", "a.example", "Prefix", "/", "web"), "  rules:",
+		"  tls: [{hosts: [a.example], secretName: own}]\n  rules:", 1)
+	in := start(t, class+service("web", "9", "127.0.0.1", "169.254.1.1")+secure+tlsSecret("own", who.PEM(),
+		who.KeyPEM())+
+		annotated("checked", "b.example", "web", "k8singress.io/health-check-path", "/")+fmt.Sprintf(nameService, "9",
+		"127.0.0.1", port),
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
 	wanted := metricsOfTheCode(t)
 	var found []*metric

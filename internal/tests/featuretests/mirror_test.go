@@ -37,28 +37,39 @@ func TestMirror(t *testing.T) {
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
 	to := "http://" + net.JoinHostPort(mirrorIP, mirrorPort)
 	in := start(t, class+service("web", port, ip)+
-		annotated("uri", "uri.example", "web", "mirror-target", to+"$request_uri", "rewrite-target", "/new", "proxy-body-size", "2m")+
-		annotated("streamed", "streamed.example", "web", "mirror-target", to+"/x/$host", "proxy-request-buffering", "off")+
-		annotated("fixed", "fixed.example", "web", "mirror-target", to+"/fixed?a=b", "mirror-host", "$host.mirror.example")+
+		annotated("uri", "uri.example", "web", "mirror-target", to+"$request_uri", "rewrite-target", "/new",
+			"proxy-body-size", "2m")+
+		annotated("streamed", "streamed.example", "web", "mirror-target", to+"/x/$host",
+			"proxy-request-buffering", "off")+
+		annotated("fixed", "fixed.example", "web", "mirror-target", to+"/fixed?a=b", "mirror-host",
+			"$host.mirror.example")+
 		annotated("headonly", "headonly.example", "web", "mirror-target", to, "mirror-request-body", "off"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct{ host, uri, mirrored, body string }{
-			{"uri.example", "/a%20b?c=d&e", mirrorIP, "hello"}, {"streamed.example", "/x/streamed.example", mirrorIP, "hello"},
-			{"fixed.example", "/fixed?a=b&c=d&e", "fixed.example.mirror.example", "hello"}, {"headonly.example", "/?c=d&e", mirrorIP, ""},
+			{"uri.example", "/a%20b?c=d&e", mirrorIP, "hello"},
+			{"streamed.example", "/x/streamed.example", mirrorIP, "hello"},
+			{"fixed.example", "/fixed?a=b&c=d&e", "fixed.example.mirror.example", "hello"},
+			{"headonly.example", "/?c=d&e", mirrorIP, ""},
 		} {
-			answer := in.sendBy(in.client, in.origin(c.host)+"/a%20b?c=d&e", http.MethodPost, strings.NewReader("hello"),
+			answer := in.sendBy(in.client, in.origin(c.host)+"/a%20b?c=d&e", http.MethodPost,
+				strings.NewReader("hello"),
 				"X-Real-Ip: 192.0.2.1", "X-Original-Url: /admin", "X-Some: thing")
 			sent, copied := fixture.Receive(t, "the request", backends), fixture.Receive(t, "its copy", mirrors)
-			if answer.status != http.StatusOK || hash([]byte(answer.body)) != hash(pattern(200<<10)) || answer.header.Get("X-From") != c.host ||
+			if answer.status != http.StatusOK || hash([]byte(answer.body)) != hash(pattern(200<<10)) ||
+				answer.header.Get("X-From") != c.host ||
 				sent.body != "hello" {
 				t.Errorf("%s: %d with %v; the backend got %q", c.host, answer.status, answer.header, sent.body)
 			}
-			if copied.Method != http.MethodPost || copied.RequestURI != c.uri || copied.Host != c.mirrored || copied.body != c.body {
-				t.Errorf("%s: the mirror got %s %s, host %s, with %q", c.host, copied.Method, copied.RequestURI, copied.Host, copied.body)
+			if copied.Method != http.MethodPost || copied.RequestURI != c.uri || copied.Host != c.mirrored ||
+				copied.body != c.body {
+				t.Errorf("%s: the mirror got %s %s, host %s, with %q", c.host, copied.Method, copied.RequestURI,
+					copied.Host, copied.body)
 			}
 			for name, want := range map[string]string{
-				"X-Request-Id": sent.Header.Get("X-Request-Id"), "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1",
-				"X-Forwarded-Host": c.host, "X-Forwarded-Proto": in.either("http", "https"), "Via": sent.Header.Get("Via"),
+				"X-Request-Id": sent.Header.Get("X-Request-Id"), "X-Real-Ip": "127.0.0.1",
+				"X-Forwarded-For":  "127.0.0.1",
+				"X-Forwarded-Host": c.host, "X-Forwarded-Proto": in.either("http", "https"),
+				"Via":            sent.Header.Get("Via"),
 				"X-Original-Url": "", "X-Some": "thing",
 			} {
 				if found := strings.Join(copied.Header[name], "|"); found != want {
@@ -76,7 +87,8 @@ func TestMirrorOfFieldsThatAreSet(t *testing.T) {
 	ip, port, backends := mirrorOf(t)
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
 	in := start(t, class+service("web", port, ip)+
-		annotated("a", "a.example", "web", "mirror-target", "http://"+net.JoinHostPort(mirrorIP, mirrorPort)+"$request_uri")+"---\n"+
+		annotated("a", "a.example", "web", "mirror-target",
+			"http://"+net.JoinHostPort(mirrorIP, mirrorPort)+"$request_uri")+"---\n"+
 		strings.Replace(global("X-Verified: of $namespace"), "{name: global}", "{name: set}", 1)+"---\n"+
 		global("proxy-set-headers: default/set"), "configmap default/global")
 	in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, "X-Verified: SUCCESS", "X_Verified: SUCCESS")
@@ -98,7 +110,8 @@ func (in *ingress) longMirrored(t *testing.T, backends, mirrors chan withBody) {
 		body := pattern(c.size)
 		// net/http knows the length of the first one only.
 		for _, reader := range []io.Reader{bytes.NewReader(body), struct{ io.Reader }{bytes.NewReader(body)}} {
-			if got := in.sendBy(in.client, in.origin("uri.example")+"/", http.MethodPost, reader); got.status != http.StatusOK {
+			if got := in.sendBy(in.client, in.origin("uri.example")+"/", http.MethodPost,
+				reader); got.status != http.StatusOK {
 				t.Fatalf("%d", got.status)
 			}
 			if sent := fixture.Receive(t, "the request", backends); hash([]byte(sent.body)) != hash(body) {
@@ -166,7 +179,8 @@ func TestMirrorWithoutPassword(t *testing.T) {
 		if got := in.get("in.example", "/refused"); got.status != http.StatusUnauthorized {
 			t.Errorf("%d", got.status)
 		}
-		got := in.sendBy(in.client, in.origin("in.example")+"/let-in", http.MethodGet, nil, "Authorization: Basic YWxpY2U6c2VjcmV0")
+		got := in.sendBy(in.client, in.origin("in.example")+"/let-in", http.MethodGet, nil,
+			"Authorization: Basic YWxpY2U6c2VjcmV0")
 		copied := fixture.Receive(t, "the copy", mirrors)
 		if got.status != http.StatusOK || copied.URL.Path != "/" || copied.Header["Authorization"] != nil {
 			t.Errorf("%d, and the mirror got %s with %v", got.status, copied.URL, copied.Header)

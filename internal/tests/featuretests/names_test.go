@@ -12,14 +12,18 @@ func TestServerAlias(t *testing.T) {
 	one, port1 := backend(t, "one")
 	two, port2 := backend(t, "two")
 	in := start(t, class+service("one", port1, one)+service("two", port2, two)+
-		withTLS(annotate(rule("main", "a.example", "Prefix", "/app", "one"), "app-root", "/app", "ssl-redirect", "false",
-			"server-alias", `B.example, *.wild.example, ~^n[0-9]+\.example$, other.example, bad_name`), "a.example", "tls")+
-		annotate(rule("admin", "a.example", "Prefix", "/app/admin", "one"), "denylist-source-range", "0.0.0.0/0,::/0", "ssl-redirect", "false")+
+		withTLS(annotate(rule("main", "a.example", "Prefix", "/app", "one"), "app-root", "/app",
+			"ssl-redirect", "false",
+			"server-alias", `B.example, *.wild.example, ~^n[0-9]+\.example$, other.example, bad_name`),
+			"a.example", "tls")+
+		annotate(rule("admin", "a.example", "Prefix", "/app/admin", "one"), "denylist-source-range", "0.0.0.0/0,::/0",
+			"ssl-redirect", "false")+
 		rule("other", "other.example", "Prefix", "/", "two")+rule("below", "x.wild.example", "Prefix", "/", "two")+
 		rule("number", "n7.example", "Prefix", "/", "two")+only("rest", "two"))
 	in.write("secret.yaml", secret(t, "tls", "both", "*.example"))
 	in.showsCertificate("a.example", "both")
-	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got, "other.example, because Ingress/default/other has a rule") {
+	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got,
+		"other.example, because Ingress/default/other has a rule") {
 		t.Errorf("the alias of another host is told %q", got)
 	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
@@ -46,7 +50,8 @@ func TestFromToWWW(t *testing.T) {
 	www := func(name, host string) string {
 		return annotate(rule(name, host, "Prefix", "/", "one"), "from-to-www-redirect", "true")
 	}
-	in := start(t, class+service("one", port, ip)+www("to", "a.example")+www("from", "www.b.example")+www("both", "c.example")+
+	in := start(t, class+service("one", port, ip)+www("to", "a.example")+www("from", "www.b.example")+
+		www("both", "c.example")+
 		rule("has", "www.c.example", "Prefix", "/", "one")+www("wild", "*.d.example"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		in.leads(t, "www.a.example", "/x/?y=1", http.StatusPermanentRedirect, in.origin("a.example")+"/x/?y=1")
@@ -56,7 +61,8 @@ func TestFromToWWW(t *testing.T) {
 		in.expect("www.c.example", "/", http.StatusOK, "one /")
 		in.expect("www.www.c.example", "/", http.StatusNotFound, "")
 	})
-	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got, "www.c.example, because Ingress/default/has has a rule") {
+	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got,
+		"www.c.example, because Ingress/default/has has a rule") {
 		t.Errorf("the host that there is is told %q", got)
 	}
 	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got, "no effect on *.d.example") {
@@ -79,9 +85,11 @@ func TestTenantNames(t *testing.T) {
 		in.attacks(age,
 			annotate(rule("names", "b.example", "Prefix", "/b", "one"), "from-to-www-redirect", "true", "server-alias",
 				"main.example, x.wild.example, *.wild.example, ~.*, x.kept.example, *.example, free.example"),
-			annotate(rule("guest", "main.example", "Prefix", "/guest", "one"), "server-alias", "guest.example", "app-root", "/guest"))
+			annotate(rule("guest", "main.example", "Prefix", "/guest", "one"), "server-alias", "guest.example",
+				"app-root", "/guest"))
 		for _, host := range []string{
-			"main.example", "www.b.example", "x.wild.example", "y.x.wild.example", "nobody.example", "x.kept.example", "deep.x.kept.example",
+			"main.example", "www.b.example", "x.wild.example", "y.x.wild.example", "nobody.example", "x.kept.example",
+			"deep.x.kept.example",
 			"guest.example",
 		} {
 			in.expect(host, "/", http.StatusOK, "A /")

@@ -138,7 +138,8 @@ func (in *ingress) endsHere(host string) {
 // TestPassthrough checks that the first passthrough host is added and the last one removed without a reload and
 // without affecting other clients.
 func TestPassthrough(t *testing.T) {
-	e, other := newTLSEnd(t, "one", "shop.example", "*.wild.example"), newTLSEnd(t, "two", "other.example", "shop.example")
+	e, other := newTLSEnd(t, "one", "shop.example", "*.wild.example"),
+		newTLSEnd(t, "two", "other.example", "shop.example")
 	ip, port := backend(t, "plain")
 	in := start(t, class+service("one", e.port, e.ip)+service("two", other.port, other.ip)+service("plain", port, ip)+
 		rule("plain", "plain.example", "Prefix", "/", "plain"), "ssl_passthrough", "configmap default/global")
@@ -175,7 +176,8 @@ func TestPassthrough(t *testing.T) {
 // end cleanly.
 func TestPassthroughEnds(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example", "stays.example")
-	in := start(t, class+service("one", e.port, e.ip)+passed("stays", "stays.example", "one"), "ssl_passthrough", "configmap default/global")
+	in := start(t, class+service("one", e.port, e.ip)+passed("stays", "stays.example", "one"), "ssl_passthrough",
+		"configmap default/global")
 	in.globalKeys("worker-shutdown-timeout=1s")
 	in.write("shop.yaml", passed("shop", "shop.example", "one"))
 	conn, stays := in.says("shop.example", e, "one shop.example"), in.says("stays.example", e, "one stays.example")
@@ -197,7 +199,8 @@ func TestPassthroughEnds(t *testing.T) {
 // without a reload, and that open ones keep theirs.
 func TestPassthroughKeysAreLive(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
-	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough",
+		"configmap default/global")
 	before := in.says("shop.example", e, "one shop.example")
 	reloads := in.reloads()
 	in.globalKeys("proxy-stream-timeout=1s")
@@ -237,11 +240,13 @@ func (in *ingress) counted(name, reason string, n int) {
 // changes.
 func TestPassthroughIsCounted(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
-	in := start(t, class+service("one", e.port, e.ip)+service("nobody", "1", "127.0.0.1")+service("none", "1"), "ssl_passthrough")
+	in := start(t, class+service("one", e.port, e.ip)+service("nobody", "1", "127.0.0.1")+service("none", "1"),
+		"ssl_passthrough")
 	if strings.Contains(in.metrics(), "k8singress_stream_connections_total{") {
 		t.Error("nothing is passed through, and there are metrics of it")
 	}
-	in.write("hosts.yaml", passed("shop", "shop.example", "one")+passed("nobody", "nobody.example", "nobody")+passed("none", "none.example", "none"))
+	in.write("hosts.yaml", passed("shop", "shop.example", "one")+passed("nobody", "nobody.example", "nobody")+
+		passed("none", "none.example", "none"))
 	conn := in.says("shop.example", e, "one shop.example")
 	in.counted("connections_active", "", 1)
 	for _, host := range []string{"nobody.example", "none.example"} {
@@ -277,7 +282,8 @@ func TestPassthroughIsTurnedOff(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"))
 	in.endsHere("shop.example")
-	if message := in.message("Ingress/default/shop", "InvalidAnnotation"); !strings.Contains(message, "Set the option ssl_passthrough") {
+	if message := in.message("Ingress/default/shop", "InvalidAnnotation"); !strings.Contains(message,
+		"Set the option ssl_passthrough") {
 		t.Errorf("it says %q", message)
 	}
 }
@@ -287,14 +293,16 @@ func TestPassthroughIsTurnedOff(t *testing.T) {
 func TestPassthroughWithoutTLS(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example", "secure.example")
 	ip, port := backend(t, "plain")
-	in := start(t, class+service("one", e.port, e.ip)+service("plain", port, ip)+passed("shop", "shop.example", "plain")+
+	in := start(t, class+service("one", e.port, e.ip)+service("plain", port, ip)+passed("shop",
+		"shop.example", "plain")+
 		withTLS(passed("secure", "secure.example", "one"), "secure.example", "nowhere")+
 		rule("plain", "plain.example", "Prefix", "/", "plain"), "ssl_passthrough")
 	in.expect("shop.example", "/a", http.StatusOK, "plain /a")
 	in.expect("secure.example", "/a", http.StatusPermanentRedirect, "")
 	client := in.secureClient()
 	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "plain.example"
-	for host, want := range map[string]int{"plain.example": http.StatusOK, "shop.example": http.StatusMisdirectedRequest} {
+	for host, want := range map[string]int{"plain.example": http.StatusOK,
+		"shop.example": http.StatusMisdirectedRequest} {
 		if got := in.askSecurely(client, host, "/", "X-A"); got.status != want {
 			t.Errorf("%s: %d %q", host, got.status, got.body)
 		}
@@ -309,7 +317,8 @@ func TestPassthroughByQUIC(t *testing.T) {
 	dial := func(host string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
-		conn, err := quic.DialAddr(ctx, in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true, NextProtos: []string{"h3"}}, nil)
+		conn, err := quic.DialAddr(ctx, in.https,
+			&tls.Config{ServerName: host, InsecureSkipVerify: true, NextProtos: []string{"h3"}}, nil)
 		if err == nil {
 			_ = conn.CloseWithError(0, "")
 		}
@@ -378,7 +387,8 @@ func TestHellos(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
 	whole := hello(t, &tls.Config{ServerName: "shop.example"})
-	large := hello(t, &tls.Config{ServerName: "large.example", NextProtos: slices.Repeat([]string{strings.Repeat("x", 255)}, 63)})
+	large := hello(t, &tls.Config{ServerName: "large.example",
+		NextProtos: slices.Repeat([]string{strings.Repeat("x", 255)}, 63)})
 	if len(large) < 16<<10 {
 		t.Fatalf("a large hello has %d bytes", len(large))
 	}
@@ -444,7 +454,8 @@ func TestSilentClients(t *testing.T) {
 // client's address from it.
 func TestPassthroughBehindBalancer(t *testing.T) {
 	first := newTLSEnd(t, "one", "shop.example")
-	in := start(t, class+service("one", first.port, first.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
+	in := start(t, class+service("one", first.port, first.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough",
+		"configmap default/global")
 	in.globalKeys("use-proxy-protocol=true")
 	for name, h := range proxyHeaders {
 		t.Run(name, func(t *testing.T) {
@@ -473,8 +484,9 @@ func TestPassthroughBehindBalancer(t *testing.T) {
 func TestPassthroughWithoutEndpoints(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port)+passed("shop", "shop.example", "one"), "ssl_passthrough")
-	if conn, err := in.reach("shop.example", e.roots); err == nil || !bytes.Contains([]byte(err.Error()), []byte("EOF")) &&
-		!errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+	if conn, err := in.reach("shop.example", e.roots); err == nil ||
+		!bytes.Contains([]byte(err.Error()), []byte("EOF")) &&
+			!errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("got %v, %v", conn, err)
 	}
 	in.write("one.yaml", strings.Replace(service("more", e.port, e.ip), "service-name: more", "service-name: one", 1))

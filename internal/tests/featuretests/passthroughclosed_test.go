@@ -21,13 +21,15 @@ func TestPassthroughOfClosed(t *testing.T) {
 	} {
 		t.Run(guard.name+" "+guard.value, func(t *testing.T) {
 			in := start(t, class+service("one", e.port, e.ip), "ssl_passthrough")
-			in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true", guard.name, guard.value))
+			in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true",
+				guard.name, guard.value))
 			in.becomes("shop.example", "/", guard.status, "")
 			in.endsHere("shop.example")
 			if got := in.askSecurely(in.secureClient(), "shop.example", "/", "X-A"); got.status != guard.status {
 				t.Errorf("%d %q", got.status, got.body)
 			}
-			if all := strings.Join(in.messages("Ingress/default/shop", "InvalidAnnotation"), "\n"); !strings.Contains(all, "not passed through") {
+			if all := strings.Join(in.messages("Ingress/default/shop", "InvalidAnnotation"),
+				"\n"); !strings.Contains(all, "not passed through") {
 				t.Errorf("it says %q", all)
 			}
 			in.write("shop.yaml", passed("shop", "shop.example", "one"))
@@ -38,7 +40,8 @@ func TestPassthroughOfClosed(t *testing.T) {
 
 // TestPassthroughSaysWhatClientsSee checks that no verdict promises a response to connections that have no endpoint.
 func TestPassthroughSaysWhatClientsSee(t *testing.T) {
-	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example", "Prefix", "/", "one"),
+	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example",
+		"Prefix", "/", "one"),
 		"ssl_passthrough")
 	for ingress, want := range map[string]string{
 		"shop": "TLS connections are closed, and requests without TLS get 503", "plain": "endpoints: requests get 503",

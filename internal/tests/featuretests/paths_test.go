@@ -102,8 +102,10 @@ func TestPathSpellings(t *testing.T) {
 	guarded := func(name, host string) string {
 		return annotate(rule(name, host, "Prefix", "/admin", "one"), "k8singress.io/chains", "staff")
 	}
-	in := start(t, class+service("one", port, ip)+rule("public", "a.example", "Prefix", "/public", "one")+guarded("admin", "a.example")+
-		rule("all", "b.example", "Prefix", "/", "one")+guarded("admin-too", "b.example")+rule("open", "c.example", "Prefix", "/", "one"), staffOne)
+	in := start(t, class+service("one", port, ip)+rule("public", "a.example", "Prefix", "/public", "one")+
+		guarded("admin", "a.example")+
+		rule("all", "b.example", "Prefix", "/", "one")+guarded("admin-too", "b.example")+rule("open", "c.example",
+		"Prefix", "/", "one"), staffOne)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		check := func(host, path, want string) {
 			t.Helper()

@@ -16,7 +16,8 @@ import (
 // disables the check.
 func TestStrictPathTypes(t *testing.T) {
 	objects := class + service("web", "80", "192.0.2.1") + rule("plain", "a.example", "Prefix", "/a-b_c.d/E9", "web") +
-		rule("prefix", "b.example", "Prefix", "/api/v[0-9]+", "web") + rule("exact", "c.example", "Exact", "/a b", "web") +
+		rule("prefix", "b.example", "Prefix", "/api/v[0-9]+", "web") + rule("exact", "c.example", "Exact",
+		"/a b", "web") +
 		rule("own", "d.example", "ImplementationSpecific", "/api/(.*)", "web") + "---\n"
 	for _, c := range []struct {
 		key   string
@@ -28,7 +29,8 @@ func TestStrictPathTypes(t *testing.T) {
 		{"strict-validate-path-type: \"false\"", false, []string{"Ingress/default/exact", "Ingress/default/prefix"}},
 	} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(objects+global(c.key)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(objects+global(c.key)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		options := settings.Config{}.WithDefaults()

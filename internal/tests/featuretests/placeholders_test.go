@@ -144,12 +144,15 @@ func TestPlaceholdersStayText(t *testing.T) {
 	sent := &transcript{}
 	cage := birdcage{ports: map[string]string{"HTTP": sent.http(t), "FCGI": sent.fastCGI(t)}}
 	cage.fill([]string{
-		"{env.CANARY}", "{file." + file + "}", "{$CANARY}", "${env.CANARY}", `\{env.CANARY}`, "{http.request.host}{env.CANARY}",
+		"{env.CANARY}", "{file." + file + "}", "{$CANARY}", "${env.CANARY}", `\{env.CANARY}`,
+		"{http.request.host}{env.CANARY}",
 	})
 	in := newIngress(t)
 	in.write("manifests.yaml", cage.manifests.String())
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog {\noutput file %s\nlevel DEBUG\n}\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n",
-		in.admin, log, in.http, in.https, in.folder))
+	in.loadCaddyfile(
+		fmt.Sprintf(
+			"{\nadmin %s\nlog {\noutput file %s\nlevel DEBUG\n}\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n",
+			in.admin, log, in.http, in.https, in.folder))
 	in.awaitReady()
 	var answers strings.Builder
 	for i := range cage.hosts {

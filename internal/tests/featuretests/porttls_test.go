@@ -21,7 +21,8 @@ func pairSecret(who *fixture.Identity) string {
 func overTLS(port, host string, authority *fixture.Identity) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Leaf)
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: deadline}, Config: &tls.Config{ServerName: host, RootCAs: roots}}
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: deadline},
+		Config: &tls.Config{ServerName: host, RootCAs: roots}}
 	conn, err := dialer.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		return "", err
@@ -100,7 +101,8 @@ func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 		exposed("two", backendPort, ip, annotations...), servicePorts, "tcp_services default/tcp")
 	in.tells("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-backend-tls-secret]")
 	port := fixture.Port(t)
-	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+"\": \"default/two:80\"}\n")
+	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+
+		"\": \"default/two:80\"}\n")
 	in.eventually("the port", func() error {
 		if in.message("ConfigMap/default/tcp", "SecretNotFound") == "" {
 			return fmt.Errorf("nothing is said of it")

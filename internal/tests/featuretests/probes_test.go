@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-var statusNumbers = regexp.MustCompile(`^Active connections: (\d+) \nserver accepts handled requests\n (\d+) (\d+) (\d+) \n` +
-	`Reading: \d+ Writing: (\d+) Waiting: \d+ \n$`)
+var statusNumbers = regexp.MustCompile(
+	`^Active connections: (\d+) \nserver accepts handled requests\n (\d+) (\d+) (\d+) \n` +
+		`Reading: \d+ Writing: (\d+) Waiting: \d+ \n$`)
 
 // TestProbes checks that unknown hosts respond to the probes of load balancers and monitors, in each version of HTTP,
 // and that a host with an Ingress does not.
@@ -30,7 +31,8 @@ func TestProbes(t *testing.T) {
 		if before[0] < 1 || before[3] < 1 || after[3]-before[3] < 2 || after[1] < after[2] || after[4] < 1 {
 			t.Errorf("the numbers are %v, and %v after one request more", before, after)
 		}
-		if got := in.sendBy(in.client, in.origin("nobody.example")+"/nginx_status", http.MethodPost, nil); got.status != http.StatusMethodNotAllowed {
+		if got := in.sendBy(in.client, in.origin("nobody.example")+"/nginx_status", http.MethodPost,
+			nil); got.status != http.StatusMethodNotAllowed {
 			t.Errorf("POST gets %d", got.status)
 		}
 	})
@@ -49,10 +51,13 @@ func TestProbes(t *testing.T) {
 
 // TestStatusOverIPv6 checks that the list of IPv6 addresses applies to clients with an IPv6 address.
 func TestStatusOverIPv6(t *testing.T) {
-	in := start(t, class+global("nginx-status-ipv6-whitelist: 2001:db8::/32", `use-forwarded-headers: "true"`), "configmap default/global")
-	for client, want := range map[string]int{"2001:db8::1": http.StatusOK, "2001:db9::1": http.StatusForbidden, "::1": http.StatusForbidden} {
+	in := start(t, class+global("nginx-status-ipv6-whitelist: 2001:db8::/32", `use-forwarded-headers: "true"`),
+		"configmap default/global")
+	for client, want := range map[string]int{"2001:db8::1": http.StatusOK, "2001:db9::1": http.StatusForbidden,
+		"::1": http.StatusForbidden} {
 		in.eventually(client, func() error {
-			got := in.sendBy(in.client, in.origin("nobody.example")+"/nginx_status", "GET", nil, "X-Forwarded-For: "+client)
+			got := in.sendBy(in.client, in.origin("nobody.example")+"/nginx_status", "GET", nil,
+				"X-Forwarded-For: "+client)
 			if got.status != want {
 				return fmt.Errorf("it gets %d, want %d", got.status, want)
 			}
@@ -84,7 +89,8 @@ func TestProbesOfAnIngressForAllHosts(t *testing.T) {
 		text := strings.Replace(rule("every", "", "Prefix", "/", "one"), `host: ""`, "", 1)
 		text = strings.Replace(text, "  - \n    http", "  - http", 1)
 		for _, path := range paths {
-			more := fmt.Sprintf(`paths: [{path: %q, pathType: Prefix, backend: {service: {name: one, port: {number: 80}}}}, `, path)
+			more := fmt.Sprintf(
+				`paths: [{path: %q, pathType: Prefix, backend: {service: {name: one, port: {number: 80}}}}, `, path)
 			text = strings.Replace(text, "paths: [", more, 1)
 		}
 		return text

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/configmap"
 )
 
-// proofsOfAnnotations has, for each annotation that works, the test that shows what it does to a user. One line is one row of the table.
+// proofsOfAnnotations has, for each annotation that works, the test that shows what it does to a user. One line is one
+// row of the table.
 var proofsOfAnnotations = map[string]string{
 	"ssl-redirect":                               "TestRedirectToHTTPS",
 	"force-ssl-redirect":                         "TestRedirectToHTTPS",
@@ -299,8 +300,9 @@ var proofsOfKeys = map[string]string{
 // owed are rows that no test shows yet. It may only get shorter.
 var owed = map[string][]string{}
 
-// TestProofs: each annotation and each key that is not there for nothing has a test that shows it, which is there, and which writes its
-// name, or a function, constant or file of its own does. Whether it looks at what comes of it is for its reader to say.
+// TestProofs: each annotation and each key that is not there for nothing has a test that shows it, which is there, and
+// which writes its name, or a function, constant or file of its own does. Whether it looks at what comes of it is for
+// its reader to say.
 func TestProofs(t *testing.T) {
 	tests := readTests(t)
 	tests.prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)

@@ -76,7 +76,8 @@ func (s *sources) texts(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// mentioned are the strings of a declaration, and the names in it. Where a string is a path of testdata, the files there count.
+// mentioned are the strings of a declaration, and the names in it. Where a string is a path of testdata, the files
+// there count.
 func mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
 	t.Helper()
 	ast.Inspect(declared, func(n ast.Node) bool {
@@ -126,7 +127,8 @@ func (s *sources) shows(t *testing.T, row, proof string) {
 	if sub != "" && !strings.Contains(text, sub) {
 		t.Errorf("%s: %s has no case %q", row, name, sub)
 	}
-	word := regexp.MustCompile(`(^|[^a-z0-9-])` + regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix)) + `($|[^a-z0-9-])`)
+	word := regexp.MustCompile(`(^|[^a-z0-9-])` + regexp.QuoteMeta(strings.TrimPrefix(row, annotations.OwnPrefix)) +
+		`($|[^a-z0-9-])`)
 	if !word.MatchString(text) {
 		t.Errorf("%s: %s does not write its name", row, name)
 	}

@@ -31,10 +31,11 @@ func TestProtocolsInFront(t *testing.T) {
 
 func (in *ingress) inFront(t *testing.T, size int) {
 	var hints []string
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
-		hints = append(hints, fmt.Sprint(status, header["Link"]))
-		return nil
-	}})
+	ctx := httptrace.WithClientTrace(t.Context(),
+		&httptrace.ClientTrace{Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			hints = append(hints, fmt.Sprint(status, header["Link"]))
+			return nil
+		}})
 	sent := pattern(size)
 	body := struct{ io.Reader }{strings.NewReader(string(sent))}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, in.origin("a.example")+"/path?q=1", body)
@@ -49,7 +50,8 @@ func (in *ingress) inFront(t *testing.T, size int) {
 	defer response.Body.Close()
 	got, err := io.ReadAll(response.Body)
 	want := fmt.Sprintf("HTTP/1.1 PUT %s <nil> [yes]", hash(sent))
-	if err != nil || response.Proto != protocols[in.version] || response.StatusCode != http.StatusAccepted || string(got) != want {
+	if err != nil || response.Proto != protocols[in.version] || response.StatusCode != http.StatusAccepted ||
+		string(got) != want {
 		t.Errorf("got %s %d %q, %v; want %q", response.Proto, response.StatusCode, got, err, want)
 	}
 	if got := response.Trailer.Get("X-Sum"); got != "7" {
@@ -122,7 +124,8 @@ func TestEarlyAnswer(t *testing.T) {
 			}
 		}, "proxy-request-buffering: "+buffering)
 		in.byHTTP1(t, func(t *testing.T, in *ingress) { in.answersEarly(t) })
-		in.byEachVersion(t, func(t *testing.T, in *ingress) { in.answersEarlyByStream(t) }, plain1, secure1) // They are above.
+		// They are above.
+		in.byEachVersion(t, func(t *testing.T, in *ingress) { in.answersEarlyByStream(t) }, plain1, secure1)
 		in.stop()
 	}
 }
@@ -156,7 +159,8 @@ func (in *ingress) answersEarlyByStream(t *testing.T) {
 	for path, want := range map[string]string{"/417": "417", "/200": "200 early"} {
 		first, next := in.twoStreams()
 		q := question{
-			method: http.MethodPost, path: path, fields: []string{"Expect: 100-continue", "Content-Length: 4"}, body: []string{"body"},
+			method: http.MethodPost, path: path, fields: []string{"Expect: 100-continue", "Content-Length: 4"},
+			body: []string{"body"},
 		}
 		if got := first.ask(q.usual()); got.String() != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)

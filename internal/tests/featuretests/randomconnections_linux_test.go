@@ -26,7 +26,8 @@ func whims() map[string]func(conn net.Conn, in *bufio.Reader) {
 		"old":        afterHead(says("HTTP/1.0 200 OK\r\n\r\nuntil the end")),
 		"strange":    afterHead(says("HTTP/1.1 999 Strange\r\nContent-Length: 1\r\n\r\nx")),
 	}
-	for _, name := range []string{"unasked", "early", "twice", "without-end", "cut", "bad-chunks", "garbage", "vanishes"} {
+	for _, name := range []string{"unasked", "early", "twice", "without-end", "cut", "bad-chunks",
+		"garbage", "vanishes"} {
 		all[name] = hostileEndpoints[name]
 	}
 	return all
@@ -91,7 +92,8 @@ func (r *randomly) question() *question {
 	case 3:
 		q.body, q.open = []string{body}, true
 	}
-	for _, fields := range [][]string{{"Expect: 100-continue"}, upgrade, {"Connection: close"}, {"Content-Length: 100"}} {
+	for _, fields := range [][]string{{"Expect: 100-continue"}, upgrade, {"Connection: close"},
+		{"Content-Length: 100"}} {
 		if r.IntN(8) == 0 {
 			q.fields = append(q.fields, fields...)
 		}

@@ -11,7 +11,8 @@ import (
 
 // limitsConfigMap lets each test be many clients, and tells the answers of limits from others.
 const limitsConfigMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
-	"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, limit-req-status-code: \"429\", limit-conn-status-code: \"509\"}\n"
+	"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, limit-req-status-code: \"429\", " +
+	"limit-conn-status-code: \"509\"}\n"
 
 // addressOf is an address that no other test, and no other version of HTTP, has. The limits of these tests are by the
 // minute, so that none is over before a slow test has come to its end.
@@ -24,7 +25,8 @@ func (in *ingress) statuses(n int, host, path, client string) []int {
 	in.Helper()
 	var got []int
 	for range n {
-		got = append(got, in.sendBy(in.client, in.origin(host)+path, http.MethodGet, nil, "X-Forwarded-For: "+client).status)
+		got = append(got, in.sendBy(in.client, in.origin(host)+path, http.MethodGet, nil,
+			"X-Forwarded-For: "+client).status)
 	}
 	return got
 }
@@ -34,12 +36,15 @@ func (in *ingress) statuses(n int, host, path, client string) []int {
 func TestLimitRPM(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+
-		annotated("limited", "limited.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "2", "limit-allowlist", "198.51.100.0/24")+
+		annotated("limited", "limited.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "2",
+			"limit-allowlist", "198.51.100.0/24")+
 		annotated("both", "both.example", "web", "limit-rps", "1", "limit-rpm", "1", "limit-burst-multiplier", "1")+
-		annotated("denied", "denied.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "allowlist-source-range", "203.0.113.1")+
+		annotated("denied", "denied.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1",
+			"allowlist-source-range", "203.0.113.1")+
 		annotated("moved", "moved.example", "web", "limit-rpm", "1", "permanent-redirect", "https://www.example.com")+
 		annotated("bad", "bad.example", "web", "limit-rpm", "one")+
-		annotated("older", "older.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "limit-whitelist", "198.51.100.0/24")+
+		annotated("older", "older.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "limit-whitelist",
+			"198.51.100.0/24")+
 		limitsConfigMap, "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -52,7 +57,8 @@ func TestLimitRPM(t *testing.T) {
 			{"exempt", "limited.example", "198.51.100.7", []int{200, 200, 200, 200, 200}},
 			{"exempt by the older name", "older.example", "198.51.100.7", []int{200, 200, 200, 200, 200}},
 			{"not exempt by the older name", "older.example", in.addressOf(3), []int{200, 200, 429}},
-			{"IPv6", "limited.example", fmt.Sprintf("2001:db8::%d", slices.Index(versions, in.version)+1), []int{200, 200, 200, 429}},
+			{"IPv6", "limited.example", fmt.Sprintf("2001:db8::%d", slices.Index(versions, in.version)+1),
+				[]int{200, 200, 200, 429}},
 			{"who may not come in", "denied.example", in.addressOf(1), []int{403, 403, 429}},
 			{"redirects", "moved.example", in.addressOf(1), slices.Repeat([]int{301}, 8)},
 			{"a limit that cannot be read", "bad.example", in.addressOf(1), []int{503, 503}},
@@ -70,7 +76,8 @@ func TestLimitsOutliveChanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	manifests := func(annotations ...string) string {
 		limited := annotated("limited", "a.example", "web", annotations...) +
-			"  - host: b.example\n    http: {paths: [{path: /b, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}\n"
+			"  - host: b.example\n    http: {paths: [{path: /b, pathType: Prefix, backend: {service: {name: web, " +
+			"port: {number: 80}}}}]}\n"
 		return class + service("web", port, ip) + limited + limitsConfigMap
 	}
 	in := start(t, manifests("limit-rpm", "1", "limit-burst-multiplier", "1"), "configmap default/global")
@@ -79,7 +86,8 @@ func TestLimitsOutliveChanges(t *testing.T) {
 	if !slices.Equal(got, []int{200, 200, 429}) {
 		t.Fatalf("two hosts of an Ingress: %d", got)
 	}
-	in.write("manifests.yaml", manifests("limit-rpm", "1", "limit-burst-multiplier", "1", "permanent-redirect", "https://www.example.com"))
+	in.write("manifests.yaml", manifests("limit-rpm", "1", "limit-burst-multiplier", "1", "permanent-redirect",
+		"https://www.example.com"))
 	in.becomes("a.example", "/", http.StatusMovedPermanently, "")
 	in.write("manifests.yaml", manifests("limit-rpm", "1", "limit-burst-multiplier", "1", "limit-connections", "7"))
 	in.eventually("no redirect any more", func() error {
@@ -112,7 +120,8 @@ func TestLimitConnections(t *testing.T) {
 			<-release
 		}
 	})
-	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "limit-connections", "1")+limitsConfigMap,
+	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "limit-connections", "1")+
+		limitsConfigMap,
 		"configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		done := make(chan answer, 1)
@@ -163,13 +172,16 @@ func TestLimitConnectionsOfWebSockets(t *testing.T) {
 // empty key are not limited.
 func TestLimitConnZoneVariable(t *testing.T) {
 	ip, port := backend(t, "web")
-	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1")+
-		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {limit-conn-zone-variable: $http_x_api_key, ", 1), "configmap default/global")
+	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rpm", "1",
+		"limit-burst-multiplier", "1")+
+		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {limit-conn-zone-variable: $http_x_api_key, ", 1),
+		"configmap default/global")
 	for _, c := range []struct {
 		key  string
 		want int
 	}{
-		{"one", 200}, {"two", 200}, {"one", 200}, {"one", 429}, {"two", 200}, {"two", 429}, {"", 200}, {"", 200}, {"", 200},
+		{"one", 200}, {"two", 200}, {"one", 200}, {"one", 429}, {"two", 200}, {"two", 429}, {"", 200},
+		{"", 200}, {"", 200},
 	} {
 		var headers []string
 		if c.key != "" {
@@ -185,7 +197,8 @@ func TestLimitConnZoneVariable(t *testing.T) {
 // which would take a minute with limit-rpm.
 func TestLimitRPS(t *testing.T) {
 	ip, port := backend(t, "web")
-	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rps", "1", "limit-burst-multiplier", "1")+
+	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rps", "1",
+		"limit-burst-multiplier", "1")+
 		limitsConfigMap, "configmap default/global")
 	in.eventually("a refusal", func() error {
 		if got := in.statuses(10, "a.example", "/", "192.0.2.1"); !slices.Contains(got, http.StatusTooManyRequests) {

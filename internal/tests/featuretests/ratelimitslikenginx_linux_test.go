@@ -52,9 +52,11 @@ const limitsOfNginx = `
 
 func limitedHosts() string {
 	return annotated("a", "a.example", "one", "limit-rpm", "1") +
-		annotated("b", "b.example", "one", "limit-rpm", "2", "limit-rps", "100", "limit-connections", "5", "limit-burst-multiplier", "3",
+		annotated("b", "b.example", "one", "limit-rpm", "2", "limit-rps", "100", "limit-connections", "5",
+			"limit-burst-multiplier", "3",
 			"limit-allowlist", "192.0.2.1") +
-		annotated("c", "c.example", "one", "limit-rpm", "1", "limit-burst-multiplier", "1", "denylist-source-range", "192.0.2.2") +
+		annotated("c", "c.example", "one", "limit-rpm", "1", "limit-burst-multiplier", "1", "denylist-source-range",
+			"192.0.2.2") +
 		annotated("d", "d.example", "one", "limit-rpm", "1", "limit-burst-multiplier", "3", "limit-connections", "1")
 }
 
@@ -71,14 +73,16 @@ func TestLimitsLikeNginx(t *testing.T) {
 		}
 	})
 	in := start(t, class+service("one", port, ip)+limitedHosts()+
-		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {ssl-redirect: \"false\", ", 1), "configmap default/global")
+		strings.Replace(limitsConfigMap, "\ndata: {", "\ndata: {ssl-redirect: \"false\", ", 1),
+		"configmap default/global")
 	nginx := fixture.Address(t)
 	daemons.StartNginx(t, nginx, fmt.Sprintf(limitsOfNginx, nginx, ip+":"+port))
 	// That of in dials the controller only.
 	both := &http.Client{Timeout: deadline}
 	t.Cleanup(both.CloseIdleConnections)
 	ask := func(address, host, path, client string) int {
-		return in.sendBy(both, "http://"+address+path, http.MethodGet, nil, "Host: "+host, "X-Forwarded-For: "+client).status
+		return in.sendBy(both, "http://"+address+path, http.MethodGet, nil, "Host: "+host,
+			"X-Forwarded-For: "+client).status
 	}
 	began, random := time.Now(), rand.New(rand.NewPCG(1, 2))
 	inTime := func() bool { return time.Since(began) < 25*time.Second }

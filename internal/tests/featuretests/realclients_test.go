@@ -33,7 +33,8 @@ func TestRealClients(t *testing.T) {
 	}
 	nothing, all := hash(nil), hash(pattern(1<<20))
 	want := strings.Join([]string{
-		"200 GET /1 " + nothing, "200 GET /2 " + nothing, "200 GET /3 " + nothing, "200 POST /known " + all, "200 POST /chunked " + all, "200 head",
+		"200 GET /1 " + nothing, "200 GET /2 " + nothing, "200 GET /3 " + nothing, "200 POST /known " + all,
+		"200 POST /chunked " + all, "200 head",
 		"302 /there", "200 3145728 bytes",
 	}, "\n")
 	before := in.handedOver()
@@ -73,7 +74,8 @@ func (in *ingress) curl(t *testing.T, file, scheme, version string) string {
 	common := []string{"-sS", "-k", version, "--resolve", "a.example:" + port + ":127.0.0.1", "--max-time", "60"}
 	var printed strings.Builder
 	ask := func(arguments ...string) string {
-		output, err := exec.CommandContext(t.Context(), daemons.Program(t, "curl", "curl"), append(common, arguments...)...).CombinedOutput()
+		output, err := exec.CommandContext(t.Context(), daemons.Program(t, "curl", "curl"),
+			append(common, arguments...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("curl %q: %v\n%s", arguments, err, output)
 		}
@@ -85,11 +87,13 @@ func (in *ingress) curl(t *testing.T, file, scheme, version string) string {
 		fmt.Fprintln(&printed, fields[len(fields)-1], strings.Join(fields[:len(fields)-1], " "))
 	}
 	for _, c := range [][]string{{"/known"}, {"/chunked", "-H", "Transfer-Encoding: chunked"}} {
-		fields := strings.Fields(ask(append(c[1:], "-w", " "+status, "-H", "Content-Type: x/y", "--data-binary", "@"+file, origin+c[0])...))
+		fields := strings.Fields(ask(append(c[1:], "-w", " "+status, "-H", "Content-Type: x/y", "--data-binary",
+			"@"+file, origin+c[0])...))
 		fmt.Fprintln(&printed, fields[len(fields)-1], strings.Join(fields[:len(fields)-1], " "))
 	}
 	fmt.Fprintln(&printed, ask("-I", "-o", os.DevNull, "-w", status, origin+"/head")+"head")
-	fmt.Fprintln(&printed, strings.Replace(ask("-o", os.DevNull, "-w", status+"%{redirect_url}", origin+"/redirect"), origin, "", 1))
+	fmt.Fprintln(&printed, strings.Replace(ask("-o", os.DevNull, "-w", status+"%{redirect_url}", origin+"/redirect"),
+		origin, "", 1))
 	fmt.Fprint(&printed, ask("-o", os.DevNull, "-w", status+"%{size_download} bytes", origin+"/big"))
 	return printed.String()
 }
@@ -106,7 +110,8 @@ var (
 func (in *ingress) script(t *testing.T, by scripted, word, file string) string {
 	t.Helper()
 	path := filepath.Join("testdata", "clients", by.name)
-	command := exec.CommandContext(t.Context(), daemons.Program(t, by.program, by.debianPackage), path, in.http, in.https, word, file)
+	command := exec.CommandContext(t.Context(), daemons.Program(t, by.program, by.debianPackage), path, in.http,
+		in.https, word, file)
 	output, err := command.Output()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", by.name, err, output)

@@ -23,7 +23,7 @@ func TestRedirectToHTTPS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	asked, clear := 0, []*ingress{in, in.speaking(t, plain2)}
+	asked, listeners := 0, []*ingress{in, in.speaking(t, plain2)}
 	for scanner := bufio.NewScanner(file); scanner.Scan(); {
 		line := strings.TrimSpace(scanner.Text())
 		switch keys, isConfigMap := strings.CutPrefix(line, "configmap"); {
@@ -34,7 +34,7 @@ func TestRedirectToHTTPS(t *testing.T) {
 			asked++
 			question, want, _ := strings.Cut(line, " -> ")
 			want = strings.ReplaceAll(want, "PORT", port)
-			for _, in := range clear {
+			for _, in := range listeners {
 				if got := in.redirected(strings.Fields(question)); got != want {
 					t.Errorf("%s, %s: got %s, want %s", in.version, question, got, want)
 				}
@@ -53,7 +53,8 @@ func startRedirecting(t *testing.T) *ingress {
 		t.Fatal(err)
 	}
 	ip, port := backend(t, "web")
-	return start(t, service("web", port, ip)+service("nobody", port)+"---\n"+string(ingresses), "configmap default/global")
+	return start(t, service("web", port, ip)+service("nobody", port)+"---\n"+string(ingresses),
+		"configmap default/global")
 }
 
 // globalKeys replaces the ConfigMap by one with these keys, each "name=value", and waits until it is in effect.
@@ -100,13 +101,15 @@ func (in *ingress) redirected(question []string) string {
 func TestRedirectBehindBalancer(t *testing.T) {
 	in := startRedirecting(t)
 	in.globalKeys("use-proxy-protocol=true")
-	for port, want := range map[string]int{"443": http.StatusOK, "80": http.StatusPermanentRedirect, "4430": http.StatusPermanentRedirect} {
+	for port, want := range map[string]int{"443": http.StatusOK, "80": http.StatusPermanentRedirect,
+		"4430": http.StatusPermanentRedirect} {
 		conn, err := net.Dial("tcp", in.http)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "PROXY TCP4 203.0.113.7 198.51.100.1 4660 %s\r\nGET / HTTP/1.1\r\nHost: forced.example\r\n\r\n", port)
+		fmt.Fprintf(conn,
+			"PROXY TCP4 203.0.113.7 198.51.100.1 4660 %s\r\nGET / HTTP/1.1\r\nHost: forced.example\r\n\r\n", port)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -10,11 +10,15 @@ import (
 // the redirect to HTTPS and all access checks. It does not need an endpoint.
 func TestRedirects(t *testing.T) {
 	in := start(t, class+service("none", "80")+
-		annotated("moved", "moved.example", "none", "permanent-redirect", "https://www.example.com/new?a=b", "force-ssl-redirect", "true",
+		annotated("moved", "moved.example", "none", "permanent-redirect", "https://www.example.com/new?a=b",
+			"force-ssl-redirect", "true",
 			"allowlist-source-range", "192.0.2.1")+
-		annotated("code", "code.example", "none", "permanent-redirect", "http://www.example.com", "permanent-redirect-code", "308")+
-		annotated("soon", "soon.example", "none", "permanent-redirect", "https://a.example", "temporal-redirect", "https://b.example/x")+
-		annotated("later", "later.example", "none", "temporal-redirect", "https://c.example", "temporal-redirect-code", "307"))
+		annotated("code", "code.example", "none", "permanent-redirect", "http://www.example.com",
+			"permanent-redirect-code", "308")+
+		annotated("soon", "soon.example", "none", "permanent-redirect", "https://a.example", "temporal-redirect",
+			"https://b.example/x")+
+		annotated("later", "later.example", "none", "temporal-redirect", "https://c.example",
+			"temporal-redirect-code", "307"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
 			host, location string

@@ -111,7 +111,8 @@ func TestRefusedReloadOfTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range orders {
-		in.refused(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http, in.https, empty))
+		in.refused(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http,
+			in.https, empty))
 		if !in.status().Ready {
 			t.Fatal("the status is not that of what is served")
 		}

@@ -103,7 +103,8 @@ func (in *ingress) line(secure bool) (*line, error) {
 	dialer := &net.Dialer{Timeout: deadline}
 	conn, err := dialer.Dial("tcp", in.http)
 	if secure {
-		conn, err = tls.DialWithDialer(dialer, "tcp", in.https, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true})
+		conn, err = tls.DialWithDialer(dialer, "tcp", in.https,
+			&tls.Config{ServerName: "a.example", InsecureSkipVerify: true})
 	}
 	if err != nil {
 		return nil, err
@@ -217,8 +218,10 @@ func reloads() int {
 // adapted returns the adapted Caddyfile of an ingress with more options.
 func (in *ingress) adapted(options string) []byte {
 	in.Helper()
-	text := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n%s\n}\n}\n", in.admin, in.http, in.https, in.folder, options)
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)), map[string]any{"filename": "Caddyfile"})
+	text := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n%s\n}\n}\n", in.admin, in.http,
+		in.https, in.folder, options)
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)),
+		map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -275,7 +278,8 @@ func TestRefusedReloadsUnderLoad(t *testing.T) {
 	l.renews("HTTP/1.1, new", false)
 	l.renews("HTTPS with HTTP/1.1, new", true)
 	// Nobody in the folder is of this class, so that an answer of the refused configuration would be 404.
-	other := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http, in.https, t.TempDir())
+	other := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http,
+		in.https, t.TempDir())
 	for range 2 * orders {
 		in.refused(other)
 		l.eachAsks()
@@ -295,7 +299,8 @@ func TestReloadsDoNotWait(t *testing.T) {
 	const delay = time.Minute
 	begin := time.Now()
 	health := "\nhealth " + fixture.Address(t)
-	for _, options := range []string{"shutdown_delay 1m" + health, "shutdown_delay 1m\ndisable_catch_all" + health, health} {
+	for _, options := range []string{"shutdown_delay 1m" + health,
+		"shutdown_delay 1m\ndisable_catch_all" + health, health} {
 		if err := caddy.Load(in.adapted(options), true); err != nil {
 			t.Fatal(err)
 		}

@@ -145,7 +145,8 @@ func TestBodyTooLarge(t *testing.T) {
 func (in *ingress) limits(t *testing.T) {
 	for size, want := range map[int]int{1 << 20: http.StatusOK, 1<<20 + 1: http.StatusRequestEntityTooLarge} {
 		text := string(pattern(size))
-		for known, body := range map[bool]io.Reader{true: strings.NewReader(text), false: struct{ io.Reader }{strings.NewReader(text)}} {
+		for known, body := range map[bool]io.Reader{true: strings.NewReader(text),
+			false: struct{ io.Reader }{strings.NewReader(text)}} {
 			if got := in.send(http.MethodPost, "/", body); got.status != want {
 				t.Errorf("%d bytes, length known %v: %d %q", size, known, got.status, got.body)
 			}
@@ -184,7 +185,8 @@ func TestAStreamIsNotSentTwice(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	ip, port, _ := net.SplitHostPort(server.Listener.Addr().String())
-	in := inFrontOf(t, ip, port, "proxy-request-buffering: off", "proxy-next-upstream: error timeout http_503 non_idempotent")
+	in := inFrontOf(t, ip, port, "proxy-request-buffering: off",
+		"proxy-next-upstream: error timeout http_503 non_idempotent")
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
 		for _, method := range []string{"PUT", "POST"} {
 			d := in.connect()

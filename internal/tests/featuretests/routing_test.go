@@ -9,7 +9,8 @@ import (
 func TestRoutingFollowsTheFolder(t *testing.T) {
 	ip, one := backend(t, "one")
 	_, two := backend(t, "two")
-	in := start(t, class+service("one", one, ip)+service("two", two, ip)+rule("web", "shop.example", "Prefix", "/", "one"))
+	in := start(t, class+service("one", one, ip)+service("two", two, ip)+rule("web", "shop.example",
+		"Prefix", "/", "one"))
 	in.expect("shop.example", "/a?b=c", http.StatusOK, "one /a?b=c")
 	in.expect("other.example", "/", http.StatusNotFound, "")
 	in.write("more.yaml", rule("api", "shop.example", "Prefix", "/api", "two"))

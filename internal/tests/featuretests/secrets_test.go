@@ -50,7 +50,8 @@ func TestTwoIngressesWithDifferentSecretsForOneHost(t *testing.T) {
 // TestSecretDeletedAndMadeAgain checks that the last valid certificate is served while the Secret is missing.
 func TestSecretDeletedAndMadeAgain(t *testing.T) {
 	ip, port := backend(t, "one")
-	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "tls"))
+	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"),
+		"shop.example", "tls"))
 	in.awaitReasons("Ingress/default/web", "SecretNotFound")
 	in.showsCertificate("shop.example", fake)
 	in.write("secret.yaml", secret(t, "tls", "first", "shop.example"))
@@ -74,10 +75,12 @@ func TestECDSAAndRSAForOneHost(t *testing.T) {
 	web = strings.Replace(web, "  rules:", "  tls:\n  - {hosts: [shop.example], secretName: rsa}\n"+
 		"  - {hosts: [shop.example], secretName: ecdsa}\n  rules:", 1)
 	old := rsaCertificate(t, "old", "shop.example")
-	in := start(t, class+service("web", port, ip)+web+tlsSecret("rsa", old.certificate, old.key)+secret(t, "ecdsa", "new", "shop.example"))
+	in := start(t, class+service("web", port, ip)+web+tlsSecret("rsa", old.certificate, old.key)+secret(t, "ecdsa",
+		"new", "shop.example"))
 	in.awaitReasons("Ingress/default/web")
 	clients := map[x509.PublicKeyAlgorithm]*tls.Config{
-		x509.ECDSA: {}, x509.RSA: {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
+		x509.ECDSA: {}, x509.RSA: {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}},
 	}
 	var group sync.WaitGroup
 	for want, config := range clients {
@@ -112,7 +115,8 @@ func shows(address string, config *tls.Config, want x509.PublicKeyAlgorithm) err
 // TestRotationIsQuick checks that a new certificate is served without the holdoff, and without a reload.
 func TestRotationIsQuick(t *testing.T) {
 	ip, port := backend(t, "one")
-	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "tls")+
+	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"),
+		"shop.example", "tls")+
 		secret(t, "other", "other", "other.example"))
 	in.write("secret.yaml", secret(t, "tls", "0", "shop.example"))
 	in.showsCertificate("shop.example", "0")

@@ -37,13 +37,14 @@ func TestServerAndVia(t *testing.T) {
 				path, host string
 				server     []string
 			}{{"/named", "a.example", c.named}, {"/", "a.example", c.unnamed}, {"/", "none.example", c.none}} {
-				by.eventually(fmt.Sprintf("%s %s%s with %s %s", version, ask.host, ask.path, c.data, c.option), func() error {
-					got := by.get(ask.host, ask.path).header
-					if !slices.Equal(got["Server"], ask.server) || !slices.Equal(got["Via"], c.seen) {
-						return fmt.Errorf("Server is %q, Via is %q", got["Server"], got["Via"])
-					}
-					return nil
-				})
+				by.eventually(fmt.Sprintf("%s %s%s with %s %s", version, ask.host, ask.path, c.data, c.option),
+					func() error {
+						got := by.get(ask.host, ask.path).header
+						if !slices.Equal(got["Server"], ask.server) || !slices.Equal(got["Via"], c.seen) {
+							return fmt.Errorf("Server is %q, Via is %q", got["Server"], got["Via"])
+						}
+						return nil
+					})
 			}
 		}
 	}

@@ -100,8 +100,9 @@ func TestServicePortConflicts(t *testing.T) {
 		}
 	}
 	want := []string{
-		"the TCP port " + shared + " belongs to Service/default/one (which counts as older by its name: neither has a creationTimestamp): choose " +
-			"another one",
+		"the TCP port " + shared +
+			" belongs to Service/default/one (which counts as older by its name: neither has a creationTimestamp): " +
+			"choose another one",
 		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another one",
 	}
 	if got := in.messages("Service/default/two", "PortConflict"); !slices.Equal(got, want) {
@@ -118,7 +119,8 @@ func TestServicePortNotAllowed(t *testing.T) {
 	manifests := class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
 	in := start(t, manifests, "stream_bind 127.0.0.1")
 	for _, options := range []string{
-		"", "service_tcp_ports 1-10", "service_tcp_ports 1-65535\nservice_port_namespaces shop", "service_udp_ports 1-65535",
+		"", "service_tcp_ports 1-10", "service_tcp_ports 1-65535\nservice_port_namespaces shop",
+		"service_udp_ports 1-65535",
 	} {
 		in.load("manifests " + in.folder + "\nstream_bind 127.0.0.1\n" + options)
 		in.awaitReady()
@@ -182,7 +184,8 @@ func TestPortOfAnExternalName(t *testing.T) {
 	backendPort, dnsServer := twins(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")
 	port := fixture.Port(t)
-	manifests := class + external("db", "db.example") + tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, port, backendPort))
+	manifests := class + external("db", "db.example") +
+		tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, port, backendPort))
 	options := "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1\nresolvers " + dnsServer.address
 	in := start(t, manifests, "external_names all"+options)
 	in.leadsTo(port, "127.0.0.1 /tcp")
@@ -190,7 +193,8 @@ func TestPortOfAnExternalName(t *testing.T) {
 	in.load("manifests " + in.folder + options)
 	in.eventually("a word on the address", func() error {
 		got := in.messages("ConfigMap/default/tcp-services", "NoEndpoints")
-		if len(got) != 1 || !strings.Contains(got[0], "127.0.0.1 (loopback)") || !strings.HasSuffix(got[0], ": connections are closed") {
+		if len(got) != 1 || !strings.Contains(got[0], "127.0.0.1 (loopback)") ||
+			!strings.HasSuffix(got[0], ": connections are closed") {
 			return fmt.Errorf("%q", got)
 		}
 		return nil
@@ -212,7 +216,8 @@ func TestStreamKeysAreLive(t *testing.T) {
 	open := in.hold(port)
 	for _, manifests := range []string{
 		class + one + globals("proxy-stream-timeout: 20m", `proxy-stream-next-upstream: "false"`),
-		class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-idle-timeout: 1h") + globals("proxy-stream-timeout: 20m"),
+		class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-idle-timeout: 1h") +
+			globals("proxy-stream-timeout: 20m"),
 	} {
 		in.write("manifests.yaml", manifests)
 		in.eventually("another generation", func() error {
@@ -233,7 +238,8 @@ func TestStreamKeysAreLive(t *testing.T) {
 }
 
 func globals(entries ...string) string {
-	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: globals}\ndata:\n  " + strings.Join(entries, "\n  ") + "\n"
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: globals}\ndata:\n  " + strings.Join(entries,
+		"\n  ") + "\n"
 }
 
 // TestServicePortStaysClosed checks that a port rejects all clients while one of its guards is unreadable.

@@ -19,11 +19,13 @@ func (in *ingress) behindASite(limits map[string]any) (address string) {
 	_, port, _ := net.SplitHostPort(address)
 	text := fmt.Sprintf("{\nadmin %s\nauto_https off\nk8singress {\nhttp %s\nhttps off\nmanifests %s\n}\n}\n"+
 		"http://:%s {\nbind 127.0.0.1\nk8singress\n}\n", in.admin, in.http, in.folder, port)
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)), map[string]any{"filename": "Caddyfile"})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)),
+		map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		in.Fatal(err)
 	}
-	in.reload(in.withServers(config, func(servers map[string]any) { maps.Copy(servers["srv0"].(map[string]any), limits) }))
+	in.reload(in.withServers(config,
+		func(servers map[string]any) { maps.Copy(servers["srv0"].(map[string]any), limits) }))
 	in.awaitReady()
 	return address
 }

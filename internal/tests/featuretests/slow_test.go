@@ -45,9 +45,10 @@ func TestSlowClients(t *testing.T) {
 					d, begin := in.connect(), time.Now()
 					d.say("%s", pauses[where])
 					got := d.head(http.MethodPost)
-					// The server of the site is net/http's: it ends the request before it says why. Where nothing reads at that moment, the
-					// client counts as gone.
-					if got.StatusCode != http.StatusRequestTimeout && (buffering == "on" || got.StatusCode != clientGone) {
+					// The server of the site is net/http's: it ends the request before it says why. Where nothing reads
+					// at that moment, the client counts as gone.
+					if got.StatusCode != http.StatusRequestTimeout &&
+						(buffering == "on" || got.StatusCode != clientGone) {
 						t.Errorf("%s: %s", where, got.Status)
 					}
 					took(t, "it", begin, 300*time.Millisecond)
@@ -65,8 +66,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBufferedAnswer: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing, and the
-// client gets all of it when it does.
+// TestBufferedAnswer: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing,
+// and the client gets all of it when it does.
 func TestBufferedAnswer(t *testing.T) {
 	sent := pattern(48 << 20)
 	done := make(chan struct{}, 10)

@@ -120,7 +120,8 @@ func (s *soak) changes() error {
 	s.pause(200 * time.Millisecond)
 	name := fmt.Sprintf("changing-%d", rand.IntN(5))
 	draft := filepath.Join(s.draft, name)
-	text := service(name, "1", fmt.Sprintf("127.0.0.%d", 1+rand.IntN(250))) + rule(name, name+".example", "Prefix", "/", name)
+	text := service(name, "1", fmt.Sprintf("127.0.0.%d", 1+rand.IntN(250))) + rule(name, name+".example",
+		"Prefix", "/", name)
 	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -182,7 +183,8 @@ const (
 
 // beyond says whether much more is held than before.
 func (h holding) beyond(before holding) error {
-	if h.goroutines > before.goroutines+spareGoroutines || h.descriptors > before.descriptors+spareDescriptors || h.bytes > before.bytes+spareBytes {
+	if h.goroutines > before.goroutines+spareGoroutines || h.descriptors > before.descriptors+spareDescriptors ||
+		h.bytes > before.bytes+spareBytes {
 		return fmt.Errorf("%v; before: %v", h, before)
 	}
 	return nil

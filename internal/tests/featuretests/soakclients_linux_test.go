@@ -117,8 +117,8 @@ func (l *line) gets(want string) error {
 	return nil
 }
 
-// bothers has clients of a kind do what they do again and again, with a pause that leaves the processors to others. What comes of it does
-// not matter, but it has to come to an end.
+// bothers has clients of a kind do what they do again and again, with a pause that leaves the processors to others.
+// What comes of it does not matter, but it has to come to an end.
 func (s *soak) bothers(kind string, clients int, do func()) {
 	count := new(atomic.Int64)
 	s.careless.Store(kind, count)
@@ -158,8 +158,10 @@ func (s *soak) hostile() {
 		s.pause(3 * time.Second)
 	}))
 	whole := beginOfPost + strings.Repeat("x", 1000)
-	s.bothers("hostile: gone at any byte", 4, s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, whole[:rand.IntN(len(whole))]) }))
-	s.bothers("hostile: gone before the answer", 2, s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, get("/large")) }))
+	s.bothers("hostile: gone at any byte", 4,
+		s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, whole[:rand.IntN(len(whole))]) }))
+	s.bothers("hostile: gone before the answer", 2,
+		s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, get("/large")) }))
 	s.bothers("hostile: an endless head", 2, s.with(s.http, func(conn *net.TCPConn) {
 		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a.example\r\n")
 		for err == nil {
@@ -179,7 +181,8 @@ func (s *soak) hostile() {
 		s.pause(time.Second)
 	}))
 	s.bothers("hostile: HTTP/2 with resets", 1, s.with(s.https, func(conn *net.TCPConn) {
-		secure := tls.Client(conn, &tls.Config{ServerName: steady, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		secure := tls.Client(conn, &tls.Config{ServerName: steady, InsecureSkipVerify: true,
+			NextProtos: []string{"h2"}})
 		if secure.HandshakeContext(s.ctx) == nil {
 			reset(secure, 500)
 		}
@@ -189,7 +192,8 @@ func (s *soak) hostile() {
 	}
 }
 
-// asksHostile sends a request to a hostile endpoint, and another one to an honest endpoint on the same connection, if it goes on.
+// asksHostile sends a request to a hostile endpoint, and another one to an honest endpoint on the same connection, if
+// it goes on.
 func (s *soak) asksHostile(conn *net.TCPConn, name string) {
 	sent := get("/")
 	if rand.IntN(2) == 0 {
@@ -284,12 +288,14 @@ func reset(conn net.Conn, streams int) {
 	for i := range streams {
 		block.Reset()
 		for _, f := range [...]hpack.HeaderField{
-			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a.example"}, {Name: ":path", Value: "/"},
+			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"},
+			{Name: ":authority", Value: "a.example"}, {Name: ":path", Value: "/"},
 		} {
 			_ = encoder.WriteField(f)
 		}
 		id := uint32(2*i + 1)
-		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true,
+			EndHeaders: true})
 		_ = framer.WriteRSTStream(id, http2.ErrCodeCancel)
 		if _, err := conn.Write(preface.Bytes()); err != nil {
 			return

@@ -44,7 +44,8 @@ func honestManifests(t *testing.T) string {
 	})
 	other, otherPort := hostPort(t, endpointThat(t, closesBetween))
 	return service("steady", port, ip) + rule("steady", steady, "Prefix", "/", "steady") +
-		service("wanting", port, ip) + fmt.Sprintf(secondSlice, other, otherPort) + rule("wanting", wanting, "Prefix", "/", "wanting")
+		service("wanting", port, ip) + fmt.Sprintf(secondSlice, other, otherPort) + rule("wanting", wanting, "Prefix",
+		"/", "wanting")
 }
 
 // secondSlice is one more endpoint of the Service "wanting".
@@ -106,7 +107,8 @@ var hostileEndpoints = map[string]func(conn net.Conn, in *bufio.Reader){
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nfake")
 	}),
 	"bad-chunks": afterHead(func(conn net.Conn) {
-		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfake\r\nffffffffffffffff\r\nfake")
+		_, _ = io.WriteString(conn,
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfake\r\nffffffffffffffff\r\nfake")
 	}),
 	"silent": afterHead(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }),
 	"vanishes": afterHead(func(conn net.Conn) {
@@ -134,7 +136,9 @@ func endpointThat(t testing.TB, behave func(net.Conn, *bufio.Reader)) net.Addr {
 func hostileManifests(t testing.TB, name string, address net.Addr) string {
 	t.Helper()
 	ip, port := hostPort(t, address)
-	ingress := strings.Replace(rule(name, name+".example", "Prefix", "/", name), fmt.Sprintf("metadata: {name: %s}", name),
-		fmt.Sprintf("metadata: {name: %s, annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: %q}}", name, "1"), 1)
+	ingress := strings.Replace(rule(name, name+".example", "Prefix", "/", name),
+		fmt.Sprintf("metadata: {name: %s}", name),
+		fmt.Sprintf("metadata: {name: %s, annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: %q}}",
+			name, "1"), 1)
 	return service(name, port, ip) + ingress
 }

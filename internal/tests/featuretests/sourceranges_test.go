@@ -11,10 +11,12 @@ func TestSourceRanges(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := start(t, class+service("web", port, ip)+
 		annotated("allowed", "allowed.example", "web", "allowlist-source-range", "192.0.2.0/24,2001:db8::/32")+
-		annotated("denied", "denied.example", "web", "denylist-source-range", "192.0.2.66", "whitelist-source-range", "192.0.2.0/24")+
+		annotated("denied", "denied.example", "web", "denylist-source-range", "192.0.2.66", "whitelist-source-range",
+			"192.0.2.0/24")+
 		rule("other", "other.example", "Prefix", "/", "web")+
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n"+
-		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, whitelist-source-range: 198.51.100.0/24}\n",
+		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, whitelist-source-range: "+
+		"198.51.100.0/24}\n",
 		"configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -33,7 +35,8 @@ func TestSourceRanges(t *testing.T) {
 			{"other.example", "198.51.100.7", http.StatusOK},
 			{"other.example", "192.0.2.1", http.StatusForbidden},
 		} {
-			if got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodGet, nil, "X-Forwarded-For: "+c.client); got.status != c.status {
+			if got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodGet, nil,
+				"X-Forwarded-For: "+c.client); got.status != c.status {
 				t.Errorf("%s for %q: %d %q, want %d", c.host, c.client, got.status, got.body, c.status)
 			}
 		}

@@ -16,7 +16,8 @@ func TestStreamTries(t *testing.T) {
 	f := newFleet(t, 1, nil)
 	port := fixture.Port(t)
 	in := start(t, class+strings.Replace(service("one", f.port, f.ip(1), f.ip(0)), "metadata: {name: one}",
-		`metadata: {name: one, annotations: {k8singress.io/tcp-ports: "`+port+`:80"}}`, 1), servicePorts, "configmap default/global")
+		`metadata: {name: one, annotations: {k8singress.io/tcp-ports: "`+port+`:80"}}`, 1), servicePorts,
+		"configmap default/global")
 	for _, keys := range []string{"proxy-stream-next-upstream=false", "proxy-stream-next-upstream-tries=1"} {
 		in.globalKeys(keys)
 		in.eventually("a connection that ends with "+keys, func() error {
@@ -90,7 +91,8 @@ func udpEndpoint(t *testing.T) net.Addr {
 
 // overUDP makes the ports of a Service ports of UDP.
 func overUDP(service, endpointPort string) string {
-	return strings.NewReplacer("port: 80}", "port: 80, protocol: UDP}", "port: "+endpointPort+"}", "port: "+endpointPort+", protocol: UDP}").
+	return strings.NewReplacer("port: 80}", "port: 80, protocol: UDP}", "port: "+endpointPort+"}",
+		"port: "+endpointPort+", protocol: UDP}").
 		Replace(service)
 }
 
@@ -130,7 +132,8 @@ func questioned(t *testing.T, client net.Conn) string {
 // when it was accepted: one second for one connection, ten minutes for the other.
 func TestProxyHeaderTimeout(t *testing.T) {
 	ip, port := backend(t, "one")
-	in := start(t, class+service("one", port, ip)+rule("a", "shop.example", "Prefix", "/", "one"), "configmap default/global")
+	in := start(t, class+service("one", port, ip)+rule("a", "shop.example", "Prefix", "/", "one"),
+		"configmap default/global")
 	in.globalKeys("use-proxy-protocol=true", "proxy-protocol-header-timeout=10m")
 	patient := (&balanced{ingress: in}).dial("")
 	// Answers on another connection say that the patient one has been accepted.

@@ -38,7 +38,8 @@ func TestStreamAccessLog(t *testing.T) {
 		exposed("closed", fixture.Port(t), "127.0.0.1", "tcp-ports: "+nobody+":80")+
 		tcpServices(fmt.Sprintf(`%q: "default/one:80:PROXY"`, demanding))+"---\n"+
 		global("stream-access-log-path: "+path, `proxy-stream-responses: "1"`),
-		servicePorts, "service_udp_ports 1024-65535", "tcp_services default/tcp-services", "configmap default/global", accessLogOn)
+		servicePorts, "service_udp_ports 1024-65535", "tcp_services default/tcp-services",
+		"configmap default/global", accessLogOn)
 	in.overTCP(tcp)
 	in.inLog(path, `\[127\.0\.0\.1\] \[../.../....:..:..:.. [+-]....\] TCP 200 [1-9][0-9]+ 49 [0-9]\.[0-9]{3}`)
 	in.eventually("the UDP port", func() error {
@@ -81,7 +82,8 @@ func TestStreamAccessLog(t *testing.T) {
 func TestStreamAccessLogOff(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	path, tcp := filepath.Join(t.TempDir(), "all.log"), fixture.Port(t)
-	objects := class + exposed("one", backendPort, ip, "tcp-ports: "+tcp+":80") + rule("a", "b.example", "Prefix", "/", "one")
+	objects := class + exposed("one", backendPort, ip, "tcp-ports: "+tcp+":80") + rule("a", "b.example",
+		"Prefix", "/", "one")
 	const formats = "log-format-stream=of TCP|log-format-upstream=of HTTP $host"
 	in := start(t, objects, servicePorts, "configmap default/global", accessLogOn)
 	keys := func(more ...string) {

@@ -127,7 +127,9 @@ func newReceiver(t *testing.T, to string) *receiver {
 	demanding := func(l net.Listener) net.Listener {
 		return &proxyproto.Listener{
 			Listener: l, ReadHeaderTimeout: deadline,
-			ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) { return proxyproto.REQUIRE, nil },
+			ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+				return proxyproto.REQUIRE, nil
+			},
 		}
 	}
 	r.address = listenFor(t, demanding, func(conn net.Conn) {

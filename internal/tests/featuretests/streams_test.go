@@ -76,7 +76,8 @@ func askOnce(conn net.Conn, path string) (string, error) {
 }
 
 func tcpServices(entries ...string) string {
-	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services}\ndata:\n  " + strings.Join(entries, "\n  ") + "\n"
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services}\ndata:\n  " + strings.Join(entries,
+		"\n  ") + "\n"
 }
 
 func TestTCPPortComesAndGoes(t *testing.T) {
@@ -86,7 +87,8 @@ func TestTCPPortComesAndGoes(t *testing.T) {
 	in := start(t, class+service("one", backendPort, ip), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)))
 	in.overTCP(port)
-	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:http"`, port), fmt.Sprintf(`%q: "default/one:80"`, second)))
+	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:http"`, port),
+		fmt.Sprintf(`%q: "default/one:80"`, second)))
 	in.overTCP(second)
 	if got := in.overTCP(port); got != "one /tcp" {
 		t.Errorf("the first port answers %q", got)
@@ -109,7 +111,8 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	in := newIngress(t)
 	_, own, _ := net.SplitHostPort(in.http)
 	in.write("manifests.yaml", class+service("one", backendPort, ip)+tcpServices(
-		fmt.Sprintf(`%q: "default/one:80"`, good), fmt.Sprintf(`%q: "default/one:80"`, held), fmt.Sprintf(`%q: "default/one:80"`, own)))
+		fmt.Sprintf(`%q: "default/one:80"`, good), fmt.Sprintf(`%q: "default/one:80"`, held),
+		fmt.Sprintf(`%q: "default/one:80"`, own)))
 	in.load("manifests " + in.folder + "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1")
 	in.awaitReady()
 	if got := in.overTCP(good); got != "one /tcp" {
@@ -119,9 +122,11 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	if got := in.reasons("ConfigMap/default/tcp-services"); len(got) != 2 || !slices.Contains(got, "PortConflict") {
 		t.Errorf("reasons are %v", got)
 	}
-	if got := in.messages("ConfigMap/default/tcp-services", "PortConflict"); !slices.ContainsFunc(got, func(message string) bool {
-		return strings.HasPrefix(message, "port tcp/"+held+" is left out: ") && strings.Contains(message, "ss -ltnp")
-	}) {
+	if got := in.messages("ConfigMap/default/tcp-services", "PortConflict"); !slices.ContainsFunc(got,
+		func(message string) bool {
+			return strings.HasPrefix(message, "port tcp/"+held+" is left out: ") &&
+				strings.Contains(message, "ss -ltnp")
+		}) {
 		t.Errorf("it says %q", got)
 	}
 	if err := holder.Close(); err != nil {
@@ -136,13 +141,15 @@ func TestReloadWithASiteOnATCPPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	port := fixture.Port(t)
 	const options = "tcp_services default/tcp-services\nstream_bind 127.0.0.1"
-	in := start(t, class+service("one", backendPort, ip)+tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)), options)
+	in := start(t, class+service("one", backendPort, ip)+tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)),
+		options)
 	if got := in.overTCP(port); got != "one /tcp" {
 		t.Fatalf("the port answers %q", got)
 	}
 	block := fmt.Sprintf("manifests %s\n%s", in.folder, options)
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\n%s\n}\n}\nhttp://:%s {\nrespond site\n}\n",
-		in.admin, in.http, in.https, block, port))
+	in.loadCaddyfile(
+		fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\n%s\n}\n}\nhttp://:%s {\nrespond site\n}\n",
+			in.admin, in.http, in.https, block, port))
 	in.eventually("a word on the port", func() error {
 		if got := in.reasons("ConfigMap/default/tcp-services"); !slices.Equal(got, []string{"PortConflict"}) {
 			return fmt.Errorf("reasons are %v", got)

@@ -35,7 +35,8 @@ func TestSharesOfConnections(t *testing.T) {
 	in.load("source none")
 	serve := func(weights ...any) {
 		t.Helper()
-		split := fmt.Sprintf(`[{"backend":"shop/one/443","weight":%d},{"backend":"shop/two/443","weight":%d}]`, weights...)
+		split := fmt.Sprintf(`[{"backend":"shop/one/443","weight":%d},{"backend":"shop/two/443","weight":%d}]`,
+			weights...)
 		document := fmt.Appendf(nil, `{"apps":{"k8singress":{"live":{
 			"hosts":{"shop.example":{"routes":[],"passthrough_split":%s}},
 			"backends":{"shop/one/443":{"endpoints":[%q]},"shop/two/443":{"endpoints":[%q]}},
@@ -59,13 +60,16 @@ func TestSharesOfConnections(t *testing.T) {
 		conn.Close()
 		t.Error("the port is open")
 	}
-	if conn, err := in.reach("shop.example", nil); err == nil || !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "reset") {
+	if conn, err := in.reach("shop.example", nil); err == nil || !strings.Contains(err.Error(), "EOF") &&
+		!strings.Contains(err.Error(), "reset") {
 		t.Errorf("got %v, %v", conn, err)
 	}
-	if got := in.message("ConfigMap/shop/services", "PortConflict"); !strings.Contains(got, "no share of the split has a weight") {
+	if got := in.message("ConfigMap/shop/services", "PortConflict"); !strings.Contains(got,
+		"no share of the split has a weight") {
 		t.Errorf("said of the port is %q", got)
 	}
-	if got := in.message("/", "Quarantined"); !strings.Contains(got, "shop.example") || !strings.Contains(got, "passthrough_split") {
+	if got := in.message("/", "Quarantined"); !strings.Contains(got, "shop.example") ||
+		!strings.Contains(got, "passthrough_split") {
 		t.Errorf("said of the host is %q", got)
 	}
 }

@@ -58,7 +58,8 @@ func (in *ingress) once(client *http.Client, host string) error {
 	}
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %d %q: %w", host, response.StatusCode, text, errors.Join(err, errors.New("that is no answer")))
+		return fmt.Errorf("%s answers %d %q: %w", host, response.StatusCode, text,
+			errors.Join(err, errors.New("that is no answer")))
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ func (s *survivors) manifests() string {
 		service("sticky", s.sticky.port, s.sticky.ips(0, s.endpoints)...) +
 		service("turns", s.turns.port, s.turns.ips(0, 3)...) +
 		annotated("failing", "failing.example", "failing", s.more...) +
-		annotated("sticky", "shop.example", "sticky", append([]string{"affinity", "cookie", "affinity-mode", "persistent"}, s.more...)...) +
+		annotated("sticky", "shop.example", "sticky",
+			append([]string{"affinity", "cookie", "affinity-mode", "persistent"}, s.more...)...) +
 		annotated("turns", "turns.example", "turns", s.more...) + s.unrelated
 }
 
@@ -189,7 +191,8 @@ spec: {controller: k8s.io/ingress-nginx, parameters: {kind: ConfigMap, name: sma
 `
 	web := service("web", f.port, f.ip(0)) + annotated("web", "shop.example", "web") +
 		annotated("own", "own.example", "web", "proxy-body-size", "9") +
-		strings.Replace(annotated("small", "small.example", "web"), "ingressClassName: nginx", "ingressClassName: small", 1)
+		strings.Replace(annotated("small", "small.example", "web"), "ingressClassName: nginx",
+			"ingressClassName: small", 1)
 	in := start(t, classes+web, "configmap default/all")
 	loads := in.reloads()
 	stop := in.underLoad("shop.example", "own.example")
@@ -216,7 +219,8 @@ spec: {controller: k8s.io/ingress-nginx, parameters: {kind: ConfigMap, name: sma
 		}
 		in.write("manifests.yaml", manifests)
 		in.eventually("the ConfigMaps", func() error {
-			return errors.Join(in.takes("shop.example", c.shop), in.takes("own.example", c.own), in.takes("small.example", c.class))
+			return errors.Join(in.takes("shop.example", c.shop), in.takes("own.example", c.own),
+				in.takes("small.example", c.class))
 		})
 	}
 	stop()

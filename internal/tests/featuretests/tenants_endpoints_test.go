@@ -16,7 +16,8 @@ func TestTenant18Endpoints(t *testing.T) {
 	for i := range ports {
 		fmt.Fprintf(&open, "{name: p%d, port: %[1]d},", i+1)
 		fmt.Fprintf(&targets, "{name: p%d, port: %d},", i+1, i+1000)
-		fmt.Fprintf(&paths, "\n      - {path: /%d, pathType: Prefix, backend: {service: {name: many, port: {number: %[1]d}}}}", i+1)
+		fmt.Fprintf(&paths,
+			"\n      - {path: /%d, pathType: Prefix, backend: {service: {name: many, port: {number: %[1]d}}}}", i+1)
 	}
 	for i := range endpoints {
 		fmt.Fprintf(&addresses, "\n- addresses: [192.0.%d.%d]", i/250, i%250)
@@ -53,7 +54,8 @@ spec:
 	in.becomes("late.example", "/", http.StatusServiceUnavailable, "")
 	for _, name := range []string{"many", "late"} {
 		in.eventually("a verdict on "+name, func() error {
-			if got := in.message("Ingress/b/"+name, "QuotaExceeded"); !strings.Contains(got, "50000 endpoints together") {
+			if got := in.message("Ingress/b/"+name, "QuotaExceeded"); !strings.Contains(got,
+				"50000 endpoints together") {
 				return fmt.Errorf("it is told %q", got)
 			}
 			return nil

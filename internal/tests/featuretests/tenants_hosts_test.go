@@ -42,7 +42,8 @@ func (in *ingress) attacks(second int, manifests ...string) {
 	in.Helper()
 	// The generation is not another one yet when an earlier probe answers.
 	probe := fmt.Sprintf("b%d.example", time.Now().UnixNano())
-	in.write("b.yaml", tenant("b", second, append(manifests, annotate(rule("probe", probe, "Prefix", "/", "one"), "ssl-redirect", "false"))...))
+	in.write("b.yaml", tenant("b", second,
+		append(manifests, annotate(rule("probe", probe, "Prefix", "/", "one"), "ssl-redirect", "false"))...))
 	in.becomes(probe, "/", http.StatusOK, "B /")
 }
 
@@ -55,7 +56,8 @@ func (in *ingress) toldOwner(object, other string) {
 // TestTenant02DefaultBackend checks that a namespace's default backend serves no other namespace's host.
 func TestTenant02DefaultBackend(t *testing.T) {
 	in := start(t, rivals(t)+tenant("a", 10,
-		rule("main", "plain.example", "Prefix", "/app", "one"), rule("wild", "*.wild.example", "Prefix", "/app", "one")))
+		rule("main", "plain.example", "Prefix", "/app", "one"),
+		rule("wild", "*.wild.example", "Prefix", "/app", "one")))
 	for _, age := range []int{20, 5} {
 		in.attacks(age, only("grab", "one"))
 		in.expect("plain.example", "/app", http.StatusOK, "A /app")
@@ -78,13 +80,16 @@ func TestTenant03Paths(t *testing.T) {
 		annotate(rule("staff", "s.example", "Prefix", "/admin", "one"), "k8singress.io/chains", "staff"),
 	), "chain staff {\nrespond 401\n}")
 	in.attacks(20,
-		annotate(rule("long", "s.example", "ImplementationSpecific", "/()()()()()()()()()", "one"), "rewrite-target", "/x"),
-		annotate(rule("choice", "s.example", "ImplementationSpecific", "/xxxxxxxxxxxxxxxx|/admin", "one"), "rewrite-target", "/x"),
+		annotate(rule("long", "s.example", "ImplementationSpecific", "/()()()()()()()()()", "one"),
+			"rewrite-target", "/x"),
+		annotate(rule("choice", "s.example", "ImplementationSpecific", "/xxxxxxxxxxxxxxxx|/admin", "one"),
+			"rewrite-target", "/x"),
 		annotate(rule("same", "s.example", "ImplementationSpecific", "/admin", "one"), "rewrite-target", "/x"),
 	)
 	ip, port := backend(t, "C")
 	in.write("c.yaml", tenant("c", 30, service("one", port, ip),
-		annotate(rule("honest", "s.example", "ImplementationSpecific", "/api(/|$)(.*)", "one"), "rewrite-target", "/$2"),
+		annotate(rule("honest", "s.example", "ImplementationSpecific", "/api(/|$)(.*)", "one"),
+			"rewrite-target", "/$2"),
 		rule("login", "s.example", "Exact", "/login", "one")))
 	// What a does not have is shared.
 	in.becomes("s.example", "/login", http.StatusOK, "C /login")
@@ -144,14 +149,17 @@ func TestTenant03Ownership(t *testing.T) {
 // over a host when a rule for it is added. The previous owner gets a warning, and host_owner prevents the takeover.
 func TestTenant20OlderIngress(t *testing.T) {
 	for name, c := range map[string]struct{ option, want string }{
-		"by age": {"", "B /app"}, "reserved": {"host_owner *.example a", "A /app"}, "by name": {"host_owner www.s.example a", "A /app"},
+		"by age": {"", "B /app"}, "reserved": {"host_owner *.example a", "A /app"},
+		"by name": {"host_owner www.s.example a", "A /app"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := start(t, rivals(t)+tenant("a", 10, rule("main", "www.s.example", "Prefix", "/app", "one")), "host_ownership namespace", c.option)
+			in := start(t, rivals(t)+tenant("a", 10, rule("main", "www.s.example", "Prefix", "/app", "one")),
+				"host_ownership namespace", c.option)
 			in.write("b.yaml", tenant("b", 5, rule("old", "b.test", "Prefix", "/", "one")))
 			in.becomes("b.test", "/", http.StatusOK, "B /")
 			in.expect("www.s.example", "/app", http.StatusOK, "A /app")
-			in.write("b.yaml", tenant("b", 5, rule("old", "www.s.example", "Prefix", "/", "one"), rule("probe", "c.test", "Prefix", "/", "one")))
+			in.write("b.yaml", tenant("b", 5, rule("old", "www.s.example", "Prefix", "/", "one"),
+				rule("probe", "c.test", "Prefix", "/", "one")))
 			in.becomes("c.test", "/", http.StatusOK, "B /")
 			in.expect("www.s.example", "/app", http.StatusOK, c.want)
 			if c.option == "" {
@@ -170,7 +178,8 @@ func TestTenant04Issuers(t *testing.T) {
 	in.write("manifests.yaml", rivals(t)+tenant("a", 10,
 		rule("shop", "shop.com", "Prefix", "/", "one"), rule("www", "www.acme.org", "Prefix", "/", "one"),
 		rule("own", "own.acme.org", "Prefix", "/", "one")))
-	in.issuing(settings.Config{AutoHTTPS: settings.AutoHTTPSAll, Issuers: []json.RawMessage{json.RawMessage(`{"module":"internal"}`)}})
+	in.issuing(settings.Config{AutoHTTPS: settings.AutoHTTPSAll,
+		Issuers: []json.RawMessage{json.RawMessage(`{"module":"internal"}`)}})
 	has := func(hosts ...string) {
 		t.Helper()
 		for _, host := range hosts {
@@ -185,7 +194,8 @@ func TestTenant04Issuers(t *testing.T) {
 	has("shop.com", "www.acme.org", "own.acme.org")
 	evil := newCertificate(t, "EVIL", "*.com", "*.acme.org", "x.org")
 	for _, junk := range []string{
-		opaque("junk", map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}), tlsSecret("junk", evil.certificate, evil.key),
+		opaque("junk", map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}),
+		tlsSecret("junk", evil.certificate, evil.key),
 	} {
 		grab := []string{
 			junk, withTLS(rule("grab", "none.example", "Prefix", "/", "one"), "*.com", "junk"),
@@ -193,7 +203,8 @@ func TestTenant04Issuers(t *testing.T) {
 		}
 		in.attacks(5, grab...)
 		has("shop.com", "www.acme.org", "own.acme.org")
-		in.attacks(20, append(grab, withTLS(rule("name", "own.acme.org", "Prefix", "/b", "one"), "own.acme.org", "junk"))...)
+		in.attacks(20, append(grab, withTLS(rule("name", "own.acme.org", "Prefix", "/b", "one"),
+			"own.acme.org", "junk"))...)
 		has("shop.com", "www.acme.org", "own.acme.org")
 		in.toldOwner("Ingress/b/name", "Ingress/a/own")
 	}
@@ -208,10 +219,12 @@ func TestTenant04Issuers(t *testing.T) {
 
 // TestTenant04Secrets checks that a namespace cannot set the certificate of another namespace's host.
 func TestTenant04Secrets(t *testing.T) {
-	good, evil := newCertificate(t, "GOOD", "a.example"), newCertificate(t, "EVIL", "plain.example", "a.example", "*.example", "*.w.example")
+	good, evil := newCertificate(t, "GOOD", "a.example"),
+		newCertificate(t, "EVIL", "plain.example", "a.example", "*.example", "*.w.example")
 	const fake = "Kubernetes Ingress Controller Fake Certificate"
 	in := start(t, rivals(t)+tenant("a", 10,
-		rule("plain", "plain.example", "Prefix", "/", "one"), withTLS(rule("main", "a.example", "Prefix", "/", "one"), "a.example", "good"),
+		rule("plain", "plain.example", "Prefix", "/", "one"),
+		withTLS(rule("main", "a.example", "Prefix", "/", "one"), "a.example", "good"),
 		withTLS(rule("missing", "missing.example", "Prefix", "/", "one"), "missing.example", "gone"),
 		withTLS(rule("wild", "x.w.example", "Prefix", "/", "one"), "*.w.example", "wild"),
 		tlsSecret("good", good.certificate, good.key), func() string {
@@ -228,9 +241,11 @@ func TestTenant04Secrets(t *testing.T) {
 		if age == 20 {
 			listed = squat("one", "plain.example", "plain.example") + squat("two", "a.example", "a.example")
 		}
-		in.attacks(age, listed, squat("three", "b.w.example", "*.w.example"), tlsSecret("evil", evil.certificate, evil.key))
+		in.attacks(age, listed, squat("three", "b.w.example", "*.w.example"),
+			tlsSecret("evil", evil.certificate, evil.key))
 		for host, want := range map[string]string{
-			"plain.example": fake, "a.example": "GOOD", "missing.example": fake, "x.w.example": "WILD", "b.w.example": "EVIL",
+			"plain.example": fake, "a.example": "GOOD", "missing.example": fake, "x.w.example": "WILD",
+			"b.w.example": "EVIL",
 		} {
 			if got := in.certificate(host)[0]; got != want {
 				t.Errorf("with %d, %s is shown the certificate %s, want %s", age, host, got, want)
@@ -252,7 +267,8 @@ func TestTenant09HostWide(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	own := newCertificate(t, "OWN", "a.example")
 	in := start(t, rivals(t)+tenant("a", 10,
-		withTLS(rule("main", "a.example", "Prefix", "/", "one"), "a.example", "own"), tlsSecret("own", own.certificate, own.key),
+		withTLS(rule("main", "a.example", "Prefix", "/", "one"), "a.example", "own"),
+		tlsSecret("own", own.certificate, own.key),
 		rule("plain", "plain.example", "Prefix", "/app", "one"),
 		annotate(rule("mtls", "mtls.example", "Prefix", "/", "one"), "auth-tls-secret", "a/ca"), caSecret("ca", root),
 	))
@@ -267,7 +283,8 @@ func TestTenant09HostWide(t *testing.T) {
 	in.toldOwner("Ingress/b/closing", "Ingress/a/plain")
 	in.toldOwner("Ingress/b/ciphers", "Ingress/a/main")
 	in.toldOwner("Ingress/b/challenge", "Ingress/a/mtls")
-	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	conn, err := tls.Dial("tcp", in.https,
+		&tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err != nil {
 		t.Errorf("TLS 1.2 with an ECDSA certificate: %v", err)
 	} else {
@@ -281,6 +298,7 @@ func TestTenant09HostWide(t *testing.T) {
 		}
 	}
 	// That of the owner is answered without a certificate.
-	in.write("solver.yaml", tenant("a", 30, rule("solver", "mtls.example", "Exact", "/.well-known/acme-challenge/own", "one")))
+	in.write("solver.yaml", tenant("a", 30,
+		rule("solver", "mtls.example", "Exact", "/.well-known/acme-challenge/own", "one")))
 	in.becomes("mtls.example", "/.well-known/acme-challenge/own", http.StatusOK, "A /.well-known/acme-challenge/own")
 }

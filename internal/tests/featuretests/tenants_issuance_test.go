@@ -17,10 +17,12 @@ func TestTenant05Issuance(t *testing.T) {
 	ca := newAuthority(in)
 	in.write("manifests.yaml", class+service("web", port, ip))
 	in.issuing(settings.Config{Issuers: []json.RawMessage{ca.issuer("")}, NewHostsPerDay: 4})
-	ca.fails(fault{Path: "order-plz", Status: 403, Type: "urn:ietf:params:acme:error:rejectedIdentifier", Detail: "not this one"})
+	ca.fails(fault{Path: "order-plz", Status: 403, Type: "urn:ietf:params:acme:error:rejectedIdentifier",
+		Detail: "not this one"})
 	over := func(n int) (told bool) {
 		name := fmt.Sprintf("b%d", n)
-		text := strings.Replace(automatic(name, name+".hostile.example"), "{name: "+name, "{namespace: b, name: "+name, 1)
+		text := strings.Replace(automatic(name, name+".hostile.example"), "{name: "+name,
+			"{namespace: b, name: "+name, 1)
 		in.write("b.yaml", text)
 		in.eventually("what is said of "+name, func() error {
 			got := in.message("Ingress/b/"+name, "ACMEFailed")

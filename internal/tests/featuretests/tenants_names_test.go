@@ -18,7 +18,8 @@ func TestTenant21Expressions(t *testing.T) {
 	}
 	costly := annotate(rule("costly", "costly.example", "Prefix", "/", "one"), "server-alias", strings.Join(slow, ","))
 	honest := annotate(rule("honest", "b.example", "Prefix", "/", "one"), "server-alias", `~^b-[0-9]+\.example$`)
-	long := "shop-" + strings.Repeat("1", 50) + "." + strings.Repeat("2", 60) + "." + strings.Repeat("3", 60) + ".example"
+	long := "shop-" + strings.Repeat("1", 50) + "." + strings.Repeat("2", 60) + "." + strings.Repeat("3",
+		60) + ".example"
 	for _, age := range []int{5, 20} {
 		in.attacks(age, costly)
 		in.awaitVerdict("Ingress/b/costly", "QuotaExceeded", "server-alias")
@@ -27,7 +28,8 @@ func TestTenant21Expressions(t *testing.T) {
 		in.attacks(age, honest)
 		in.expect("b-12.example", "/", http.StatusOK, "B /")
 	}
-	in.attacks(20, annotate(rule("grab", "grab.example", "Prefix", "/", "one"), "server-alias", `~(shop|free)-[0-9]+\.example$`))
+	in.attacks(20, annotate(rule("grab", "grab.example", "Prefix", "/", "one"), "server-alias",
+		`~(shop|free)-[0-9]+\.example$`))
 	in.expect("shop-12.example", "/", http.StatusOK, "A /")
 	in.expect("free-12.example", "/", http.StatusOK, "B /")
 }
@@ -40,7 +42,8 @@ func TestTenant24BelowAWildcard(t *testing.T) {
 	in.attacks(20, rule("below", "x.wild.example", "Prefix", "/app", "one"))
 	in.expect("x.wild.example", "/app", http.StatusOK, "B /app")
 	in.awaitVerdict("Ingress/b/below", "HostConflict", "the namespace a has *.wild.example")
-	in.awaitVerdict("Ingress/a/wild", "HostConflict", "other namespaces have hosts below *.wild.example, and requests for these come there: b.")
+	in.awaitVerdict("Ingress/a/wild", "HostConflict",
+		"other namespaces have hosts below *.wild.example, and requests for these come there: b.")
 	in.attacks(20)
 	in.eventually("the wildcard is whole again", func() error {
 		if all := in.messages("Ingress/a/wild", "HostConflict"); len(all) > 0 {

@@ -28,7 +28,8 @@ func TestTenant01Patterns(t *testing.T) {
 	in.expect("slow.example", "/aaax!", http.StatusOK, "one /x")
 	in.expect("slow.example", "/aaay!", http.StatusNotFound, "")
 	in.expect("a.example", "/"+strings.Repeat("a/", 8<<10), http.StatusOK, "one /"+strings.Repeat("a/", 8<<10))
-	in.expect("a-regex.example", "/api/"+strings.Repeat("a", 16<<10), http.StatusOK, "one /"+strings.Repeat("a", 16<<10))
+	in.expect("a-regex.example", "/api/"+strings.Repeat("a", 16<<10), http.StatusOK,
+		"one /"+strings.Repeat("a", 16<<10))
 }
 
 // TestTenant26Expansion checks that no text in an Ingress can turn a small request into a large amount of data by
@@ -39,14 +40,17 @@ func TestTenant26Expansion(t *testing.T) {
 		fmt.Fprint(w, len(r.RequestURI))
 	})
 	in := start(t, class+service("one", port, ip)+
-		annotate(rule("path", "path.example", "ImplementationSpecific", "/(.*)", "one"), "rewrite-target", "/"+strings.Repeat("$1", 4000))+
+		annotate(rule("path", "path.example", "ImplementationSpecific", "/(.*)", "one"), "rewrite-target",
+			"/"+strings.Repeat("$1", 4000))+
 		annotate(rule("cookie", "cookie.example", "Prefix", "/", "one"), "proxy-cookie-path", "/ /$http_x")+
-		annotate(rule("hash", "hash.example", "Prefix", "/", "one"), "upstream-hash-by", strings.Repeat("$http_x", 100)))
+		annotate(rule("hash", "hash.example", "Prefix", "/", "one"), "upstream-hash-by",
+			strings.Repeat("$http_x", 100)))
 	in.awaitVerdict("Ingress/default/path", "InvalidAnnotation", "4000 variables, and 64 are the most")
 	in.awaitVerdict("Ingress/default/hash", "InvalidAnnotation", "100 variables, and 64 are the most")
 	got := in.sendBy(in.client, in.origin("cookie.example")+"/", http.MethodGet, nil, "X: "+strings.Repeat("x", 8<<10))
 	cookie := got.header.Get("Set-Cookie")
-	if got.status != http.StatusOK || !strings.HasPrefix(cookie, "a=b; path=/xxx") || !strings.HasSuffix(cookie, "; path=/") || len(cookie) > 1<<20 {
+	if got.status != http.StatusOK || !strings.HasPrefix(cookie, "a=b; path=/xxx") ||
+		!strings.HasSuffix(cookie, "; path=/") || len(cookie) > 1<<20 {
 		t.Errorf("%d with a cookie of %d bytes", got.status, len(cookie))
 	}
 }

@@ -18,15 +18,20 @@ import (
 // insideSpellings are addresses that lead to this machine, to its link, to several machines, or to what clouds tell a
 // machine.
 var insideSpellings = []string{
-	"127.0.0.1", "127.9.9.9", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "0.1.2.3", "255.255.255.255",
-	"224.0.0.1", "169.254.169.254", "169.254.1.1", "100.100.100.200", "168.63.129.16", "::1", "::", "::ffff:127.0.0.1", "::127.0.0.1",
-	"64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "fe80::1%lo", "ff02::1", "fd00:ec2::254", "::ffff:169.254.169.254",
+	"127.0.0.1", "127.9.9.9", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "0.1.2.3",
+	"255.255.255.255",
+	"224.0.0.1", "169.254.169.254", "169.254.1.1", "100.100.100.200", "168.63.129.16", "::1", "::", "::ffff:127.0.0.1",
+	"::127.0.0.1",
+	"64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "fe80::1%lo", "ff02::1", "fd00:ec2::254",
+	"::ffff:169.254.169.254",
 }
 
 // waysOut are the annotations of the Ingresses in the hosts of which requests go to the one endpoint.
 var waysOut = map[string]string{
-	"http": "", "https": "nginx.ingress.kubernetes.io/backend-protocol: HTTPS", "grpc": "nginx.ingress.kubernetes.io/backend-protocol: GRPC",
-	"grpcs": "nginx.ingress.kubernetes.io/backend-protocol: GRPCS", "fcgi": "nginx.ingress.kubernetes.io/backend-protocol: FCGI",
+	"http": "", "https": "nginx.ingress.kubernetes.io/backend-protocol: HTTPS",
+	"grpc":   "nginx.ingress.kubernetes.io/backend-protocol: GRPC",
+	"grpcs":  "nginx.ingress.kubernetes.io/backend-protocol: GRPCS",
+	"fcgi":   "nginx.ingress.kubernetes.io/backend-protocol: FCGI",
 	"passed": `nginx.ingress.kubernetes.io/ssl-passthrough: "true"`,
 	"health": `k8singress.io/health-check-path: /, k8singress.io/health-check-interval: 1s`,
 }
@@ -100,10 +105,12 @@ ports: [{name: dns, port: %s, protocol: UDP}]
 endpoints: [{addresses: [192.0.2.1]}]
 `, tcp, udp, port)
 	for name, annotation := range waysOut {
-		manifests += service(name, port, "192.0.2.1") + strings.Replace(rule(name, name+".example", "Prefix", "/", name),
-			"{name: "+name+"}", "{name: "+name+", annotations: {"+annotation+"}}", 1)
+		manifests += service(name, port, "192.0.2.1") +
+			strings.Replace(rule(name, name+".example", "Prefix", "/", name),
+				"{name: "+name+"}", "{name: "+name+", annotations: {"+annotation+"}}", 1)
 	}
-	options := "ssl_passthrough\nstream_bind 127.0.0.1\ntcp_services default/tcp\nudp_services default/udp\nreach_allow 192.0.2.0/24"
+	options := "ssl_passthrough\nstream_bind 127.0.0.1\ntcp_services default/tcp\nudp_services " +
+		"default/udp\nreach_allow 192.0.2.0/24"
 	in = start(t, manifests, options)
 	return in, in.document(), tcp, udp
 }
@@ -187,19 +194,23 @@ func (in *ingress) leadTo(document []byte, port, address string) {
 func TestTenant14(t *testing.T) {
 	health, tcp := fixture.Address(t), fixture.Port(t)
 	in := newIngress(t)
-	ways := map[string]string{"admin": in.admin, "http": in.http, "https": in.https, "health": health, "port": net.JoinHostPort("127.0.0.1", tcp)}
+	ways := map[string]string{"admin": in.admin, "http": in.http, "https": in.https, "health": health,
+		"port": net.JoinHostPort("127.0.0.1", tcp)}
 	manifests := class
 	for name, address := range ways {
 		ip, port, _ := net.SplitHostPort(address)
-		manifests += service(name, port, ip) + strings.Replace(rule(name, name+".example", "Prefix", "/", name), "{name: "+name+"}",
+		manifests += service(name, port, ip) + strings.Replace(rule(name, name+".example", "Prefix", "/", name),
+			"{name: "+name+"}",
 			fmt.Sprintf("{name: %s, annotations: {nginx.ingress.kubernetes.io/upstream-vhost: %q}}", name, address), 1)
 	}
 	_, port, _ := net.SplitHostPort(in.admin)
 	manifests += service("any", port, "0.0.0.0", "127.0.0.2") + rule("any", "any.example", "Prefix", "/", "any")
 	// The port leads to the admin API, too.
-	manifests += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {%q: \"default/admin:80\"}\n", tcp)
+	manifests += fmt.Sprintf(
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {%q: \"default/admin:80\"}\n", tcp)
 	in.write("manifests.yaml", manifests)
-	options := fmt.Sprintf("manifests %s\nhealth %s\nstream_bind 127.0.0.1\ntcp_services default/tcp\n", in.folder, health)
+	options := fmt.Sprintf("manifests %s\nhealth %s\nstream_bind 127.0.0.1\ntcp_services default/tcp\n",
+		in.folder, health)
 	in.load(options + "reach_allow 127.0.0.0/8 0.0.0.0/8 ::1/128")
 	in.awaitReady()
 	for name := range ways {
@@ -210,7 +221,8 @@ func TestTenant14(t *testing.T) {
 	if !strings.Contains(in.metrics(), want) {
 		t.Errorf("the metrics lack %s", want)
 	}
-	// The admin API listens on one address: on another one of the same port is nobody, but each of them may be meant by 0.0.0.0.
+	// The admin API listens on one address: on another one of the same port is nobody, but each of them may be meant by
+	// 0.0.0.0.
 	in.expect("any.example", "/config/admin", http.StatusBadGateway, "")
 	conn := connect(t, net.JoinHostPort("127.0.0.1", tcp))
 	fmt.Fprintf(conn, "GET /config/admin HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", in.admin)
@@ -221,7 +233,8 @@ func TestTenant14(t *testing.T) {
 	// Without the option, the slices are refused as an API server refuses them.
 	in.load(options + "reach_deny 192.0.2.0/24\nreach_allow 198.51.100.0/24")
 	in.eventually("the verdict on a slice", func() error {
-		if got := in.message("EndpointSlice/default/admin-1", "AddressNotAllowed"); !strings.Contains(got, "127.0.0.1 is left out (loopback)") {
+		if got := in.message("EndpointSlice/default/admin-1", "AddressNotAllowed"); !strings.Contains(got,
+			"127.0.0.1 is left out (loopback)") {
 			return fmt.Errorf("it is %q", got)
 		}
 		return nil
@@ -251,7 +264,8 @@ endpoints: [{addresses: [198.51.100.9]}]
 `, ip, port)
 	hostile := ""
 	for name, to := range map[string][2]string{
-		"virtual": {port, ip}, "external": {port, "198.51.100.7"}, "balancer": {port, "198.51.100.8"}, "pod": {"8080", "198.51.100.9"},
+		"virtual": {port, ip}, "external": {port, "198.51.100.7"}, "balancer": {port, "198.51.100.8"},
+		"pod": {"8080", "198.51.100.9"},
 	} {
 		hostile += service(name, to[0], to[1]) + rule(name, name+".example", "Prefix", "/", name)
 	}

@@ -19,7 +19,8 @@ func secret(t *testing.T, name, commonName, host string) string {
 }
 
 func withTLS(ingress, host, secret string) string {
-	return strings.Replace(ingress, "  rules:", fmt.Sprintf("  tls: [{hosts: [%q], secretName: %s}]\n  rules:", host, secret), 1)
+	return strings.Replace(ingress, "  rules:",
+		fmt.Sprintf("  tls: [{hosts: [%q], secretName: %s}]\n  rules:", host, secret), 1)
 }
 
 func TestCertificateOfASecret(t *testing.T) {
@@ -37,7 +38,8 @@ func TestCertificateOfASecret(t *testing.T) {
 	in.write("secret.yaml", secret(t, "shop-tls", "second", "shop.example"))
 	in.showsCertificate("shop.example", "second")
 	// Garbage: the last good one stays.
-	in.write("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: shop-tls}\nstringData: {tls.crt: garbage, tls.key: garbage}\n")
+	in.write("secret.yaml",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: shop-tls}\nstringData: {tls.crt: garbage, tls.key: garbage}\n")
 	in.eventually("the verdict", func() error {
 		if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "InvalidTLSSecret") {
 			return fmt.Errorf("reasons are %v", got)
@@ -80,10 +82,12 @@ func TestAutoHTTPS(t *testing.T) {
 		}
 		return annotate(text, "k8singress.io/auto-https", value)
 	}
-	in.write("manifests.yaml", class+service("web", port, ip)+of("all", "all", false)+of("off", `"off"`, true)+of("listed", "", true)+
+	in.write("manifests.yaml", class+service("web", port, ip)+of("all", "all", false)+of("off", `"off"`, true)+
+		of("listed", "", true)+
 		of("plain", "", false))
 	in.issuing(settings.Config{
-		ConfigMap: ir.Name{Namespace: "default", Name: "global"}, Issuers: []json.RawMessage{json.RawMessage(`{"module":"internal"}`)},
+		ConfigMap: ir.Name{Namespace: "default", Name: "global"},
+		Issuers:   []json.RawMessage{json.RawMessage(`{"module":"internal"}`)},
 	})
 	shows := func(host string, issued bool) {
 		t.Helper()

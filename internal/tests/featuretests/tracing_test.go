@@ -55,7 +55,8 @@ func newSpans(t *testing.T) *spans {
 }
 
 // Export implements the service of OTLP.
-func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *spans) Export(_ context.Context,
+	r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
 	if held := s.held; held != nil {
 		s.mu.Unlock()
@@ -94,7 +95,8 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 
 // keys are those of a ConfigMap that has spans sent there at once.
 func (s *spans) keys(more ...string) string {
-	return global(append(more, "otlp-collector-host: "+s.host, fmt.Sprintf("otlp-collector-port: %q", s.port), `otel-schedule-delay-millis: "1"`)...)
+	return global(append(more, "otlp-collector-host: "+s.host, fmt.Sprintf("otlp-collector-port: %q", s.port),
+		`otel-schedule-delay-millis: "1"`)...)
 }
 
 // of waits for the only span whose request has a target.
@@ -131,7 +133,8 @@ func traced(t *testing.T, waits <-chan struct{}) (objects string) {
 		fmt.Fprint(w, strings.Join(r.Header["Traceparent"], "+"), " ", strings.Join(r.Header["Tracestate"], "+"))
 	})
 	return class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") +
-		annotated("own", "own.example", "one", "opentelemetry-trust-incoming-span", "false", "opentelemetry-operation-name",
+		annotated("own", "own.example", "one", "opentelemetry-trust-incoming-span", "false",
+			"opentelemetry-operation-name",
 			"$request_method $service_name $http_x_of") +
 		annotated("quiet", "quiet.example", "one", "enable-opentelemetry", "false") + "---\n"
 }
@@ -145,9 +148,11 @@ const (
 // span belongs to the client's trace, unless that is not trusted, and the trace is propagated to the endpoint.
 func TestTracing(t *testing.T) {
 	collector := newSpans(t)
-	in := start(t, traced(t, nil)+collector.keys(`enable-opentelemetry: "true"`, "otel-service-name: edge"), "configmap default/global")
+	in := start(t, traced(t, nil)+collector.keys(`enable-opentelemetry: "true"`, "otel-service-name: edge"),
+		"configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		span, body := collector.ask(in, "a.example", "/x", "Traceparent: 00-"+trace+"-"+parent+"-01", "Tracestate: a=b", "User-Agent: \xffx")
+		span, body := collector.ask(in, "a.example", "/x", "Traceparent: 00-"+trace+"-"+parent+"-01", "Tracestate: a=b",
+			"User-Agent: \xffx")
 		if hex.EncodeToString(span.TraceId) != trace || hex.EncodeToString(span.ParentSpanId) != parent {
 			t.Errorf("the span is of %x by %x", span.TraceId, span.ParentSpanId)
 		}
@@ -155,14 +160,17 @@ func TestTracing(t *testing.T) {
 			t.Errorf("the endpoint is told %q, want %q", body, want)
 		}
 		for name, want := range map[string]string{
-			"http.method": "GET", "http.status_code": "200", "http.host": "a.example", "http.route": "/", "net.peer.ip": "127.0.0.1",
-			"http.user_agent": "\uFFFDx", "ingress.namespace": "default", "ingress.name": "a", "ingress.service_name": "one",
+			"http.method": "GET", "http.status_code": "200", "http.host": "a.example", "http.route": "/",
+			"net.peer.ip":     "127.0.0.1",
+			"http.user_agent": "\uFFFDx", "ingress.namespace": "default", "ingress.name": "a",
+			"ingress.service_name": "one",
 		} {
 			if got := span.attributes[name]; got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
-		if span.Kind != tracepb.Span_SPAN_KIND_SERVER || span.Name != "/" || span.service != "edge" || span.EndTimeUnixNano < span.StartTimeUnixNano {
+		if span.Kind != tracepb.Span_SPAN_KIND_SERVER || span.Name != "/" || span.service != "edge" ||
+			span.EndTimeUnixNano < span.StartTimeUnixNano {
 			t.Errorf("the span is %v of %s", span.Span, span.service)
 		}
 		partOfNone(t, collector, in)
@@ -184,9 +192,11 @@ func TestTracing(t *testing.T) {
 // traced.
 func partOfNone(t *testing.T, collector *spans, in *ingress) {
 	t.Helper()
-	span, body := collector.ask(in, "own.example", "/y", "Traceparent: 00-"+trace+"-"+parent+"-01", "Tracestate: a=b", "X-Of: here")
+	span, body := collector.ask(in, "own.example", "/y", "Traceparent: 00-"+trace+"-"+parent+"-01",
+		"Tracestate: a=b", "X-Of: here")
 	if hex.EncodeToString(span.TraceId) == trace || len(span.ParentSpanId) > 0 || span.Name != "GET one here" {
-		t.Errorf("the span %q is of %x by %x, and was not to trust the client", span.Name, span.TraceId, span.ParentSpanId)
+		t.Errorf("the span %q is of %x by %x, and was not to trust the client", span.Name, span.TraceId,
+			span.ParentSpanId)
 	}
 	if want := fmt.Sprintf("00-%x-%x-01 ", span.TraceId, span.SpanId); body != want {
 		t.Errorf("the endpoint is told %q, want %q", body, want)
@@ -210,10 +220,12 @@ func TestTracingOfRefusals(t *testing.T) {
 	collector := newSpans(t)
 	in := start(t, traced(t, nil)+annotated("closed", "closed.example", "one", "allowlist-source-range", "192.0.2.1")+
 		annotated("moved", "moved.example", "one", "force-ssl-redirect", "true")+
-		annotated("gone", "gone.example", "none")+"---\n"+collector.keys(`enable-opentelemetry: "true"`), "configmap default/global")
+		annotated("gone", "gone.example", "none")+"---\n"+collector.keys(`enable-opentelemetry: "true"`),
+		"configmap default/global")
 	for host, want := range map[string]string{"closed.example": "403", "moved.example": "308", "gone.example": "503"} {
 		in.get(host, "/"+host)
-		if got := collector.of(in, "/"+host); got.attributes["http.status_code"] != want || got.attributes["ingress.namespace"] != "default" {
+		if got := collector.of(in, "/"+host); got.attributes["http.status_code"] != want ||
+			got.attributes["ingress.namespace"] != "default" {
 			t.Errorf("%s has %v, want the status %s", host, got.attributes, want)
 		}
 	}
@@ -251,7 +263,8 @@ func TestTracingChanges(t *testing.T) {
 		defer close(slow)
 		last = in.get("a.example", "/waits")
 	}()
-	in.write("manifests.yaml", objects+annotated("asks", "asks.example", "one", "enable-opentelemetry", "true")+"---\n"+second.keys())
+	in.write("manifests.yaml", objects+annotated("asks", "asks.example", "one", "enable-opentelemetry", "true")+"---\n"+
+		second.keys())
 	sends(second, "asks.example")
 	close(waits)
 	<-slow

@@ -31,18 +31,24 @@ func TestTracingKeys(t *testing.T) {
 		})
 	}
 	tells("a part of the trace", func(told string) bool { return strings.Contains(told, trace) })
-	tells("a trace of its own", func(told string) bool { return strings.HasSuffix(told, "-01 ") && !strings.Contains(told, trace) },
+	tells("a trace of its own", func(told string) bool {
+		return strings.HasSuffix(told, "-01 ") &&
+			!strings.Contains(told, trace)
+	},
 		`opentelemetry-trust-incoming-span: "false"`, "opentelemetry-operation-name: $request_method of $host")
 	ask("/named")
-	if span := collector.of(in, "/named"); span.Name != "GET of a.example" || hex.EncodeToString(span.TraceId) == trace {
+	if span := collector.of(in, "/named"); span.Name != "GET of a.example" ||
+		hex.EncodeToString(span.TraceId) == trace {
 		t.Errorf("the span is %q of %x", span.Name, span.TraceId)
 	}
 	hasSpan := func(told string) bool { return strings.HasSuffix(told, "-01 ") }
 	hasNone := func(told string) bool { return strings.HasSuffix(told, "-00 ") }
 	tells("the client decides", hasSpan, "otel-sampler: AlwaysOff")
 	tells("the sampler decides", hasNone, "otel-sampler: AlwaysOff", `otel-sampler-parent-based: "false"`)
-	tells("all of them", hasSpan, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "1"`, `otel-sampler-parent-based: "false"`)
-	tells("none of them", hasNone, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "0"`, `otel-sampler-parent-based: "false"`)
+	tells("all of them", hasSpan, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "1"`,
+		`otel-sampler-parent-based: "false"`)
+	tells("none of them", hasNone, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "0"`,
+		`otel-sampler-parent-based: "false"`)
 }
 
 // TestTracingBatches checks that spans are batched for the time in the ConfigMap, and that the configured number of
@@ -51,8 +57,9 @@ func TestTracingBatches(t *testing.T) {
 	collector, objects := newSpans(t), traced(t, nil)
 	in := start(t, objects, "configmap default/global")
 	set := func(keys ...string) {
-		in.write("manifests.yaml", objects+global(append(keys, `enable-opentelemetry: "true"`, "otlp-collector-host: "+collector.host,
-			fmt.Sprintf("otlp-collector-port: %q", collector.port))...))
+		in.write("manifests.yaml", objects+
+			global(append(keys, `enable-opentelemetry: "true"`, "otlp-collector-host: "+collector.host,
+				fmt.Sprintf("otlp-collector-port: %q", collector.port))...))
 		in.settles()
 	}
 	set(`otel-schedule-delay-millis: "600000"`, `otel-max-export-batch-size: "3"`)

@@ -20,13 +20,15 @@ var refusedHere = []differential.Row{
 	{Reason: "two errors, of which another one is found first", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest
 	}},
-	{Reason: "a connection ends behind what is refused; nginx goes on behind what its endpoint refuses", Is: func(d *differential.Difference) bool {
-		return d.Got.Status == 0 && d.Before.Status >= http.StatusBadRequest
-	}},
+	{Reason: "a connection ends behind what is refused; nginx goes on behind what its endpoint refuses",
+		Is: func(d *differential.Difference) bool {
+			return d.Got.Status == 0 && d.Before.Status >= http.StatusBadRequest
+		}},
 	refused("a bare LF is no end of a line", "bare-lf"),
 	refused("control characters are refused; nginx leaves them to endpoints, or hides the field", "control-character"),
 	refused("names of fields are tokens; nginx hides other fields", "field-name"),
-	refused("a length with more digits than any body is too large, also with zeros in front", "content-length-too-large"),
+	refused("a length with more digits than any body is too large, also with zeros in front",
+		"content-length-too-large"),
 	refused("what is no path and no URL of HTTP is for nobody", "target"),
 	refused("a host is a name or an address, and a port has digits", "host", "no-host"),
 	refused("there is no HTTP/1.2", "version"),
@@ -38,19 +40,23 @@ var refusedHere = []differential.Row{
 	}},
 	refused("empty lines in front of a request have a bound", "empty-lines"),
 	refused("a lone CR in front of a request is no empty line", "method"),
-	{Reason: "chunks are read strictly: nginx also takes bare LFs, other bytes and any trailers", Is: func(d *differential.Difference) bool {
-		return strings.Contains(strings.ToLower(d.Text), "chunked") && d.Got.Reason == "" &&
-			(d.Got.Status == http.StatusBadRequest || d.Got.Status == http.StatusRequestHeaderFieldsTooLarge)
-	}},
+	{Reason: "chunks are read strictly: nginx also takes bare LFs, other bytes and any trailers",
+		Is: func(d *differential.Difference) bool {
+			return strings.Contains(strings.ToLower(d.Text), "chunked") && d.Got.Reason == "" &&
+				(d.Got.Status == http.StatusBadRequest || d.Got.Status == http.StatusRequestHeaderFieldsTooLarge)
+		}},
 	{Reason: "a WebSocket handshake has no body", Is: func(d *differential.Difference) bool {
-		return d.Got.Status == http.StatusBadRequest && d.Got.Reason == "" && strings.Contains(strings.ToLower(d.Text), "upgrade: websocket")
+		return d.Got.Status == http.StatusBadRequest && d.Got.Reason == "" &&
+			strings.Contains(strings.ToLower(d.Text), "upgrade: websocket")
 	}},
 	{Reason: "a refusal of HEAD has no body, which would say why", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Got.Reason == "" && strings.Contains(d.Text, "HEAD")
 	}, Example: "HEAD / HTTP/1.2\r\nHost: a\r\n\r\n"},
-	{Reason: "one close among several Connection fields ends it; for nginx the last field counts", Is: func(d *differential.Difference) bool {
-		return d.Got.Status == 0 && len(connections.FindAllString(d.Text, -1)) > 1 && strings.Contains(strings.ToLower(d.Text), "close")
-	}},
+	{Reason: "one close among several Connection fields ends it; for nginx the last field counts",
+		Is: func(d *differential.Difference) bool {
+			return d.Got.Status == 0 && len(connections.FindAllString(d.Text, -1)) > 1 &&
+				strings.Contains(strings.ToLower(d.Text), "close")
+		}},
 }
 
 // connections finds Connection fields, and what they say.
@@ -66,29 +72,35 @@ var refusedByNginx = []differential.Row{
 	takenHere("a method is any token; nginx takes capital letters only", func(_ string, f map[string]string) bool {
 		return strings.Trim(f["Method"], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-") != ""
 	}),
-	takenHere("dot segments lead no further than to the root; nginx refuses those that try", func(_ string, f map[string]string) bool {
-		return strings.Contains(f["Target"], "..") || strings.Contains(strings.ToLower(f["Target"]), "%2e%2e")
-	}),
-	takenHere("a name may have two dots in a row, and no Ingress has that name", func(_ string, f map[string]string) bool {
-		return strings.Contains(f["Host"], "..")
-	}),
-	example("GET http://b/ HTTP/1.1\r\nHost: a..b\r\n\r\n", takenHere("a whole URL says the host, whatever the field says that nginx refuses",
-		func(text string, _ map[string]string) bool { return strings.Contains(text, "://") })),
-	example("GET / HTTP/1.0\r\n\r\n", takenHere("where HTTP/1.0 says no Host, endpoints are told their address; nginx tells none",
-		func(_ string, f map[string]string) bool { return f["X-Forwarded-Host"] == "" })),
+	takenHere("dot segments lead no further than to the root; nginx refuses those that try",
+		func(_ string, f map[string]string) bool {
+			return strings.Contains(f["Target"], "..") || strings.Contains(strings.ToLower(f["Target"]), "%2e%2e")
+		}),
+	takenHere("a name may have two dots in a row, and no Ingress has that name",
+		func(_ string, f map[string]string) bool {
+			return strings.Contains(f["Host"], "..")
+		}),
+	example("GET http://b/ HTTP/1.1\r\nHost: a..b\r\n\r\n",
+		takenHere("a whole URL says the host, whatever the field says that nginx refuses",
+			func(text string, _ map[string]string) bool { return strings.Contains(text, "://") })),
+	example("GET / HTTP/1.0\r\n\r\n",
+		takenHere("where HTTP/1.0 says no Host, endpoints are told their address; nginx tells none",
+			func(_ string, f map[string]string) bool { return f["X-Forwarded-Host"] == "" })),
 	takenHere("only the whole head is bounded; for nginx each line is", func(text string, _ map[string]string) bool {
 		return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool { return len(line) > 8000 })
 	}),
-	takenHere("tabs around a value are not a part of it", func(text string, _ map[string]string) bool { return strings.Contains(text, "\t") }),
+	takenHere("tabs around a value are not a part of it",
+		func(text string, _ map[string]string) bool { return strings.Contains(text, "\t") }),
 	example("GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\nIf-None-Match: *\r\n\r\n", takenHere(
 		"several lines of a field that nothing here looks at are the endpoint's to judge; nginx refuses some",
 		func(_ string, f map[string]string) bool { return strings.Contains(f["If-None-Match"], " | ") })),
 	{Reason: "nginx takes each option that has close in it for that", Is: func(d *differential.Difference) bool {
-		return d.Want.Status == 0 && slices.ContainsFunc(connections.FindAllStringSubmatch(d.Text, -1), func(found []string) bool {
-			return slices.ContainsFunc(strings.Split(strings.ToLower(found[1]), ","), func(option string) bool {
-				return strings.Contains(option, "close") && strings.Trim(option, " \t") != "close"
+		return d.Want.Status == 0 && slices.ContainsFunc(connections.FindAllStringSubmatch(d.Text, -1),
+			func(found []string) bool {
+				return slices.ContainsFunc(strings.Split(strings.ToLower(found[1]), ","), func(option string) bool {
+					return strings.Contains(option, "close") && strings.Trim(option, " \t") != "close"
+				})
 			})
-		})
 	}},
 }
 
@@ -100,7 +112,8 @@ func example(request string, row differential.Row) differential.Row {
 // takenHere is a row for what an endpoint here sees, and nginx has refused.
 func takenHere(why string, is func(text string, fields map[string]string) bool) differential.Row {
 	return differential.Row{Reason: why, Is: func(d *differential.Difference) bool {
-		return d.Got.Status < http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest && is(d.Text, fieldsSeen(d.Got.Text))
+		return d.Got.Status < http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest &&
+			is(d.Text, fieldsSeen(d.Got.Text))
 	}}
 }
 
@@ -128,23 +141,27 @@ var seenLines = []struct {
 	{reason: "what cannot stand in a path is escaped", is: func(_ string, o other) bool {
 		return o.name == "Target" && o.got != o.want && unescaped(o.got) == unescaped(o.want)
 	}},
-	{reason: "a whole URL says the host (RFC 9112 3.2.2); endpoints behind ingress-nginx get that of the field", is: func(text string, o other) bool {
-		return (o.name == "Host" || o.name == "X-Forwarded-Host") && strings.Contains(text, "://")
-	}},
+	{reason: "a whole URL says the host (RFC 9112 3.2.2); endpoints behind ingress-nginx get that of the field",
+		is: func(text string, o other) bool {
+			return (o.name == "Host" || o.name == "X-Forwarded-Host") && strings.Contains(text, "://")
+		}},
 	{reason: "trailers are passed on", is: func(_ string, o other) bool { return o.name == "Length" && o.got == "-1" }},
-	{reason: "only WebSockets are switched to, and only who asks for it in Connection", is: func(_ string, o other) bool {
-		return o.got == "" && (o.name == "Upgrade" || o.name == "Connection" || o.name == "Http2-Settings") ||
-			o.name == "Connection" && o.got == "te" && o.want == "upgrade"
-	}},
+	{reason: "only WebSockets are switched to, and only who asks for it in Connection",
+		is: func(_ string, o other) bool {
+			return o.got == "" && (o.name == "Upgrade" || o.name == "Connection" || o.name == "Http2-Settings") ||
+				o.name == "Connection" && o.got == "te" && o.want == "upgrade"
+		}},
 	{reason: "who takes trailers gets them", is: func(_ string, o other) bool {
 		return o.want == "" && (o.name == "Te" && o.got == "trailers" || o.name == "Connection" && o.got == "te")
 	}},
 	{reason: "what is between a client and its proxy goes no further", is: func(_ string, o other) bool {
-		return o.got == "" && slices.Contains([]string{"Proxy-Connection", "Proxy-Authorization", "Trailer", "Keep-Alive", "Te"}, o.name)
+		return o.got == "" && slices.Contains([]string{"Proxy-Connection", "Proxy-Authorization", "Trailer",
+			"Keep-Alive", "Te"}, o.name)
 	}},
 	{reason: "an X-Request-ID that is no single word, or one of two, is replaced", is: func(text string, o other) bool {
-		return o.name == "X-Request-Id" && o.got == "its own" && (strings.Count(strings.ToLower(text), "x-request-id:") > 1 ||
-			strings.ContainsFunc(o.want, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }))
+		return o.name == "X-Request-Id" && o.got == "its own" &&
+			(strings.Count(strings.ToLower(text), "x-request-id:") > 1 ||
+				strings.ContainsFunc(o.want, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }))
 	}, example: "GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: a b\r\n\r\n"},
 	{reason: "nobody passes for a proxy", is: func(_ string, o other) bool {
 		return o.got == "" && slices.Contains([]string{"Forwarded", "X-Original-Uri"}, o.name)
@@ -171,12 +188,14 @@ func unescaped(target string) string {
 // explains.
 func seenOtherwise() (rows []differential.Row) {
 	for _, row := range seenLines {
-		rows = append(rows, differential.Row{Reason: row.reason, Example: row.example, Is: func(d *differential.Difference) bool {
-			others := othersOf(d)
-			return slices.ContainsFunc(others, func(o other) bool { return row.is(d.Text, o) }) && !slices.ContainsFunc(others, func(o other) bool {
-				return !explained(d.Text, o)
-			})
-		}})
+		rows = append(rows, differential.Row{Reason: row.reason, Example: row.example,
+			Is: func(d *differential.Difference) bool {
+				others := othersOf(d)
+				return slices.ContainsFunc(others, func(o other) bool { return row.is(d.Text, o) }) &&
+					!slices.ContainsFunc(others, func(o other) bool {
+						return !explained(d.Text, o)
+					})
+			}})
 	}
 	return rows
 }

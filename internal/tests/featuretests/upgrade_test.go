@@ -13,7 +13,8 @@ import (
 )
 
 // upgrade is what a client sends for a WebSocket.
-var upgrade = []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
+var upgrade = []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
 
 const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
@@ -51,7 +52,8 @@ func (in *ingress) socket(path string) *dialed {
 	in.Helper()
 	d := in.connect()
 	d.say("%s", get(path, upgrade...))
-	if got := d.head(http.MethodGet); got.StatusCode != http.StatusSwitchingProtocols || got.Header.Get("Upgrade") != "websocket" ||
+	if got := d.head(http.MethodGet); got.StatusCode != http.StatusSwitchingProtocols ||
+		got.Header.Get("Upgrade") != "websocket" ||
 		got.Header.Get("Sec-Websocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
 		in.Fatalf("got %s %v", got.Status, got.Header)
 	}
@@ -154,8 +156,9 @@ func TestSwitchThatNobodyAskedFor(t *testing.T) {
 		"not asked, without":     {"HTTP/1.1 101 Switching Protocols\r\n\r\n", []string{"X-A: 1"}},
 		"asked, without Upgrade": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},
 		"asked, another":         {strings.ReplaceAll(switched, "websocket", "h2c"), upgrade},
-		"asked for h2c":          {strings.ReplaceAll(switched, "websocket", "h2c"), []string{"Connection: Upgrade", "Upgrade: h2c"}},
-		"asked, no Connection":   {strings.ReplaceAll(switched, "Connection: Upgrade\r\n", ""), []string{"X-A: 1"}},
+		"asked for h2c": {strings.ReplaceAll(switched, "websocket", "h2c"),
+			[]string{"Connection: Upgrade", "Upgrade: h2c"}},
+		"asked, no Connection": {strings.ReplaceAll(switched, "Connection: Upgrade\r\n", ""), []string{"X-A: 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			says.Store(c.says)
@@ -176,7 +179,8 @@ func TestUpgradeThatIsNone(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.
-		if got := in.send(http.MethodGet, "/", nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"); got.body != "plain []" {
+		if got := in.send(http.MethodGet, "/", nil, "Sec-WebSocket-Version: 13",
+			"Sec-WebSocket-Key: x"); got.body != "plain []" {
 			t.Errorf("%d %q", got.status, got.body)
 		}
 	}, plain1, secure1) // They have upgrades.
@@ -200,12 +204,14 @@ func TestUpgradeThatIsNone(t *testing.T) {
 	})
 }
 
-// TestWebSocketWithBody checks that a WebSocket handshake with a body gets 400, whatever its framing, and that the endpoint does not get
-// it. Other upgrades with a body are ordinary requests: Java's client sends Upgrade: h2c with each POST.
+// TestWebSocketWithBody checks that a WebSocket handshake with a body gets 400, whatever its framing, and that the
+// endpoint does not get it. Other upgrades with a body are ordinary requests: Java's client sends Upgrade: h2c with
+// each POST.
 func TestWebSocketWithBody(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)), "proxy-request-buffering: off")
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
-		for name, framing := range map[string]string{"chunks": "Transfer-Encoding: chunked", "length": "Content-Length: 50"} {
+		for name, framing := range map[string]string{"chunks": "Transfer-Encoding: chunked",
+			"length": "Content-Length: 50"} {
 			d := in.connect()
 			d.say("%s5\r\nhello\r\n", get("/echo", append(slices.Clone(upgrade), framing)...))
 			if got := d.hear(http.MethodGet); got != "400" {
@@ -218,7 +224,8 @@ func TestWebSocketWithBody(t *testing.T) {
 			t.Errorf("without a body: got %s", got.Status)
 		}
 		d = in.connect()
-		d.say("%shello", get("/", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk", "Content-Length: 5"))
+		d.say("%shello", get("/", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk",
+			"Content-Length: 5"))
 		if got := d.hear(http.MethodGet); got != "200 plain []" {
 			t.Errorf("h2c: got %q", got)
 		}
@@ -240,10 +247,11 @@ func TestBadWebSocketHandshake(t *testing.T) {
 		fields []string
 		want   string
 	}{
-		"nothing":      {nil, "426 [] []"},
-		"no key":       {[]string{"Sec-WebSocket-Version: 13"}, "426 [13] []"},
-		"a short key":  {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"}, "426 [13] [x]"},
-		"two keys":     {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x", "Sec-WebSocket-Key: y"}, "426 [13] [x y]"},
+		"nothing":     {nil, "426 [] []"},
+		"no key":      {[]string{"Sec-WebSocket-Version: 13"}, "426 [13] []"},
+		"a short key": {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"}, "426 [13] [x]"},
+		"two keys": {[]string{"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x", "Sec-WebSocket-Key: y"},
+			"426 [13] [x y]"},
 		"old versions": {[]string{"Sec-WebSocket-Version: 8", "Sec-WebSocket-Version: 7"}, "426 [8 7] []"},
 	} {
 		t.Run(name, func(t *testing.T) {

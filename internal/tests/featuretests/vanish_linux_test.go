@@ -71,7 +71,8 @@ func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	all := func() {
 		t.Helper()
 		got := in.send(http.MethodPost, "/whole", strings.NewReader(whole))
-		if heard := v.whole.take(); got.status != http.StatusOK || len(heard) != 1 || heard[0] != fmt.Sprint("/whole ", len(whole)) {
+		if heard := v.whole.take(); got.status != http.StatusOK || len(heard) != 1 ||
+			heard[0] != fmt.Sprint("/whole ", len(whole)) {
 			t.Errorf("with all its bytes: %d, and the endpoint got %q", got.status, heard)
 		}
 		in.client.CloseIdleConnections()
@@ -84,7 +85,8 @@ func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	for n := 0; n < len(text); n += step {
 		in.begins(text[:n])(n/step%2 == 0)
 	}
-	fixture.Eventually(t, "all is given back", func() error { return errors.Join(heldNow().beyond(before), in.keepsNothing()) })
+	fixture.Eventually(t, "all is given back",
+		func() error { return errors.Join(heldNow().beyond(before), in.keepsNothing()) })
 	if got := v.whole.take(); len(got) > 0 {
 		t.Errorf("the endpoint takes a part for the whole: %q", got)
 	}

@@ -24,7 +24,8 @@ const (
 
 var (
 	versions  = []string{plain1, secure1, plain2, secure2, secure3}
-	protocols = map[string]string{plain1: "HTTP/1.1", secure1: "HTTP/1.1", plain2: "HTTP/2.0", secure2: "HTTP/2.0", secure3: "HTTP/3.0"}
+	protocols = map[string]string{plain1: "HTTP/1.1", secure1: "HTTP/1.1", plain2: "HTTP/2.0", secure2: "HTTP/2.0",
+		secure3: "HTTP/3.0"}
 )
 
 // byEachVersion runs a test once for each version of HTTP: what the test asks for by its in is asked for by that
@@ -93,7 +94,8 @@ func (in *ingress) either(plain, secure string) string {
 // clientOf returns a client for a version, which reaches the controller whatever host a URL has. It follows no
 // redirects. A config without a server name names the host of the URL.
 func (in *ingress) clientOf(t testing.TB, version string, config *tls.Config) *http.Client {
-	client := &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: deadline,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if version == secure3 {
 		three := in.http3(config)
 		t.Cleanup(func() { _ = three.Close() })

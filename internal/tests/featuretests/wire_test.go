@@ -1,7 +1,6 @@
 package featuretests
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,8 +21,8 @@ func get(path string, headers ...string) string {
 	return head("GET "+path+" HTTP/1.1", headers...)
 }
 
-// wired is the controller with one backend for everything at a.example, and one for /admin. Each answers with its name and the target,
-// and tells what it got.
+// wired is the controller with one backend for everything at a.example, and one for /admin. Each answers with its name
+// and the target, and tells what it got.
 func wired(t *testing.T, annotations ...string) (*ingress, <-chan *http.Request) {
 	t.Helper()
 	requests := make(chan *http.Request, 100)
@@ -54,11 +53,12 @@ func received(requests <-chan *http.Request) (all []*http.Request) {
 	}
 }
 
-// malformed is what a question is to get that is so: a status of 400 or, in HTTP/2 and HTTP/3, the end of its stream. With " or " and
-// another status behind it that one will do as well.
+// malformed is what a question is to get that is so: a status of 400 or, in HTTP/2 and HTTP/3, the end of its stream.
+// With " or " and another status behind it that one will do as well.
 const malformed = "malformed"
 
-// gets asks, and fails unless the reply is the one that is wanted, and an endpoint has got the request, once, if it answers.
+// gets asks, and fails unless the reply is the one that is wanted, and an endpoint has got the request, once, if it
+// answers.
 func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan *http.Request) *http.Request {
 	t.Helper()
 	got := in.exchange(q)
@@ -67,7 +67,8 @@ func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan 
 	if either != malformed {
 		status = want
 	}
-	if (either != malformed || !got.malformed()) && (status == "" || got.String() != status && !strings.HasPrefix(got.String(), status+" ")) {
+	if (either != malformed || !got.malformed()) &&
+		(status == "" || got.String() != status && !strings.HasPrefix(got.String(), status+" ")) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answered := strings.HasPrefix(want, "200"); answered != (len(reached) == 1) {
@@ -79,7 +80,8 @@ func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan 
 	return reached[0]
 }
 
-// TestWire asks what attackers and broken clients ask, by each version of HTTP: what a request is routed by is what the endpoint serves.
+// TestWire asks what attackers and broken clients ask, by each version of HTTP: what a request is routed by is what the
+// endpoint serves.
 func TestWire(t *testing.T) {
 	in, requests := wired(t)
 	for name, c := range map[string]struct {
@@ -127,29 +129,39 @@ func TestWire(t *testing.T) {
 		"a CR in a value":           {question{fields: []string{"X-A: a\rX-B: b"}}, malformed},
 		"a name with a space":       {question{fields: []string{"X A: a"}}, malformed},
 		"20 KB of fields":           {question{fields: []string{"X-A: " + strings.Repeat("x", 20<<10)}}, "200 open /"},
-		"40 KB of fields":           {question{fields: []string{"X-A: " + strings.Repeat("x", 40<<10)}}, "malformed or 431"},
-		"40 KB of cookies":          {question{fields: slices.Repeat([]string{"Cookie: a=" + strings.Repeat("x", 1000)}, 40)}, "431"},
-		"40 KB of path":             {question{path: "/" + strings.Repeat("x", 40<<10)}, "malformed or 431"},
-		"300 fields":                {question{fields: slices.Repeat([]string{"X-A: 1"}, 300)}, "431"},
-		"a loop":                    {question{fields: []string{"Via: " + strings.Repeat("1.1 k8singress, ", 8) + "1.1 other"}}, "508"},
-		"two controllers":           {question{fields: []string{"Via: 1.1 k8singress, 1.1 other"}}, "200 open /"},
-		"another coding":            {question{fields: []string{"Transfer-Encoding: gzip"}, body: []string{"x"}}, "malformed or 501"},
-		"two lengths":               {question{fields: []string{"Content-Length: 4", "Content-Length: 5"}, body: []string{"body"}}, malformed},
-		"a list of lengths":         {question{fields: []string{"Content-Length: 4, 4"}, body: []string{"body"}}, malformed},
+		"40 KB of fields": {question{fields: []string{"X-A: " + strings.Repeat("x", 40<<10)}},
+			"malformed or 431"},
+		"40 KB of cookies": {question{fields: slices.Repeat([]string{"Cookie: a=" + strings.Repeat("x", 1000)},
+			40)}, "431"},
+		"40 KB of path": {question{path: "/" + strings.Repeat("x", 40<<10)}, "malformed or 431"},
+		"300 fields":    {question{fields: slices.Repeat([]string{"X-A: 1"}, 300)}, "431"},
+		"a loop": {question{fields: []string{"Via: " + strings.Repeat("1.1 k8singress, ", 8) +
+			"1.1 other"}}, "508"},
+		"two controllers": {question{fields: []string{"Via: 1.1 k8singress, 1.1 other"}}, "200 open /"},
+		"another coding": {question{fields: []string{"Transfer-Encoding: gzip"}, body: []string{"x"}},
+			"malformed or 501"},
+		"two lengths": {question{fields: []string{"Content-Length: 4", "Content-Length: 5"},
+			body: []string{"body"}}, malformed},
+		"a list of lengths": {question{fields: []string{"Content-Length: 4, 4"}, body: []string{"body"}},
+			malformed},
 		"a length that overflows": {
-			question{fields: []string{"Content-Length: 18446744073709551620"}, body: []string{"body"}}, "malformed or 413",
+			question{fields: []string{"Content-Length: 18446744073709551620"}, body: []string{"body"}},
+			"malformed or 413",
 		},
 		"a length below zero": {question{fields: []string{"Content-Length: -4"}, body: []string{"body"}}, malformed},
 		"a coding with an underscore": {
-			question{fields: []string{"Content-Length: 4", "Transfer_Encoding: chunked"}, body: []string{"body"}, method: "POST"}, "200 open /",
+			question{fields: []string{"Content-Length: 4", "Transfer_Encoding: chunked"}, body: []string{"body"},
+				method: "POST"}, "200 open /",
 		},
-		"a length with a sign":       {question{fields: []string{"Content-Length: +4"}, body: []string{"body"}}, malformed},
-		"another expectation":        {question{fields: []string{"Expect: x"}}, "417"},
-		"two credentials":            {question{fields: []string{"Authorization: a", "Authorization: b"}}, "400"},
-		"a body of GET":              {question{body: []string{"body"}}, "200 open /"},
-		"a body of unknown length":   {question{body: []string{"bo", "dy"}, method: "POST"}, "200 open /"},
-		"a body that is empty":       {question{body: []string{""}, method: "POST"}, "200 open /"},
-		"a length that is too large": {question{fields: []string{"Content-Length: 1048577"}, body: []string{"x"}, method: "POST"}, "413"},
+		"a length with a sign": {question{fields: []string{"Content-Length: +4"}, body: []string{"body"}},
+			malformed},
+		"another expectation":      {question{fields: []string{"Expect: x"}}, "417"},
+		"two credentials":          {question{fields: []string{"Authorization: a", "Authorization: b"}}, "400"},
+		"a body of GET":            {question{body: []string{"body"}}, "200 open /"},
+		"a body of unknown length": {question{body: []string{"bo", "dy"}, method: "POST"}, "200 open /"},
+		"a body that is empty":     {question{body: []string{""}, method: "POST"}, "200 open /"},
+		"a length that is too large": {question{fields: []string{"Content-Length: 1048577"}, body: []string{"x"},
+			method: "POST"}, "413"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) })
@@ -175,7 +187,8 @@ func TestFieldsSentTwice(t *testing.T) {
 				if slices.Contains(c.merge, in.version) {
 					want = "200 open /"
 				}
-				if r := in.gets(t, q.usual(), want, requests); r != nil && (r.ContentLength != 4 || r.Header["Expect"] != nil) {
+				if r := in.gets(t, q.usual(), want, requests); r != nil &&
+					(r.ContentLength != 4 || r.Header["Expect"] != nil) {
 					t.Errorf("the endpoint gets a body of %d bytes, with %v", r.ContentLength, r.Header)
 				}
 			})
@@ -197,8 +210,8 @@ func (q question) usual() *question {
 	return &q
 }
 
-// TestWireOfHTTP1 sends bytes that only HTTP/1 can have, without TLS and with it. What is malformed ends the connection; behind anything
-// else comes the answer to the request behind it.
+// TestWireOfHTTP1 sends bytes that only HTTP/1 can have, without TLS and with it. What is malformed ends the
+// connection; behind anything else comes the answer to the request behind it.
 func TestWireOfHTTP1(t *testing.T) {
 	in, requests := wired(t)
 	smuggled := get("/admin/smuggled")
@@ -212,44 +225,62 @@ func TestWireOfHTTP1(t *testing.T) {
 		"no host in HTTP/1.0":      {"GET / HTTP/1.0\r\n\r\n", "404"},
 		"CONNECT":                  {head("CONNECT a.example:443 HTTP/1.1", "X-A: 1"), "405"},
 		"length beside coding": {
-			head("POST / HTTP/1.1", fmt.Sprintf("Content-Length: %d", len(smuggled)+5), "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, "400",
+			head("POST / HTTP/1.1", fmt.Sprintf("Content-Length: %d", len(smuggled)+5), "Transfer-Encoding: chunked") +
+				"0\r\n\r\n" + smuggled, "400",
 		},
-		"coding beside length":     {head("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n" + smuggled, "400"},
-		"equal lengths":            {head("POST / HTTP/1.1", "Content-Length: 4", "Content-Length: 4") + "body" + smuggled, "400"},
-		"a list of lengths":        {head("POST / HTTP/1.1", "Content-Length: 4, 4") + "body" + smuggled, "400"},
-		"an unknown coding":        {head("POST / HTTP/1.1", "Transfer-Encoding: xchunked") + smuggled, "501"},
-		"chunked twice":            {head("POST / HTTP/1.1", "Transfer-Encoding: chunked, chunked") + smuggled, "400"},
-		"two codings":              {head("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Transfer-Encoding: identity") + smuggled, "400"},
-		"a coding in HTTP/1.0":     {head("POST / HTTP/1.0", "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, "400"},
-		"a space before the colon": {head("POST / HTTP/1.1", "Transfer-Encoding : chunked") + "0\r\n\r\n" + smuggled, "400"},
+		"coding beside length": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5") +
+			"0\r\n\r\n" + smuggled, "400"},
+		"equal lengths": {head("POST / HTTP/1.1", "Content-Length: 4", "Content-Length: 4") + "body" +
+			smuggled, "400"},
+		"a list of lengths": {head("POST / HTTP/1.1", "Content-Length: 4, 4") + "body" + smuggled, "400"},
+		"an unknown coding": {head("POST / HTTP/1.1", "Transfer-Encoding: xchunked") + smuggled, "501"},
+		"chunked twice":     {head("POST / HTTP/1.1", "Transfer-Encoding: chunked, chunked") + smuggled, "400"},
+		"two codings": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked",
+			"Transfer-Encoding: identity") + smuggled, "400"},
+		"a coding in HTTP/1.0": {head("POST / HTTP/1.0", "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled,
+			"400"},
+		"a space before the colon": {head("POST / HTTP/1.1", "Transfer-Encoding : chunked") + "0\r\n\r\n" + smuggled,
+			"400"},
 		"a space before a name":    {"GET / HTTP/1.1\r\n Host: a.example\r\n\r\n", "400"},
 		"a bare LF":                {"GET / HTTP/1.1\nHost: a.example\n\n", "400"},
 		"a bare LF behind a value": {"GET / HTTP/1.1\r\nHost: a.example\r\nX-A: b\nX-B: c\r\n\r\n", "400"},
 		"a folded line":            {get("/", "X-A: b\r\n c"), "400"},
-		"a chunk with a sign":      {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "+4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
-		"a chunk with a prefix":    {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "0x4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
+		"a chunk with a sign": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "+4\r\nbody\r\n0\r\n\r\n" +
+			smuggled, "400"},
+		"a chunk with a prefix": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") +
+			"0x4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
 		"a chunk that overflows": {
-			head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "ffffffffffffffff1\r\nbody\r\n0\r\n\r\n" + smuggled, "400",
+			head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "ffffffffffffffff1\r\nbody\r\n0\r\n\r\n" + smuggled,
+			"400",
 		},
-		"a chunk with a bare LF": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\nbody\n0\n\n" + smuggled, "400"},
-		"a chunk that is longer": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nbody!\r\n0\r\n\r\n" + smuggled, "400"},
-		"a chunk below zero":     {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "-4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
+		"a chunk with a bare LF": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\nbody\n0\n\n" + smuggled,
+			"400"},
+		"a chunk that is longer": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nbody!\r\n0\r\n\r\n" +
+			smuggled, "400"},
+		"a chunk below zero": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "-4\r\nbody\r\n0\r\n\r\n" +
+			smuggled, "400"},
 		"a bare LF in an extension": {
 			head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4;a\nb\r\nbody\r\n0\r\n\r\n" + smuggled, "400",
 		},
-		"a control character in a coding": {head("POST / HTTP/1.1", "Transfer-Encoding: \x0bchunked") + "0\r\n\r\n" + smuggled, "400"},
-		"a space behind a size":           {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4 \r\nbody\r\n0\r\n\r\n", "200 open /"},
-		"a PROXY header":                  {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + get("/"), "400"},
-		"a PROXY header of version 2":     {signature + "\x21\x11\x00\x0c" + tcp4 + get("/"), "400"},
-		"another version":                 {"GET / HTTP/1.2\r\nHost: a.example\r\n\r\n", "505"},
-		"no version":                      {"GET /\r\n\r\n", "400"},
-		"empty lines in front":            {"\r\n" + get("/x"), "200 open /x"},
-		"an extension of a chunk":         {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4;a=b\r\nbody\r\n0\r\n\r\n", "200 open /"},
-		"Chunked, in another case":        {head("POST / HTTP/1.1", "Transfer-Encoding: Chunked") + "4\r\nbody\r\n0\r\n\r\n", "200 open /"},
+		"a control character in a coding": {head("POST / HTTP/1.1", "Transfer-Encoding: \x0bchunked") + "0\r\n\r\n" +
+			smuggled, "400"},
+		"a space behind a size": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") +
+			"4 \r\nbody\r\n0\r\n\r\n", "200 open /"},
+		"a PROXY header":              {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + get("/"), "400"},
+		"a PROXY header of version 2": {signature + "\x21\x11\x00\x0c" + tcp4 + get("/"), "400"},
+		"another version":             {"GET / HTTP/1.2\r\nHost: a.example\r\n\r\n", "505"},
+		"no version":                  {"GET /\r\n\r\n", "400"},
+		"empty lines in front":        {"\r\n" + get("/x"), "200 open /x"},
+		"an extension of a chunk": {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") +
+			"4;a=b\r\nbody\r\n0\r\n\r\n", "200 open /"},
+		"Chunked, in another case": {head("POST / HTTP/1.1", "Transfer-Encoding: Chunked") +
+			"4\r\nbody\r\n0\r\n\r\n", "200 open /"},
 		"h2c is not switched to": {
-			get("/", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"), "200 open /",
+			get("/", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"),
+			"200 open /",
 		},
-		"a WebSocket of HTTP/1.0":   {head("GET / HTTP/1.0", append([]string{"Connection: keep-alive"}, upgrade...)...), "200 open /"},
+		"a WebSocket of HTTP/1.0": {head("GET / HTTP/1.0", append([]string{"Connection: keep-alive"}, upgrade...)...),
+			"200 open /"},
 		"a body without its length": {head("POST / HTTP/1.1", "X-A: 1"), "200 open /"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +291,8 @@ func TestWireOfHTTP1(t *testing.T) {
 					t.Fatalf("got %q, want %q", got, c.want)
 				}
 				rest := got[1:]
-				if served && !slices.Equal(rest, []string{"200 open /last"}) || !served && slices.ContainsFunc(rest, isAnswered) && c.want != "404" {
+				if served && !slices.Equal(rest, []string{"200 open /last"}) || !served &&
+					slices.ContainsFunc(rest, isAnswered) && c.want != "404" {
 					t.Errorf("behind it comes %q", rest)
 				}
 				for _, r := range received(requests) {
@@ -291,8 +323,8 @@ func (in *ingress) raw(bytes string) (answers []string) {
 	}
 }
 
-// TestWireOfFrames sends what only frames can have. A request without a scheme is left out: the server of HTTP/3 takes it, and nothing
-// here looks at schemes.
+// TestWireOfFrames sends what only frames can have. A request without a scheme is left out: the server of HTTP/3 takes
+// it, and nothing here looks at schemes.
 func TestWireOfFrames(t *testing.T) {
 	in, requests := wired(t)
 	usual := []string{":method: GET", ":scheme: https", ":authority: a.example", ":path: /"}
@@ -304,9 +336,10 @@ func TestWireOfFrames(t *testing.T) {
 		q    question
 		want string
 	}{
-		"all of it":             {question{pseudo: usual}, "200 open /"},
-		"the host beside":       {question{fields: []string{"host: a.example"}}, "200 open /"},
-		"the host in its place": {question{pseudo: without(":authority"), fields: []string{"host: a.example"}}, "200 open /"},
+		"all of it":       {question{pseudo: usual}, "200 open /"},
+		"the host beside": {question{fields: []string{"host: a.example"}}, "200 open /"},
+		"the host in its place": {question{pseudo: without(":authority"), fields: []string{"host: a.example"}},
+			"200 open /"},
 		"two hosts": {
 			question{pseudo: without(":authority"), fields: []string{"host: a.example", "host: b.example"}}, malformed,
 		},
@@ -320,33 +353,44 @@ func TestWireOfFrames(t *testing.T) {
 		"an answer's pseudo field": {question{pseudo: with(":status: 200")}, malformed},
 		"an empty path":            {question{pseudo: append(without(":path"), ":path: ")}, malformed},
 		"no host":                  {question{pseudo: without(":authority")}, "malformed or 404"},
-		"an empty host":            {question{pseudo: append(without(":authority"), ":authority: ")}, "malformed or 404"},
-		"a URL in the path":        {question{path: "http://b.example/admin"}, malformed},
-		"a line in the path":       {question{path: "/ HTTP/1.1\r\nX-A: b"}, malformed},
-		"a line in the method":     {question{method: "GET / HTTP/1.1\r\nX-A: b\r\n\r\nGET"}, malformed},
-		"a line in the host":       {question{host: "a.example\r\nX-A: b"}, malformed},
-		"a line in a value":        {question{fields: []string{"x-a: b\r\nx-b: c"}}, malformed},
-		"a line in a name":         {question{fields: []string{"x-a\r\nx-b: c"}}, malformed},
-		"Connection":               {question{fields: []string{"connection: close"}}, malformed},
-		"Keep-Alive":               {question{fields: []string{"keep-alive: 5"}}, malformed},
-		"Upgrade":                  {question{fields: []string{"upgrade: websocket"}}, malformed},
-		"Proxy-Connection":         {question{fields: []string{"proxy-connection: x"}}, malformed},
-		"Transfer-Encoding":        {question{fields: []string{"transfer-encoding: chunked"}, body: []string{"0\r\n\r\n"}}, malformed},
-		"TE other than trailers":   {question{fields: []string{"te: gzip"}}, malformed},
-		"CONNECT":                  {question{pseudo: []string{":method: CONNECT", ":authority: a.example:443"}}, "malformed or 405"},
-		"CONNECT of a WebSocket":   {question{pseudo: append(usual[1:], ":method: CONNECT", ":protocol: websocket")}, "malformed or 405"},
-		"a length, and nothing":    {question{fields: []string{"content-length: 4"}}, malformed},
-		"a length that is none":    {question{fields: []string{"content-length: x"}, body: []string{"body"}}, malformed},
-		"a body that is shorter":   {question{fields: []string{"content-length: 5"}, body: []string{"body"}}, malformed},
-		"a body that is longer":    {question{fields: []string{"content-length: 3"}, body: []string{"body"}}, malformed},
-		"longer, piece by piece":   {question{fields: []string{"content-length: 4"}, body: []string{"body", "more"}}, malformed},
+		"an empty host": {question{pseudo: append(without(":authority"), ":authority: ")},
+			"malformed or 404"},
+		"a URL in the path":    {question{path: "http://b.example/admin"}, malformed},
+		"a line in the path":   {question{path: "/ HTTP/1.1\r\nX-A: b"}, malformed},
+		"a line in the method": {question{method: "GET / HTTP/1.1\r\nX-A: b\r\n\r\nGET"}, malformed},
+		"a line in the host":   {question{host: "a.example\r\nX-A: b"}, malformed},
+		"a line in a value":    {question{fields: []string{"x-a: b\r\nx-b: c"}}, malformed},
+		"a line in a name":     {question{fields: []string{"x-a\r\nx-b: c"}}, malformed},
+		"Connection":           {question{fields: []string{"connection: close"}}, malformed},
+		"Keep-Alive":           {question{fields: []string{"keep-alive: 5"}}, malformed},
+		"Upgrade":              {question{fields: []string{"upgrade: websocket"}}, malformed},
+		"Proxy-Connection":     {question{fields: []string{"proxy-connection: x"}}, malformed},
+		"Transfer-Encoding": {question{fields: []string{"transfer-encoding: chunked"},
+			body: []string{"0\r\n\r\n"}}, malformed},
+		"TE other than trailers": {question{fields: []string{"te: gzip"}}, malformed},
+		"CONNECT": {question{pseudo: []string{":method: CONNECT", ":authority: a.example:443"}},
+			"malformed or 405"},
+		"CONNECT of a WebSocket": {question{pseudo: append(usual[1:], ":method: CONNECT", ":protocol: websocket")},
+			"malformed or 405"},
+		"a length, and nothing": {question{fields: []string{"content-length: 4"}}, malformed},
+		"a length that is none": {question{fields: []string{"content-length: x"}, body: []string{"body"}},
+			malformed},
+		"a body that is shorter": {question{fields: []string{"content-length: 5"}, body: []string{"body"}},
+			malformed},
+		"a body that is longer": {question{fields: []string{"content-length: 3"}, body: []string{"body"}},
+			malformed},
+		"longer, piece by piece": {question{fields: []string{"content-length: 4"}, body: []string{"body", "more"}},
+			malformed},
 		"trailers and a short body": {
-			question{fields: []string{"content-length: 5"}, body: []string{"body"}, trailers: []string{"x-a: b"}}, malformed,
+			question{fields: []string{"content-length: 5"}, body: []string{"body"}, trailers: []string{"x-a: b"}},
+			malformed,
 		},
-		"a pseudo field in trailers": {question{body: []string{"body"}, trailers: []string{":path: /admin"}}, malformed},
+		"a pseudo field in trailers": {question{body: []string{"body"}, trailers: []string{":path: /admin"}},
+			malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) }, plain1, secure1)
+			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) },
+				plain1, secure1)
 		})
 	}
 }
@@ -355,162 +399,4 @@ func TestWireOfFrames(t *testing.T) {
 func (in *ingress) told(want string) string {
 	_, port, _ := net.SplitHostPort(in.http)
 	return strings.NewReplacer("SCHEME", in.either("http", "https"), "PORT", in.either(port, "443")).Replace(want)
-}
-
-// TestWireHeaders compares what a client sends with what the endpoint gets of it. Connection has a meaning in HTTP/1 alone.
-func TestWireHeaders(t *testing.T) {
-	in, requests := wired(t)
-	for name, c := range map[string]struct {
-		sent []string
-		want map[string]string
-	}{
-		"forwarded": {
-			[]string{
-				"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: ftp", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1",
-				"X-Forwarded-Scheme: ftp", "X-Scheme: ftp",
-			},
-			map[string]string{
-				"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "SCHEME", "X-Forwarded-Host": "a.example", "X-Forwarded-Port": "PORT",
-				"X-Forwarded-Scheme": "SCHEME", "X-Scheme": "SCHEME", "X-Original-Forwarded-For": "6.6.6.6", "X-Original-Forwarded-Host": "evil",
-			},
-		},
-		"identity": {
-			[]string{
-				"X-Real-IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URI: /x", "X-Original-URL: /x", "X-Rewrite-URL: /x",
-				"X-Original-Method: PUT", "Proxy: evil",
-			},
-			map[string]string{
-				"X-Real-Ip": "127.0.0.1", "Forwarded": "", "X-Original-Uri": "", "X-Original-Url": "", "X-Rewrite-Url": "",
-				"X-Original-Method": "", "Proxy": "",
-			},
-		},
-		"a long request id": {
-			[]string{"X-Request-ID: " + strings.Repeat("x", 128)}, map[string]string{"X-Request-Id": strings.Repeat("x", 128)},
-		},
-		"a request id": {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
-		"underscores and dots": {
-			[]string{"X_Real_IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6"}, map[string]string{"X_real_ip": "", "X.forwarded.for": ""},
-		},
-		"an expectation":         {[]string{"Expect: 100-continue"}, map[string]string{"Expect": ""}},
-		"several values":         {[]string{"X-A: 1", "X-A: 2", "X-B: "}, map[string]string{"X-A": "1 and 2", "X-B": ""}},
-		"trailers are welcome":   {[]string{"TE: trailers"}, map[string]string{"Te": "trailers"}},
-		"credentials of a proxy": {[]string{"Proxy-Authorization: x"}, map[string]string{"Proxy-Authorization": ""}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.arrives(t, c.sent, c.want, requests) })
-		})
-	}
-	for name, c := range map[string]struct {
-		sent []string
-		want map[string]string
-	}{
-		"names what we set": {
-			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP, X-Request-ID, Via, Host", "X-Auth: 1"},
-			map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1", "Via": "1.1 k8singress"},
-		},
-		"names it in lower case": {[]string{"Connection: x-forwarded-for"}, map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
-		"names what we look at": {
-			[]string{"Connection: Cookie, Authorization, ssl-client-verify", "Cookie: a=b", "Authorization: x", "Ssl-Client-Verify: NONE"},
-			map[string]string{"Cookie": "a=b", "Authorization": "x", "Ssl-Client-Verify": "NONE"},
-		},
-		"another protocol": {
-			[]string{"Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"},
-			map[string]string{"Upgrade": "", "Http2-Settings": "", "Connection": ""},
-		},
-		"listed with another": {[]string{"Upgrade: websocket, h2c", "Connection: Upgrade"}, map[string]string{"Upgrade": ""}},
-		"of one connection": {
-			[]string{"Keep-Alive: 5", "Proxy-Connection: x", "Connection: keep-alive"}, map[string]string{"Keep-Alive": "", "Proxy-Connection": ""},
-		},
-	} {
-		t.Run("Connection "+name, func(t *testing.T) {
-			in.byHTTP1(t, func(t *testing.T, in *ingress) { in.arrives(t, c.sent, c.want, requests) })
-		})
-	}
-	for _, bad := range []string{strings.Repeat("x", 129), "a b", "a\"b"} {
-		in.byEachVersion(t, func(t *testing.T, in *ingress) {
-			q := question{fields: []string{"X-Request-ID: " + bad}}
-			if r := in.gets(t, q.usual(), "200", requests); r == nil || len(r.Header.Get("X-Request-Id")) != 32 {
-				t.Errorf("the request id %q became %v", bad, r)
-			}
-		})
-	}
-}
-
-// arrives sends fields, and compares what the endpoint gets.
-func (in *ingress) arrives(t *testing.T, sent []string, want map[string]string, requests <-chan *http.Request) {
-	t.Helper()
-	q := question{fields: sent}
-	r := in.gets(t, q.usual(), "200", requests)
-	if r == nil {
-		return
-	}
-	for header, want := range want {
-		if got := strings.Join(r.Header[header], " and "); got != in.told(want) {
-			t.Errorf("%s: %q, want %q", header, got, in.told(want))
-		}
-	}
-}
-
-// TestWireTrailersOfOthers checks that no trailer has the name of a field that proxy-set-headers sets, or of one in front of the body.
-func TestWireTrailersOfOthers(t *testing.T) {
-	for _, buffering := range []string{"on", "off"} {
-		in, requests := wired(t, "proxy-request-buffering: "+buffering)
-		in.write("set.yaml", global("proxy-set-headers: default/set")+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: set}\n"+
-			"data: {X-Tenant: one, X-Gone: \"\"}\n")
-		in.load("manifests " + in.folder + "\nconfigmap default/global")
-		in.eventually("the header of the ConfigMap", func() error {
-			if r := in.gets(t, (&question{method: "GET"}).usual(), "200", requests); r == nil || r.Header.Get("X-Tenant") != "one" {
-				return errors.New("it is not there")
-			}
-			return nil
-		})
-		q := question{method: "POST", body: []string{"body"}, fields: []string{"X-User: alice"}}
-		for _, line := range []string{"X-Ok: 1", "X-Tenant: two", "X_Tenant: two", "x-gone: 1", "X-User: mallory"} {
-			name, _ := cutLine(line)
-			q.fields, q.trailers = append(q.fields, "Trailer: "+name), append(q.trailers, line)
-		}
-		in.byEachVersion(t, func(t *testing.T, in *ingress) {
-			r := in.gets(t, q.usual(), "200", requests)
-			if r == nil {
-				return
-			}
-			if got := fmt.Sprint(r.Header["X-Tenant"], r.Trailer); got != "[one] map[X-Ok:[1]]" {
-				t.Errorf("buffering %s: the endpoint gets %s", buffering, got)
-			}
-		})
-		in.stop()
-	}
-}
-
-// TestWireTrailers: behind a body stands nothing that would have been malformed, replaced or looked at in front of it.
-func TestWireTrailers(t *testing.T) {
-	for _, buffering := range []string{"on", "off"} {
-		in, requests := wired(t, "proxy-request-buffering: "+buffering)
-		q := question{method: "POST", body: []string{"body"}}
-		for _, line := range []string{
-			"X-Ok: 1", "Ssl-Client-Verify: SUCCESS", "X-Forwarded-For: 6.6.6.6", "X-Real-IP: 6.6.6.6", "X-Request-ID: x", "Via: 1.1 x", "Cookie: a=b",
-			"X_Real_IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URL: /admin",
-		} {
-			name, _ := cutLine(line)
-			q.fields, q.trailers = append(q.fields, "Trailer: "+name), append(q.trailers, line)
-		}
-		in.byEachVersion(t, func(t *testing.T, in *ingress) {
-			r := in.gets(t, q.usual(), "200", requests)
-			if r == nil {
-				return
-			}
-			if got := fmt.Sprint(r.Trailer); got != "map[X-Ok:[1]]" {
-				t.Errorf("buffering %s: the endpoint gets %s", buffering, got)
-			}
-		})
-		in.byHTTP1(t, func(t *testing.T, in *ingress) {
-			// HTTP/2 has a server that takes these for malformed.
-			q := question{method: "POST", body: []string{"body"}, trailers: []string{"Host: evil", "Content-Length: 5", "Connection: x",
-				"Transfer-Encoding: gzip", "Authorization: x", "X-Ok: 1"}}
-			if r := in.gets(t, q.usual(), "200", requests); r == nil || fmt.Sprint(r.Trailer) != "map[X-Ok:[1]]" {
-				t.Errorf("buffering %s: the endpoint gets %v", buffering, r)
-			}
-		})
-		in.stop()
-	}
 }
