@@ -21,7 +21,7 @@ var phases = []phase{
 	{Name: "redirect to HTTPS",
 		Doc: "[TLS](tls.md#redirects) says when; a path that is closed, or leads to another URL, has none"},
 	// See beforeRoute and admit in package live.
-	{Name: "client certificates", Doc: "`auth-tls-*`, with [what is refused](client-certificates.md#what-is-refused)"},
+	{Name: "client certificates", Doc: "`auth-tls-*`, with [what is refused](client-certificates.md#rejected-requests)"},
 	{Name: "closed", Doc: "503 for an Ingress with something that may keep requests out and cannot be done",
 		filters: (*Settings).closed},
 	// See FiltersOfRoot. This phase is only for "/".
