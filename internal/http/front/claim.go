@@ -55,7 +55,7 @@ func (c *claim) attach(g *Group, k *cohort, m *manner) {
 	c.socket.choose()
 }
 
-// serve is called for each accepted connection.
+// serve is called for each accepted connection, after expect of the cohort.
 func (c *claim) serve(conn net.Conn) {
 	m := c.manner.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
@@ -138,7 +138,10 @@ func (a *adopted) Close() (err error) {
 
 // accept passes connections on until the listener is closed.
 func (a *adopted) accept() {
-	acceptAll(a.Listener, func(conn net.Conn) { a.cohort.begin(conn, a.manner) })
+	acceptAll(a.Listener, func(conn net.Conn) {
+		a.cohort.expect()
+		a.cohort.begin(conn, a.manner)
+	})
 	a.cohort.sources.Add(-1)
 	a.of.front.mu.Lock()
 	defer a.of.front.mu.Unlock()

@@ -28,6 +28,8 @@ type newcomer struct {
 	proxied bool
 	// spoke is true once a byte has arrived. ended is true if End closed the connection before that.
 	spoke, ended atomic.Bool
+	// handed is true once the driver or net/http has taken over the connection. Only the goroutine of serve uses it.
+	handed bool
 	// served is the state of the connection once net/http serves it. Nil until then.
 	served *served
 }

@@ -60,20 +60,33 @@ func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, serving, &limits, k.port)
 }
 
-// begin serves a connection. It starts a goroutine if it has to wait for a handshake or a header, or if a driver serves
-// the connection. It closes the connection if there is no room.
-func (k *cohort) begin(conn net.Conn, m *manner) {
-	n := k.enter(conn, m)
-	if n == nil {
-		return
-	}
+// expect counts a connection before begin serves it. It may have to wait for a place, and end must not miss it then.
+func (k *cohort) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
-	switch {
-	case m.secure || n.proxied || k.drives(m, ""):
-		panics.Go("front/connection", func() { k.serve(n, m) }, func() { _ = n.Close() })
-	default:
-		k.hand(n, n, "", m)
+}
+
+// unexpect undoes expect for a connection that got no place.
+func (k *cohort) unexpect() {
+	k.pending.Add(-1)
+	k.conns.Add(-1)
+}
+
+// begin serves a connection that expect has counted. It starts a goroutine if it has to wait for a handshake or a
+// header, or if a driver serves the connection. It closes the connection if there is no room. A panic ends only the
+// connection.
+func (k *cohort) begin(conn net.Conn, m *manner) {
+	var n *newcomer
+	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
+	if n == nil {
+		k.unexpect()
+		return
+	}
+	serve, end := func() { k.serve(n, m) }, func() { _ = n.Close() }
+	if m.secure || n.proxied || k.drives(m, "") {
+		panics.Go("front/connection", serve, end)
+	} else {
+		panics.Guard("front/connection", serve, end)
 	}
 }
 
@@ -82,9 +95,8 @@ var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 // serve performs the TLS handshake, if the listener has TLS, and passes the connection to the server of the negotiated
 // protocol.
 func (k *cohort) serve(n *newcomer, m *manner) {
-	handed := false
 	defer func() {
-		if !handed {
+		if !n.handed {
 			k.pending.Add(-1)
 			k.gone(n.place)
 		}
@@ -94,7 +106,6 @@ func (k *cohort) serve(n *newcomer, m *manner) {
 		return
 	}
 	if !m.secure {
-		handed = true
 		k.hand(n, n, "", m)
 		return
 	}
@@ -103,7 +114,6 @@ func (k *cohort) serve(n *newcomer, m *manner) {
 		k.handshakeFailed(n, err)
 		return
 	}
-	handed = true
 	k.hand(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
 }
 
@@ -165,10 +175,12 @@ func looksLikeHTTP(head [5]byte) bool {
 // hand passes a connection to the driver, or to net/http. protocol is the protocol negotiated by ALPN, or empty.
 func (k *cohort) hand(n *newcomer, conn net.Conn, protocol string, m *manner) {
 	if k.drives(m, protocol) {
+		n.handed = true
 		panics.Guard("front/connection", func() { k.drive(n, conn, m) }, func() { _ = conn.Close() })
 		return
 	}
 	s := k.serversFor(m)
+	n.handed = true
 	if protocol == "h2" {
 		s.two.push(conn)
 		return

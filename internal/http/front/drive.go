@@ -69,12 +69,13 @@ func (i *Info) Occupy(o connlimit.Occupant) { i.newcomer.place.Occupy(o) }
 // the driver has read, too. With TLS, conn must have the method ConnectionState, or its requests look as if they came
 // without TLS. Without TLS, the connection may use HTTP/2. HandOver may be called only once.
 func (i *Info) HandOver(conn net.Conn) {
+	s := i.cohort.serversFor(i.manner)
 	i.handed = true
 	i.cohort.pending.Add(1)
 	if newcomerOf(conn) == nil {
 		conn = &newcomer{Conn: conn, place: i.newcomer.place}
 	}
-	i.cohort.serversFor(i.manner).one.push(conn)
+	s.one.push(conn)
 }
 
 // drive runs the driver on a connection. When the driver returns, the connection no longer counts, unless the driver

@@ -13,3 +13,20 @@ func LimitRequests(t *testing.T, bytes int64) *budget.Budget {
 	t.Cleanup(func() { process.requests = before })
 	return b
 }
+
+// Draining returns the number of cohorts that drain and have not ended.
+func Draining() (n int) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	for _, g := range process.groups {
+		if g.cohort == nil || !g.cohort.leaving.Load() {
+			continue
+		}
+		select {
+		case <-g.cohort.ended:
+		default:
+			n++
+		}
+	}
+	return n
+}

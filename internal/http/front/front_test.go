@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +34,37 @@ func (*wrapper) CaddyModule() caddy.ModuleInfo {
 
 func (w *wrapper) Provision(ctx caddy.Context) error {
 	w.serving = &front.Serving{
-		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: func(c net.Conn) net.Conn { return c },
+		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit, Adjust: adjust,
+	}
+	if h := hooks.Load(); h != nil {
+		w.serving.Answer = h.answer
 	}
 	front.Process().Prepare(w.serving)
 	return nil
+}
+
+// hook changes how the servers of a test serve. Nil fields change nothing.
+type hook struct {
+	admit  func(net.Conn) net.Conn
+	adjust func()
+	answer front.Answer
+}
+
+// hooks is the hook of the running test. answer is used for configurations that are loaded later, the others at once.
+var hooks atomic.Pointer[hook]
+
+func admit(conn net.Conn) net.Conn {
+	if h := hooks.Load(); h != nil && h.admit != nil {
+		return h.admit(conn)
+	}
+	return conn
+}
+
+func adjust(limits front.Limits) front.Limits {
+	if h := hooks.Load(); h != nil && h.adjust != nil {
+		h.adjust()
+	}
+	return limits
 }
 
 func (w *wrapper) Cleanup() error {

@@ -179,10 +179,10 @@ func (q *quicSocket) accept() {
 // serve handles the requests of a connection until it ends. The limits are the current ones at the start of the
 // connection.
 func (q *quicSocket) serve(c *quicConn) {
-	serving := q.group.Serving()
-	limits := serving.adjusted(limitsOf(serving.Server))
 	defer c.place.Leave()
 	defer c.leave()
+	serving := q.group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
 	c.server = &http3.Server{
 		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {

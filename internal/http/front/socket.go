@@ -30,14 +30,19 @@ type socket struct {
 	claims []*claim
 	ending bool
 	ended  chan struct{}
-	// first is the claim that serves new connections.
-	first atomic.Pointer[claim]
+	// first is the claim that serves new connections. accepted is closed when the accept loop has ended, which starts
+	// with the first claim.
+	first    atomic.Pointer[claim]
+	accepted chan struct{}
 }
 
 // openSocket opens the socket of a claim as Caddy does. It may share the address with a server of the previous
 // configuration until that server stops.
 func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig) (*socket, error) {
-	s := &socket{front: f, key: c.address.String(), alive: config.KeepAliveConfig, ended: make(chan struct{})}
+	s := &socket{
+		front: f, key: c.address.String(), alive: config.KeepAliveConfig,
+		ended: make(chan struct{}), accepted: make(chan struct{}),
+	}
 	control := config.Control
 	config.Control = func(network, address string, raw syscall.RawConn) error {
 		s.raw = raw
@@ -80,7 +85,24 @@ func (s *socket) choose() {
 		return
 	}
 	if s.first.Swap(s.claims[attached]) == nil {
-		panics.Loop("front/accept", func() { acceptAll(s, func(conn net.Conn) { s.first.Load().serve(conn) }) })
+		panics.Loop("front/accept", func() {
+			acceptAll(s, s.serve)
+			close(s.accepted)
+		})
+	}
+}
+
+// serve passes a connection to the first claim. The claim may be released meanwhile, and the cohort of a claim that is
+// no longer the first one may have ended. It cannot end once it expects a connection.
+func (s *socket) serve(conn net.Conn) {
+	for {
+		c := s.first.Load()
+		c.cohort.expect()
+		if s.first.Load() == c {
+			c.serve(conn)
+			return
+		}
+		c.cohort.unexpect()
 	}
 }
 
@@ -119,6 +141,10 @@ func (s *socket) end() {
 	}
 	if err := s.Close(); err != nil {
 		logs.Logger("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))
+	}
+	if s.first.Load() != nil {
+		// The last connection may still wait for a place.
+		<-s.accepted
 	}
 	s.front.mu.Lock()
 	delete(s.front.sockets, s.key)

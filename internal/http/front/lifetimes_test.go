@@ -1,0 +1,161 @@
+package front_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/quic-go/quic-go"
+
+	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/tests/fixture"
+)
+
+// TestConnectionsAreCountedFromAccept checks that a closed address does not count as ended while a connection that it
+// has accepted waits for a place. Otherwise the tables would forget the hosts of the address before the request.
+func TestConnectionsAreCountedFromAccept(t *testing.T) {
+	address := fixture.Address(t)
+	waits, goes := make(chan struct{}), make(chan struct{})
+	hooks.Store(&hook{admit: func(conn net.Conn) net.Conn {
+		if conn.LocalAddr().String() == address {
+			waits <- struct{}{}
+			<-goes
+		}
+		return conn
+	}})
+	t.Cleanup(func() { hooks.Store(nil) })
+	start(t, map[string]server{"one": fronted(fixture.Address(t), "one")})
+	at, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := front.Process().Open(t.Context(), at, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, "tcp", address)
+	fixture.Receive(t, "the connection", waits)
+	opened.Close()
+	fixture.Eventually(t, "a closed socket", func() error {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			return errors.Join(errors.New("it is open"), conn.Close())
+		}
+		return nil
+	})
+	for range 10 {
+		<-time.After(10 * time.Millisecond)
+		if opened.Ended() {
+			t.Fatal("the address has ended before its connection")
+		}
+	}
+	goes <- struct{}{}
+	c.says(t, "one")
+	_ = c.Close()
+	fixture.Holds(t, "the address has ended", opened.Ended)
+}
+
+// TestPanicsGiveBack checks that a panic at the start of a connection ends only this connection, and gives back its
+// place and its count, for each way to serve it.
+func TestPanicsGiveBack(t *testing.T) {
+	var panics atomic.Bool
+	fault := func() {
+		if panics.Load() {
+			panic("a fault of the controller")
+		}
+	}
+	for name, c := range map[string]struct {
+		hook  hook
+		drive front.Drive
+	}{
+		"admit":     {hook: hook{admit: func(conn net.Conn) net.Conn { fault(); return conn }}},
+		"limits":    {hook: hook{adjust: fault}},
+		"hand over": {hook: hook{adjust: fault}, drive: func(conn net.Conn, info *front.Info) { info.HandOver(conn) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			front.Process().Drive = c.drive
+			hooks.Store(&c.hook)
+			t.Cleanup(func() {
+				hooks.Store(nil)
+				front.Process().Drive = nil
+			})
+			panics.Store(true)
+			givesBack(t, c.hook.adjust != nil, func() { panics.Store(false) })
+		})
+	}
+}
+
+// givesBack checks connections that panic until mend is called. With three, those of HTTP/3 panic, too.
+func givesBack(t *testing.T, three bool, mend func()) {
+	t.Helper()
+	plain, secure, unix := fixture.Address(t), fixture.Address(t), filepath.Join(t.TempDir(), "socket")
+	start(t, map[string]server{"one": fronted(plain, "one")})
+	if err := load(map[string]server{
+		"one": fronted(plain, "one"), "two": frontedWithTLS(secure, "two"), "three": fronted("unix/"+unix, "three"),
+	}, keysFor(t, "h")); err != nil {
+		t.Fatal(err)
+	}
+	used := front.Process().Clients().Used
+	for range 2 {
+		dial(t, "tcp", plain).breaks(t)
+		dial(t, "unix", unix).breaks(t)
+		for _, protocol := range []string{"h2", "http/1.1"} {
+			config := &tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: []string{protocol}}
+			talk(t, tls.Client(dial(t, "tcp", secure).Conn, config)).breaks(t)
+		}
+		if three {
+			breaksQUIC(t, secure)
+		}
+	}
+	fixture.Eventually(t, "places that are given back", func() error {
+		if now := front.Process().Clients().Used; now != used {
+			return fmt.Errorf("%d connections are counted, before %d", now, used)
+		}
+		return nil
+	})
+	mend()
+	dial(t, "tcp", plain).says(t, "one")
+	dial(t, "unix", unix).says(t, "three")
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Holds(t, "the end of all cohorts", func() bool { return front.Draining() == 0 })
+}
+
+// breaks waits until the connection has ended, in any way.
+func (c *client) breaks(t *testing.T) {
+	t.Helper()
+	_, _ = io.WriteString(c.Conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	if _, err := c.ReadByte(); err == nil || isTimeout(err) {
+		t.Errorf("the connection does not end: %v", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// breaksQUIC checks that a connection of HTTP/3 ends.
+func breaksQUIC(t *testing.T, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
+	defer cancel()
+	config := &tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: []string{"h3"}}
+	conn, err := quic.DialAddr(ctx, address, config, nil)
+	if err != nil && ctx.Err() == nil {
+		// The connection has ended during the handshake.
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.Receive(t, "the end of the connection", conn.Context().Done())
+}
