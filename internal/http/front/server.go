@@ -71,7 +71,10 @@ func (k *cohort) start(all *servers, second bool) *server {
 	} else {
 		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	}
-	panics.Go("front/server", func() { _ = s.Serve(s) }) // Serve only returns http.ErrServerClosed.
+	panics.Go("front/server", func() {
+		defer s.refuseWaiting()
+		_ = s.Serve(s) // Serve only returns http.ErrServerClosed, after it has closed s.
+	})
 	return s
 }
 
@@ -125,15 +128,45 @@ func (s *server) changed(conn net.Conn, state http.ConnState) {
 // starts serving each one at once.
 const handedAtOnce = 64
 
-// push adds a connection to serve. If the server is already shut down, which should not happen, push closes the
-// connection.
+// push adds a connection to serve. If the server is already shut down, push closes the connection. That happens if a
+// driver hands over a connection late, after the rest of its group has drained.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
+		if s.isDone() {
+			s.refuseWaiting()
+		}
 	case <-s.done:
-		_ = conn.Close()
-		s.cohort.pending.Add(-1)
-		s.cohort.left(s.of, newcomerOf(conn).place)
+		s.refuse(conn)
+	}
+}
+
+func (s *server) isDone() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuse closes a connection that net/http will not serve.
+func (s *server) refuse(conn net.Conn) {
+	_ = conn.Close()
+	s.cohort.pending.Add(-1)
+	s.cohort.left(s.of, newcomerOf(conn).place)
+}
+
+// refuseWaiting closes the connections that wait for net/http. It is called at the end of Serve, and by push after
+// that, so no connection stays in the channel. Close must not call it: net/http holds a lock then.
+func (s *server) refuseWaiting() {
+	for {
+		select {
+		case conn := <-s.conns:
+			s.refuse(conn)
+		default:
+			return
+		}
 	}
 }
 
