@@ -21,6 +21,7 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 		}
 		defer body.HandlerDone()
 		r.Body = body
+		w = &readDeadlines{caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body}
 		request.LiftPause = func() { body.Override(Unending, 0) }
 	}
 	if limit := limits.Send; limit > 0 {
@@ -39,6 +40,18 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 		_ = ctrl.Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// readDeadlines passes read deadlines to the body, which sets another deadline before each read. Without it, a read that
+// begins just after EndBody would wait for the client.
+type readDeadlines struct {
+	caddyhttp.ResponseWriterWrapper
+	body *caddyhttp.IdleTimeoutReader
+}
+
+// SetReadDeadline implements the method that http.ResponseController calls.
+func (d *readDeadlines) SetReadDeadline(deadline time.Time) error {
+	return d.body.SetReadDeadline(deadline)
 }
 
 // Unending is longer than any request takes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/k8singress/k8singress/internal/http/front"
+	"github.com/k8singress/k8singress/internal/http/message"
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
@@ -158,4 +160,27 @@ func breaksQUIC(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	fixture.Receive(t, "the end of the connection", conn.Context().Done())
+}
+
+// TestEndBodyBeforeARead checks that a read of a body that begins just after EndBody does not wait for the client.
+func TestEndBodyBeforeARead(t *testing.T) {
+	read := make(chan error, 1)
+	hooks.Store(&hook{answer: func(w message.Writer, r *message.Request) {
+		w.EndBody()
+		_, err := r.Body.Read(make([]byte, 1))
+		read <- err
+		_ = w.Head(&message.Response{Status: http.StatusNoContent})
+	}})
+	t.Cleanup(func() { hooks.Store(nil) })
+	address := fixture.Address(t)
+	one := fronted(address, "one")
+	one.more["read_idle_timeout"] = "1h"
+	start(t, map[string]server{"one": one})
+	c := dial(t, "tcp", address)
+	if _, err := io.WriteString(c.Conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fixture.Receive(t, "the end of the read", read); err == nil {
+		t.Error("the read returns no error")
+	}
 }
