@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -256,7 +257,7 @@ func (k *cohort) drain(ctx context.Context) {
 // cut closes the HTTP/3 connections. Unlike TCP connections, they do not end with the process.
 func (k *cohort) cut() {
 	k.group.front.mu.Lock()
-	threes := k.threes
+	threes := slices.Clone(k.threes)
 	k.group.front.mu.Unlock()
 	for _, q := range threes {
 		q.cut()

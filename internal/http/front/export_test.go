@@ -14,6 +14,13 @@ func LimitRequests(t *testing.T, bytes int64) *budget.Budget {
 	return b
 }
 
+// SocketsOfHTTP3 returns the number of HTTP/3 sockets that the cohort of a server holds.
+func SocketsOfHTTP3(server string) int {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	return len(process.groups[server].cohort.threes)
+}
+
 // Draining returns the number of cohorts that drain and have not ended.
 func Draining() (n int) {
 	process.mu.Lock()

@@ -184,3 +184,20 @@ func TestEndBodyBeforeARead(t *testing.T) {
 		t.Error("the read returns no error")
 	}
 }
+
+// TestSocketsOfHTTP3AreForgotten checks that a server keeps nothing of the HTTP/3 sockets that are closed.
+func TestSocketsOfHTTP3AreForgotten(t *testing.T) {
+	keys := keysFor(t, "h")
+	start(t, map[string]server{"one": fronted(fixture.Address(t), "one")})
+	for range 4 {
+		if err := load(map[string]server{"two": frontedWithTLS(fixture.Address(t), "two")}, keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fixture.Eventually(t, "one socket", func() error {
+		if n := front.SocketsOfHTTP3("two"); n != 1 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -323,6 +324,9 @@ func (q *quicSocket) end() {
 		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
 	}
 	close(q.closed)
+	q.group.front.mu.Lock()
+	defer q.group.front.mu.Unlock()
+	q.cohort.threes = slices.DeleteFunc(q.cohort.threes, func(other *quicSocket) bool { return other == q })
 }
 
 // lastWords is the maximum time to tell all clients that their connections are closed.
