@@ -45,7 +45,7 @@ func TestThreatModel(t *testing.T) {
 		}
 	}
 	for section := range strings.SplitSeq(page, "\n## ") {
-		_, rows, _ := strings.Cut(section, "| threat | what holds | tests |\n| --- | --- | --- |\n")
+		_, rows, _ := strings.Cut(section, "| threat | protection | tests |\n| --- | --- | --- |\n")
 		for row := range strings.Lines(rows) {
 			if strings.HasPrefix(row, "| ") && !namedTest.MatchString(row) {
 				t.Errorf("no test holds: %s", row)
