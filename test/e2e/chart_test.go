@@ -69,8 +69,8 @@ func TestUpgradeInPlace(t *testing.T) {
 	l := c.awaitServed(before)
 
 	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace)
-	r.run(r.scripts("migrate.md", "## Before", 2)[1])
-	scripts := r.scripts("migrate.md", "## In place", 2)
+	r.run(r.scripts("migrate.md", "## Check your manifests", 2)[1])
+	scripts := r.scripts("migrate.md", "## Upgrade in place", 2)
 	if notes := r.run(scripts[0]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
 		t.Errorf("NOTES does not say so:\n%s", notes)
 	}

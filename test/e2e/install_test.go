@@ -212,8 +212,8 @@ func TestSideBySide(t *testing.T) {
 		`"nginx"`, `"`+c.namespace+`"`,
 		// Their scope is a namespace, as prose there says.
 		"--values old.yaml", "--values old.yaml --set controller.scope.namespace="+c.namespace)
-	scripts := r.scripts("migrate.md", "## Side by side", 3)
-	r.run(r.scripts("migrate.md", "## Before", 2)[1])
+	scripts := r.scripts("migrate.md", "## Run side by side", 3)
+	r.run(r.scripts("migrate.md", "## Check your manifests", 2)[1])
 	r.atEnd("helm uninstall edge --ignore-not-found --namespace edge\n" + kubectlDelete + "namespace edge")
 	r.run(scripts[0])
 	service, err := c.CoreV1().Services("edge").Get(t.Context(), "edge-k8singress-controller", metav1.GetOptions{})
