@@ -28,7 +28,7 @@ func setChain(d *draft, l *line) error {
 	}
 	if _, ok := d.config.Chains[chain]; ok {
 		return fmt.Errorf(
-			"%s is given twice: put all of its directives into one block, or give one of the two another name", chain)
+			"%s is defined twice: put all of its directives into one block, or rename one of the two chains", chain)
 	}
 	routes, err := chainRoutes(l.tokens)
 	if err != nil {
@@ -65,13 +65,15 @@ func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 	return nil, errNoDirective
 }
 
-var errNoDirective = errors.New("it has no directive in it, and would do nothing")
+var errNoDirective = errors.New("the chain has no directives: add one, or remove the chain")
 
 // blockRoutes returns the routes in the handler that Caddy creates for a route block.
 func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	if len(site) != 1 || len(site[0].HandlersRaw) != 1 || len(site[0].MatcherSetsRaw) > 0 {
 		return nil,
-			fmt.Errorf("this version of Caddy makes %d routes of a route block, in place of one without a matcher",
+			fmt.Errorf(
+				"this version of Caddy is not supported: it parses a route block to %d routes instead of one route "+
+					"without matchers",
 				len(site))
 	}
 	var block struct {
@@ -82,8 +84,10 @@ func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 		return nil, fmt.Errorf("decoding its routes: %w", err)
 	}
 	if block.Handler != "subroute" {
-		return nil, fmt.Errorf("this version of Caddy makes a handler %s of a route block, in place of a subroute",
-			block.Handler)
+		return nil,
+			fmt.Errorf(
+				"this version of Caddy is not supported: it parses a route block to the handler %s instead of subroute",
+				block.Handler)
 	}
 	if len(block.Routes) == 0 {
 		return nil, errNoDirective
@@ -100,12 +104,12 @@ var wordings = []struct {
 	{
 		regexp.MustCompile(`(?s)(\w+) directive returned something other than an HTTP route or subroute: .* ` +
 			`\(only handler directives can be used in routes\)`),
-		"the directive $1 is for a whole site: there is no place for it in a chain",
+		"the directive $1 applies to a whole site and cannot be used in a chain",
 	},
 	{
 		regexp.MustCompile(`cannot invoke named route '(.*)', which was not defined`),
-		"named routes such as &($1) are for sites: make a snippet ($1) of it, above the global options, and " +
-			"import that",
+		"a chain cannot invoke the named route &($1): define a snippet ($1) above the global options, and import " +
+			"it in the chain",
 	},
 }
 

@@ -29,12 +29,12 @@ type handler struct {
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next()
 	if h.Option(insideChain) != nil {
-		return nil, h.Errf("the directive %s cannot stand in a chain: the request comes from there", name)
+		return nil, h.Errf("the directive %s cannot be used in a chain, because chains run inside this directive", name)
 	}
 	if h.Option(name) == nil {
 		return nil,
 			h.Errf(
-				"the directive %s needs the global option of that name: put %s into the block at the top of the file",
+				"the directive %s needs the global option of the same name: add %s to the block at the top of the file",
 				name, name)
 	}
 	matcher, err := h.ExtractMatcherSet()
@@ -56,16 +56,16 @@ func parseHandler(h httpcaddyfile.Helper) (*handler, error) {
 	parsed := &handler{Handler: name}
 	h.Next()
 	if h.NextArg() {
-		return nil, h.Errf("the directive %s takes no argument but a matcher, found %q", name, h.Val())
+		return nil, h.Errf("the directive %s takes no argument except a matcher; found %q", name, h.Val())
 	}
 	for h.NextBlock(0) {
 		switch {
 		case h.Val() != "pass_thru":
-			return nil, h.Errf("the directive %s has no option %q; there is pass_thru", name, h.Val())
+			return nil, h.Errf("the directive %s has no option %q: its only option is pass_thru", name, h.Val())
 		case parsed.PassThru:
-			return nil, h.Err("pass_thru is given twice")
+			return nil, h.Err("pass_thru is set twice: remove one of the two lines")
 		case h.NextArg():
-			return nil, h.Errf("pass_thru takes no argument, found %q", h.Val())
+			return nil, h.Errf("pass_thru takes no argument; found %q", h.Val())
 		}
 		parsed.PassThru = true
 	}

@@ -47,10 +47,10 @@ type draft struct {
 func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next()
 	if existing != nil {
-		return nil, d.Errf("%s is given twice: put all of its options into one block", name)
+		return nil, d.Errf("%s is set twice: put all of its options into one block", name)
 	}
 	if d.NextArg() {
-		return nil, d.Errf("%s takes a block of options and no argument, found %q", name, d.Val())
+		return nil, d.Errf("%s takes a block of options, but no argument; found %q", name, d.Val())
 	}
 	block := &draft{given: map[string]bool{}}
 	for d.NextBlock(0) {
@@ -63,8 +63,9 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	}
 	if errAdapter != nil {
 		logs.Logger(name).Warn(
-			"this version of Caddy is not fully supported: the servers of the Caddyfile's option are "+
-				"added through Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
+			"this version of Caddy is not fully supported: the servers of the option k8singress cannot be "+
+				"added to the Caddyfile. After the start, they are added through Caddy's admin API at its "+
+				"default address", zap.Error(errAdapter))
 	}
 	value, err := json.Marshal(block.config.WithoutDefaults())
 	return httpcaddyfile.App{Name: name, Value: value}, err
@@ -97,60 +98,62 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	block, keyed := len(l.tokens) > 1+len(l.args), strings.Count(grammar, "<") > 1
 	switch usage := row.Name + " " + row.Values; {
 	case b.given[row.Name] && !takesBlock && !keyed:
-		return errors.New("is given twice")
+		return errors.New("is set twice: remove one of the two lines")
 	case block && !takesBlock:
 		return errors.New("takes no block")
 	case grammar == "" && len(l.args) > 0:
-		return fmt.Errorf("takes no argument, found %q", l.args[0])
+		return fmt.Errorf("takes no argument; found %q", l.args[0])
 	case grammar != "" && len(l.args) == 0:
-		return fmt.Errorf("needs an argument: %s", usage)
+		return fmt.Errorf("needs an argument: write %s", usage)
 	case len(l.args) > 1 && !strings.Contains(grammar, "..."):
-		return fmt.Errorf("takes one argument, found %d: %s", len(l.args), usage)
+		return fmt.Errorf("takes one argument, but has %d: write %s", len(l.args), usage)
 	case takesBlock && !bare && !block:
-		return fmt.Errorf("needs a block: %s", usage)
+		return fmt.Errorf("needs a block: write %s", usage)
 	}
 	return nil
 }
 
 // conflicts are options that exclude each other, with a remedy for the message.
 var conflicts = []struct{ one, other, remedy string }{
-	{"kubeconfig", "manifests", "objects come from a cluster or from a folder; remove one of them"},
-	{"kubeconfig", "source", "with source none nothing is followed; remove one of them"},
-	{"manifests", "source", "with source none nothing is followed; remove one of them"},
+	{"kubeconfig", "manifests", "objects are read either from a cluster or from a folder; remove one of the options"},
+	{"kubeconfig", "source", "with source none, no objects are read; remove one of the options"},
+	{"manifests", "source", "with source none, no objects are read; remove one of the options"},
 	{"namespaces", "manifests",
-		"namespaces limits what is followed in a cluster; take the other files out of the folder"},
-	{"namespaces", "source", "with source none nothing is followed; remove one of them"},
-	{"namespace_selector", "namespaces", "namespaces are named or selected by their labels; remove one of them"},
+		"namespaces only applies to a cluster; remove it, and the files of other namespaces from the folder"},
+	{"namespaces", "source", "with source none, no objects are read; remove one of the options"},
+	{"namespace_selector", "namespaces",
+		"namespaces are selected either by name or by label; remove one of the options"},
 	{"namespace_selector", "manifests",
-		"namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
-	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
-	{"issuer", "email", "write the address into the block of the issuer: issuer acme { email <address> }"},
-	{"issuer", "acme_ca", "write the URL into the block of the issuer: issuer acme { dir <url> }"},
-	{"secrets", "manifests", "secrets says what is read in a cluster; all of a folder is read"},
-	{"secrets", "source", "with source none nothing is followed; remove one of them"},
-	{"election", "election_id", "without an election there is no Lease; remove one of them"},
-	{"election", "election_fallback", "without an election there is no Lease; remove one of them"},
-	{"publish_nodes", "publish_address", "the status has the addresses of nodes or the given ones; remove one of them"},
+		"namespace_selector only applies to a cluster; remove it, and the files of other namespaces from the folder"},
+	{"namespace_selector", "source", "with source none, no objects are read; remove one of the options"},
+	{"issuer", "email", "set the address in the block of the issuer instead: issuer acme { email <address> }"},
+	{"issuer", "acme_ca", "set the URL in the block of the issuer instead: issuer acme { dir <url> }"},
+	{"secrets", "manifests", "secrets only applies to a cluster, since all files of a folder are read; remove it"},
+	{"secrets", "source", "with source none, no objects are read; remove one of the options"},
+	{"election", "election_id", "with election off, no Lease is used; remove one of the options"},
+	{"election", "election_fallback", "with election off, no Lease is used; remove one of the options"},
+	{"publish_nodes", "publish_address",
+		"the status contains the addresses either of nodes or of publish_address; remove one of the options"},
 	{"publish_service", "publish_address",
-		"the status has the address of a Service or the given ones; remove one of them"},
+		"the status contains the addresses either of a Service or of publish_address; remove one of the options"},
 }
 
 // finish checks combinations of options and sets the source.
 func (b *draft) finish() error {
 	for _, c := range conflicts {
 		if b.given[c.one] && b.given[c.other] {
-			return fmt.Errorf("%s and %s cannot stand together: %s", c.one, c.other, c.remedy)
+			return fmt.Errorf("%s and %s cannot be combined: %s", c.one, c.other, c.remedy)
 		}
 	}
 	if b.config.ACMEOnMissingSecret && b.config.AutoHTTPS == settings.AutoHTTPSOff {
 		return errors.New(
-			"acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is " +
-				"asked for any host, and a missing Secret changes nothing; remove one of them")
+			"acme_on_missing_secret and auto_https off cannot be combined: with auto_https off no certificate is " +
+				"requested, even if a Secret is missing; remove one of the options")
 	}
 	if b.given["service_port_namespaces"] && !b.given["service_tcp_ports"] && !b.given["service_udp_ports"] {
 		return errors.New(
-			"service_port_namespaces says whose Services may open ports, and none may open any without " +
-				"service_tcp_ports or service_udp_ports; add one of them")
+			"service_port_namespaces has no effect, because Services may open ports only with service_tcp_ports or " +
+				"service_udp_ports: add one of these two, or remove service_port_namespaces")
 	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err

@@ -32,7 +32,7 @@ func setIssuer(d *draft, l *line) error {
 		return err
 	}
 	if _, ok := module.(certmagic.Issuer); !ok {
-		return fmt.Errorf("%s issues no certificates", id)
+		return fmt.Errorf("the module %s is not a certificate issuer", id)
 	}
 	var warnings []caddyconfig.Warning
 	raw := caddyconfig.JSONModuleObject(module, "module", l.args[0], &warnings)
@@ -49,5 +49,6 @@ func noIssuer(name string) error {
 		names = append(names, module.ID.Name())
 	}
 	slices.Sort(names)
-	return fmt.Errorf("this Caddy has no issuer %q: there are %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("this Caddy has no issuer %q: use one of %s, or a Caddy with its plugin", name,
+		strings.Join(names, ", "))
 }

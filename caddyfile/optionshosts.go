@@ -13,62 +13,65 @@ var hostOptions = option.Table[draft, *line]{
 	{
 		Name: "publish_service", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.PublishService }, namespacedName),
-		Doc:     "The Service whose address is written to the status of the Ingresses.",
+		Doc:     "The Service whose addresses are written to the status of Ingresses.",
 		Example: "publish_service ingress-nginx/ingress-nginx-controller", Default: "none",
 	},
 	{
 		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
-		Doc: "Keeps the ports of the Service of `publish_service` in line with the TCP and UDP ports that are open, " +
-			"and leaves its other ports alone. It needs the right to patch that Service: [In a " +
-			"cluster](kubernetes.md#ports-of-the-service) says more.",
-		Example: "publish_ports", Default: "the Service is left alone",
+		Doc: "Keeps the ports of the Service of `publish_service` in sync with the open TCP and UDP ports. Other " +
+			"ports of the Service are not changed. It requires permission to patch the Service. For details, see " +
+			"[In a cluster](kubernetes.md#ports-of-the-service).",
+		Example: "publish_ports", Default: "the Service is not changed",
 	},
 	{
 		Name: "publish_address", Values: "<ip or host>...",
-		Parse: many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
-		Doc: "The addresses that are written to the status of the Ingresses, in place of the addresses of a " +
-			"Service.",
+		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
+		Doc:     "The addresses that are written to the status of Ingresses, instead of the addresses of a Service.",
 		Example: "publish_address 203.0.113.7", Default: "none",
 	},
 	{
 		Name: "publish_nodes", Values: "internal | external",
 		Parse: one(func(d *draft) *string { return &d.config.PublishNodes },
 			words("", settings.PublishNodesInternal, settings.PublishNodesExternal)),
-		Doc: "Writes to the status of the Ingresses the addresses of the nodes that ready pods of the controller " +
-			"run on, for pods with ports of their nodes, as with `hostNetwork`: of each node the internal address, " +
-			"or the external one where it has one. Pods belong together by their labels. It needs the right to list " +
-			"and watch nodes, and the pods of the controller's namespace. Where `publish_service` stands beside it, " +
-			"that Service counts as the controller's own, and its addresses do not count.",
+		Doc: "Writes the addresses of nodes to the status of Ingresses: the nodes on which ready pods of the " +
+			"controller run. It is for pods that use ports of their nodes, for example with `hostNetwork`. " +
+			"`internal` selects the internal address of each node; `external` selects the external address, or the " +
+			"internal one if there is no external address. The controller's pods are found by their labels. It " +
+			"requires permission to list and watch nodes, and pods in the controller's namespace. If " +
+			"`publish_service` is also set, it only identifies the controller's own Service, and its addresses are " +
+			"not written.",
 		Example: "publish_nodes internal", Default: "none",
 	},
 	{
 		Name: "status", Values: "off",
 		Parse: one(func(d *draft) *string { return &d.config.Status }, words("", settings.StatusOff)),
-		Doc: "With `off` no addresses are written to the status of Ingresses, whatever `publish_service` and " +
-			"`publish_address` say. The Service of `publish_service` counts as that of the controller all the same.",
-		Example: "status off", Default: "addresses are written where an option says which",
+		Doc: "With `off`, no addresses are written to the status of Ingresses, whatever `publish_service` and " +
+			"`publish_address` say. `publish_service` still identifies the controller's own Service.",
+		Example: "status off", Default: "addresses are written if an option configures them",
 	},
 	{
 		Name: "ssl_passthrough", Parse: enable(func(d *draft) *bool { return &d.config.SSLPassthrough }),
-		Doc: "Lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the " +
-			"annotation `ssl-passthrough`, and the flag `--enable-ssl-passthrough` of ingress-nginx. Nothing is " +
-			"reloaded when the first host asks for it. [TLS](tls.md#passthrough) has the details.",
-		Example: "ssl_passthrough", Default: "the annotation has no effect, and TLS ends here",
+		Doc: "Enables the annotation `ssl-passthrough`, with which an Ingress forwards the TLS connections of its " +
+			"hosts to a backend that terminates TLS itself. It is the flag `--enable-ssl-passthrough` of " +
+			"ingress-nginx. The first host with the annotation needs no reload. For details, see " +
+			"[TLS](tls.md#passthrough).",
+		Example: "ssl_passthrough", Default: "the annotation has no effect, and the controller terminates TLS",
 	},
 	{
 		Name: "default_backend", Values: "<namespace/name[:port]>",
 		Parse: value(func(d *draft) *ir.ServicePort { return &d.config.DefaultBackend }, servicePort),
-		Doc: "The Service that answers requests which no host or path of an Ingress is for: the flag " +
-			"`--default-backend-service` of ingress-nginx. It also answers in place of the errors of " +
-			"[custom-http-errors](annotations.md#custom-http-errors) where an Ingress has no default-backend. It is " +
-			"asked by HTTP, on its first port where none is named. Without endpoints, or where it does not answer, " +
-			"clients get the error. No annotation of an Ingress holds for what it answers.",
+		Doc: "The Service for requests that match no host or path of an Ingress: the flag " +
+			"`--default-backend-service` of ingress-nginx. It also serves the error pages of " +
+			"[custom-http-errors](annotations.md#custom-http-errors) if an Ingress has no `default-backend`. " +
+			"Requests are sent to it by HTTP, on its first port unless a port is named. If it has no endpoints or " +
+			"does not respond, clients get the original error. Annotations of Ingresses do not apply to its " +
+			"responses.",
 		Example: "default_backend ingress-nginx/default-backend", Default: "none: such requests get 404",
 	},
 	{
 		Name: "default_certificate", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.DefaultCertificate }, namespacedName),
-		Doc:     "The Secret with the certificate for names that no other certificate is for.",
+		Doc:     "The Secret with the certificate for names that no other certificate covers.",
 		Example: "default_certificate ingress-nginx/default-tls", Default: "a self-signed certificate",
 	},
 	{
@@ -76,143 +79,148 @@ var hostOptions = option.Table[draft, *line]{
 		Parse: one(func(d *draft) *string { return &d.config.AutoHTTPS },
 			words("; without the option, hosts of a tls entry without "+
 				"secretName get a certificate", settings.AutoHTTPSOff, settings.AutoHTTPSAll)),
-		Doc: "Which hosts of Ingresses get a certificate from an issuer: none with `off`, whatever an Ingress says; " +
-			"with `all` every host that no Secret is for. [HTTPS](https.md) says more, and how an Ingress or a " +
-			"class says otherwise.",
+		Doc: "Which hosts of Ingresses get a certificate from an issuer: with `off` none, whatever an Ingress says; " +
+			"with `all` every host without a Secret. [HTTPS](https.md) describes how an Ingress or a class can " +
+			"override this.",
 		Example: "auto_https all", Default: "the hosts of an entry of `spec.tls` without `secretName`",
 	},
 	{
 		Name: "auto_https_except", Values: "<namespace>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.AutoHTTPSExcept }, label),
-		Doc:     "The namespaces whose Ingresses get no certificate from an issuer, whatever they say.",
+		Doc:     "The namespaces whose Ingresses get no certificate from an issuer, whatever the Ingresses say.",
 		Example: "auto_https_except preview sandbox", Default: "none",
 	},
 	{
 		Name: "acme_on_missing_secret", Parse: enable(func(d *draft) *bool { return &d.config.ACMEOnMissingSecret }),
-		Doc: "Asks an issuer for the hosts of an entry of `spec.tls` whose Secret does not exist, too. The Secret " +
-			"is shown as soon as there is one.",
-		Example: "acme_on_missing_secret", Default: "the default certificate is shown for them",
+		Doc: "Also requests certificates for the hosts of an entry of `spec.tls` whose Secret does not exist. As " +
+			"soon as the Secret exists, its certificate is used instead.",
+		Example: "acme_on_missing_secret", Default: "such hosts get the default certificate",
 	},
 	{
 		Name: "email", Values: "<address>",
 		Parse: one(func(d *draft) *string { return &d.config.Email }, emailAddress),
-		Doc: "Where the certificate authority may write to about the certificates of Ingress hosts. Sites of your " +
-			"own have Caddy's global option `email`.",
+		Doc: "The contact address for the certificate authority of Ingress hosts. For sites of your own, use " +
+			"Caddy's global option `email`.",
 		Example: "email ops@example.com", Default: "none",
 	},
 	{
 		Name: "acme_ca", Values: "<url>",
 		Parse: one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
-		Doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. An authority " +
-			"that is not a public one may issue for any name, such as `web.local`; if this machine does not trust " +
-			"the certificate that it shows, write `issuer acme` with `dir` and `trusted_roots` instead. Sites of " +
-			"your own have Caddy's global option `acme_ca`.",
-		Example: "acme_ca https://localhost:14000/dir", Default: "Caddy's own",
+		Doc: "The URL of the ACME directory of the certificate authority for Ingress hosts. A private certificate " +
+			"authority may issue certificates for any name, such as `web.local`. If this machine does not trust the " +
+			"TLS certificate of the directory, use `issuer acme` with `dir` and `trusted_roots` instead. For sites " +
+			"of your own, use Caddy's global option `acme_ca`.",
+		Example: "acme_ca https://localhost:14000/dir", Default: "Caddy's default certificate authorities",
 	},
 	{
 		Name: "issuer", Values: "<module> [<arguments...>] [{ <options...> }]", Parse: setIssuer,
-		Doc: "Who issues the certificates of Ingress hosts, as in Caddy's directive `tls` and its global option " +
-			"`cert_issuer`: `acme`, `zerossl`, `internal`, or one of a plugin. May be given more than once: the " +
-			"next one is asked where one fails. `acme` has the DNS challenge, external accounts, profiles and " +
-			"preferred chains in its block. With `internal` Caddy is an authority of its own, whose root no client " +
-			"knows; it is not put into the trust store of this machine.",
+		Doc: "The issuer of certificates for Ingress hosts, as in Caddy's directive `tls` and its global option " +
+			"`cert_issuer`: `acme`, `zerossl`, `internal`, or an issuer of a plugin. The option may be repeated: if " +
+			"one issuer fails, the next one is tried. The block of `acme` configures the DNS challenge, external " +
+			"accounts, profiles and preferred chains. With `internal`, Caddy itself is the certificate authority. " +
+			"Clients do not trust its root certificate until you install it, and it is not added to the trust store " +
+			"of this machine.",
 		Example: "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
-		Default: "ACME, as `email` and `acme_ca` say",
+		Default: "ACME, with `email` and `acme_ca`",
 	},
 	{
 		Name: "key_type", Values: "<type>", Parse: one(func(d *draft) *string { return &d.config.KeyType },
 			words("", "p256", "p384", "rsa2048", "rsa4096", "ed25519")),
-		Doc: "The type of the keys of the certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or " +
-			"`ed25519`.",
+		Doc:     "The key type of certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`.",
 		Example: "key_type p384", Default: "p256",
 	},
 	{
 		Name: "hosts_per_namespace", Values: "<number>",
 		Parse: number(func(d *draft) *int { return &d.config.HostsPerNamespace }),
-		Doc: "For how many hosts of one namespace an issuer is asked: the oldest ones, and wildcards before others. " +
-			"It keeps one team from using up what an authority issues for all.",
+		Doc: "The maximum number of hosts of one namespace that get a certificate from an issuer: the oldest hosts, " +
+			"wildcards first. It prevents one team from using up the rate limit of the certificate authority for " +
+			"all teams.",
 		Example: "hosts_per_namespace 20", Default: strconv.Itoa(settings.DefaultHostsPerNamespace),
 	},
 	{
 		Name: "new_hosts_per_day", Values: "<number>",
 		Parse: number(func(d *draft) *int { return &d.config.NewHostsPerDay }),
-		Doc: "For how many new names of one namespace an issuer is asked within 24 hours, whether it gives a " +
-			"certificate or not, and whether the hosts are still there or not. A renewal is not new, nor is another " +
-			"attempt for the same name. Authorities count the orders of an account, so a namespace that replaces " +
-			"its hosts all the time would use them up for all. The storage has the count.",
+		Doc: "The maximum number of new names of one namespace for which certificates are requested within 24 " +
+			"hours. A name counts even if the request fails or the host is deleted again. Renewals and retries for " +
+			"the same name do not count. Certificate authorities limit the orders of an account, so a namespace " +
+			"that keeps replacing its hosts would use up this limit for all namespaces. The count is kept in the " +
+			"storage.",
 		Example: "new_hosts_per_day 50", Default: "four times `hosts_per_namespace`",
 	},
 	{
 		Name: "check_host_dns", Parse: enable(func(d *draft) *bool { return &d.config.CheckHostDNS }),
-		Doc: "Asks issuers only for names that lead here: the DNS servers of `resolvers`, or of the system, have to " +
-			"answer with an address of `publish_address` or `publish_service`. Leave it off where the cluster sees " +
-			"other addresses than the internet, or where the DNS leads to a proxy in front. Wildcards are not checked.",
+		Doc: "Requests certificates only for names that resolve to this controller: the DNS servers of `resolvers`, " +
+			"or of the system, must return an address of `publish_address` or `publish_service`. Do not use it if " +
+			"the cluster sees other addresses than the internet, or if the DNS records point to a proxy in front of " +
+			"the controller. Wildcards are not checked.",
 		Example: "check_host_dns", Default: "off",
 	},
 	{
 		Name: "host_ownership", Values: "shared | namespace",
 		Parse: one(func(d *draft) *string { return &d.config.HostOwnership },
 			words("", settings.HostOwnershipShared, settings.HostOwnershipNamespace)),
-		Doc: "What Ingresses of several namespaces may do on one host, which belongs to the namespace of its oldest " +
-			"Ingress. With `shared`, the paths of all are served, and what holds for the whole host is up to its " +
-			"owner. With `namespace`, only the owner is served there, and below a wildcard that it has. " +
-			"[Tenants](tenants.md) says more.",
+		Doc: "How Ingresses of several namespaces share a host, which belongs to the namespace of its oldest " +
+			"Ingress. With `shared`, the paths of all namespaces are served, and the owner decides about settings " +
+			"for the whole host. With `namespace`, only the owner's Ingresses are served on the host, and on hosts " +
+			"below the owner's wildcards. For details, see [Tenants](tenants.md).",
 		Example: "host_ownership namespace", Default: settings.HostOwnershipShared,
 	},
 	{
 		Name: "host_owner", Values: "<host> <namespace>...", Parse: setHostOwner,
-		Doc: "The namespaces that may have a host at all: names, and beginnings of names with a `*` behind them. " +
-			"The host is a name, a wildcard such as `*.shop.example`, which stands for all names below " +
-			"`shop.example` and for their wildcards, or `*` for every other host; what says the most counts. " +
-			"Ingresses of other namespaces are not served there. May be given more than once.",
-		Example: "host_owner *.shop.example shop team-*", Default: "every namespace may have every host",
+		Doc: "The namespaces that may own a host: names, and prefixes of names followed by `*`. Ingresses of other " +
+			"namespaces are not served on this host. The host is a name, `*` for every other host, or a wildcard " +
+			"such as `*.shop.example`, which includes all names below `shop.example` and their wildcards. The most " +
+			"specific entry takes precedence. The option may be repeated for different hosts.",
+		Example: "host_owner *.shop.example shop team-*", Default: "every namespace may own every host",
 	},
 	{
 		Name: "acme_solver_namespaces", Values: "<namespace>...",
 		Parse: many(func(d *draft) *[]string { return &d.config.ACMESolverNamespaces }, namespacePattern),
-		Doc: "The namespaces whose Ingresses may answer the HTTP-01 challenges of certificate authorities, below " +
-			"`/.well-known/acme-challenge`, on hosts that `host_ownership` or `host_owner` keeps from them. On a " +
-			"host that asks its clients for certificates they may not.",
+		Doc: "The namespaces whose Ingresses may serve HTTP-01 challenges of certificate authorities, below " +
+			"`/.well-known/acme-challenge`, even on hosts on which `host_ownership` or `host_owner` excludes them. " +
+			"On a host that requires client certificates they may not.",
 		Example: "acme_solver_namespaces cert-manager", Default: "none",
 	},
 	{
 		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,
-		Doc: "Directives that a request meets before the backend, if its Ingress asks for the name in the annotation " +
-			"`k8singress.io/chains`: any that a `route` block takes, of any plugin, in the order in which they are " +
-			"written. [Chains](chains.md) has a whole example. May be given more than once, with different names.",
+		Doc: "Caddy directives that run before the backend, for Ingresses that name this chain in the annotation " +
+			"`k8singress.io/chains`. Every directive that a `route` block accepts is allowed, including directives " +
+			"of plugins. They run in the order in which they are written. [Chains](chains.md) has a complete " +
+			"example. The option may be repeated with different names.",
 		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
 	},
 	{
 		Name: "election_id", Values: "<name>",
-		Parse:   one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),
-		Doc:     "The Lease whose holder writes status and Events. Every replica serves, with or without it.",
+		Parse: one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),
+		Doc: "The name of the Lease whose holder writes status and Events. Every replica serves requests, whether " +
+			"it holds the Lease or not.",
 		Example: "election_id edge-leader", Default: settings.DefaultElectionID,
 	},
 	{
 		Name: "election_fallback", Values: "<name>",
 		Parse: one(func(d *draft) *string { return &d.config.ElectionFallback }, subdomain),
-		Doc: "The Lease that is used in place of that of `election_id`, where the rights forbid that one and allow " +
-			"this one: those of ingress-nginx name its own Lease.",
+		Doc: "The name of the Lease that is used if RBAC forbids access to the Lease of `election_id` and allows " +
+			"access to this one. The RBAC rules of ingress-nginx allow access to its own Lease only.",
 		Example: "election_fallback ingress-nginx-leader", Default: "none",
 	},
 	{
 		Name: "election_namespace", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionNamespace }, label),
-		Doc:     "The namespace of that Lease.",
+		Doc:     "The namespace of the Lease.",
 		Example: "election_namespace ingress-nginx", Default: "the namespace that Caddy runs in",
 	},
 	{
 		Name: "election_ttl", Values: "<duration>",
 		Parse: duration(func(d *draft) *settings.Duration { return &d.config.ElectionTTL }, settings.LeastElectionTTL),
-		Doc: "How long that Lease is good when its holder does not renew it: after a holder that ended without a " +
-			"word, the next replica writes after this time.",
+		Doc: "How long the Lease stays valid if its holder does not renew it. If the holder crashes, the next " +
+			"replica starts writing after this time.",
 		Example: "election_ttl 30s", Default: "15s",
 	},
 	{
 		Name: "election", Values: "off",
 		Parse: one(func(d *draft) *string { return &d.config.Election }, words("", settings.ElectionOff)),
-		Doc: "With `off`, there is no Lease: every replica writes status and Events, and asks issuers for " +
-			"certificates. It is for a controller with one replica that may use no Lease.",
-		Example: "election off", Default: "the holder of the Lease writes",
+		Doc: "With `off`, no Lease is used: every replica writes status and Events, and requests certificates. It " +
+			"is for a controller with one replica and without permission to use Leases.",
+		Example: "election off", Default: "only the holder of the Lease writes",
 	},
 }

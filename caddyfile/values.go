@@ -39,7 +39,7 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 	}
 }
 
-var errEmpty = errors.New("the argument is empty")
+var errEmpty = errors.New("the argument is empty: write a value, or remove the option")
 
 // one returns a parser that sets a field to the single argument.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
@@ -67,7 +67,7 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 				return err
 			}
 			if slices.Contains(l.args[:i], arg) {
-				return fmt.Errorf("%s is given twice", arg)
+				return fmt.Errorf("%s is listed twice: remove one of the two", arg)
 			}
 		}
 		*field(d) = l.args
@@ -96,7 +96,7 @@ func duration(field func(*draft) *settings.Duration, least time.Duration) func(*
 			return 0, fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", s, err)
 		}
 		if d < least {
-			return 0, fmt.Errorf("%s is too short: write %s or more", s, max(least, time.Second))
+			return 0, fmt.Errorf("%s is too short: write at least %s", s, max(least, time.Second))
 		}
 		return settings.Duration(d), nil
 	})
@@ -107,7 +107,7 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	return value(field, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("%q is not a number of 1 or more", s)
+			return 0, fmt.Errorf("%q is not a whole number of at least 1", s)
 		}
 		return n, nil
 	})
@@ -129,10 +129,13 @@ func anything(string) error { return nil }
 // words returns a check that accepts only the words in list. The hint is the end of the error message.
 func words(hint string, list ...string) check {
 	return func(s string) error {
-		if !slices.Contains(list, s) {
-			return fmt.Errorf("%q is not one of %s%s", s, strings.Join(list, ", "), hint)
+		switch {
+		case slices.Contains(list, s):
+			return nil
+		case len(list) == 1:
+			return fmt.Errorf("%q is not allowed: write %s, or remove the option%s", s, list[0], hint)
 		}
-		return nil
+		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(list, ", "), hint)
 	}
 }
 
@@ -158,7 +161,7 @@ func namespacePattern(s string) error {
 		return nil
 	}
 	if err := label(s); err != nil {
-		return fmt.Errorf("%w; a star may stand at the end, as in team-*", err)
+		return fmt.Errorf("%w; a star is allowed at the end, as in team-*", err)
 	}
 	return nil
 }
@@ -170,12 +173,14 @@ func setHostOwner(d *draft, l *line) error {
 	switch {
 	case host != "*" && len(validation.IsDNS1123Subdomain(name)) > 0:
 		return fmt.Errorf(
-			"%q is neither a host name in lower case nor a wildcard such as *.shop.example, nor * for every other host",
+			"%q is not a host: write a name in lower case, a wildcard such as *.shop.example, or * for every "+
+				"other host",
 			host)
 	case len(namespaces) == 0:
-		return fmt.Errorf("which namespaces may have %s? Write their names behind it", host)
+		return fmt.Errorf("%s has no namespaces: write the names of the namespaces that may own it after the host",
+			host)
 	case d.config.HostOwners[host] != nil:
-		return fmt.Errorf("%s is given twice: write all of its namespaces into one line", host)
+		return fmt.Errorf("%s is set twice: write all of its namespaces into one line", host)
 	}
 	if d.config.HostOwners == nil {
 		d.config.HostOwners = map[string][]string{}
@@ -226,7 +231,7 @@ func namespacedName(s string) (ir.Name, error) {
 	case slashes == 0:
 		return ir.Name{}, fmt.Errorf("%q has no namespace: write namespace/name", s)
 	case slashes > 1:
-		return ir.Name{}, fmt.Errorf("%q has %d slashes: write namespace/name, with one", s, slashes)
+		return ir.Name{}, fmt.Errorf("%q has %d slashes: write namespace/name, with a single slash", s, slashes)
 	}
 	return ir.Name{Namespace: namespace, Name: object}, cmp.Or(label(namespace), subdomain(object))
 }
@@ -236,7 +241,7 @@ func servicePort(s string) (ir.ServicePort, error) {
 	name, err := namespacedName(text)
 	if err == nil && has && len(validation.IsValidPortName(port)) > 0 {
 		if number, failed := strconv.ParseUint(port, 10, 16); failed != nil || number == 0 {
-			err = fmt.Errorf("%q has no port behind the colon: write a number or the name of a port", s)
+			err = fmt.Errorf("%q has no valid port after the colon: write a number or the name of a port", s)
 		}
 	}
 	return ir.ServicePort{Service: name, Port: port}, err
@@ -254,7 +259,7 @@ func listenAddress(s string) error {
 	address, err := caddy.ParseNetworkAddress(s)
 	switch hint := suggest.Hint(s, []string{"off"}); {
 	case s == "off":
-		return errors.New("off stands alone, without addresses")
+		return errors.New("off cannot be combined with addresses: remove one of them")
 	case hint != "":
 		return fmt.Errorf("%q is not an address to listen on%s", s, hint)
 	case !numericPorts(s):
@@ -265,7 +270,8 @@ func listenAddress(s string) error {
 	case address.IsUnixNetwork():
 		return nil
 	case !strings.HasPrefix(address.Network, "tcp"):
-		return fmt.Errorf("%q is not an address to listen on: network %s does not carry HTTP", s, address.Network)
+		return fmt.Errorf("%q is not an address to listen on: HTTP is not supported on the network %s", s,
+			address.Network)
 	case address.StartPort == 0:
 		return fmt.Errorf("%q is not an address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
 	}
@@ -274,14 +280,14 @@ func listenAddress(s string) error {
 
 func urlPath(s string) error {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "?#*{} ") {
-		return fmt.Errorf("%q is not a path: it begins with / and has none of ?#*{} in it", s)
+		return fmt.Errorf("%q is not a path: it must start with / and must not contain a space or any of ?#*{}", s)
 	}
 	return nil
 }
 
 func probeAddress(s string) error {
 	if s == "off" {
-		return errors.New("off is not an address: without the option there are no probes")
+		return errors.New("off is not an address: remove the option to disable probes")
 	}
 	return listenAddress(s)
 }
@@ -328,7 +334,8 @@ func dnsServer(s string) error {
 	with, err := netip.ParseAddrPort(s)
 	if bare != nil && (err != nil || with.Port() == 0) {
 		return fmt.Errorf(
-			"%q is not the address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53",
+			"%q is not the address of a DNS server: write an IP address, followed by a colon and the port if it "+
+				"is not 53",
 			s)
 	}
 	return nil
@@ -344,7 +351,7 @@ func publicAddress(s string) error {
 // emailAddress checks an e-mail address, which must not contain a name or angle brackets.
 func emailAddress(s string) error {
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
-		return fmt.Errorf("%q is not an e-mail address", s)
+		return fmt.Errorf("%q is not an e-mail address, such as ops@example.com", s)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (*Storage) CaddyModule() caddy.ModuleInfo {
 func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	if d.NextArg() {
-		return d.Errf("storage kubernetes takes a block of options and no argument, found %q", d.Val())
+		return d.Errf("storage kubernetes takes a block of options, but no argument; found %q", d.Val())
 	}
 	options := map[string]*string{"namespace": &s.Namespace, "copy_from": &s.CopyFrom, "kubeconfig": &s.Kubeconfig}
 	for d.NextBlock(0) {
@@ -63,13 +63,14 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		value, ok := options[name]
 		switch {
 		case !ok:
-			return d.Errf("storage kubernetes has no option %q: there are namespace, copy_from and kubeconfig", name)
+			return d.Errf("storage kubernetes has no option %q: its options are namespace, copy_from and kubeconfig",
+				name)
 		case *value != "":
-			return d.Errf("%s is given twice", name)
+			return d.Errf("%s is set twice: remove one of the two lines", name)
 		case !d.AllArgs(value):
-			return d.Errf("%s needs one argument", name)
+			return d.Errf("%s takes exactly one argument", name)
 		case *value == "":
-			return d.Errf("%s is empty", name)
+			return d.Errf("the argument of %s is empty: write a value, or remove the line", name)
 		}
 	}
 	return nil
@@ -84,7 +85,7 @@ func (s *Storage) Provision(ctx caddy.Context) error {
 	}
 	value, _, err := storages.LoadOrNew(string(key), func() (caddy.Destructor, error) { return s.run() })
 	if err != nil {
-		return fmt.Errorf("the storage kubernetes: %w", err)
+		return fmt.Errorf("starting the storage kubernetes: %w", err)
 	}
 	s.key, s.storage = string(key), value.(*sharedStorage).storage
 	return nil

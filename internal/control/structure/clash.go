@@ -44,8 +44,8 @@ type listener struct {
 }
 
 func listeners(c settings.Config) []listener {
-	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over " +
-		"with the k8singress directive"
+	const remedy = "give %[1]s another address, or write \"%[1]s off\" and use the k8singress directive in a site " +
+		"on that address"
 	secure := []string{"tcp", "udp"}
 	if c.HTTP3 == settings.HTTP3Off {
 		secure = secure[:1]
@@ -87,8 +87,8 @@ func (l listener) check(o listener) error {
 			if a == b {
 				return fmt.Errorf("%s and %s cannot both listen on %s: %s", l.option, o.option, one, remedy)
 			}
-			return fmt.Errorf("%s on %s and %s on %s cannot both listen: they have a port in common; %s",
-				l.option, one, o.option, other, strings.Replace(remedy, "another address", "another", 1))
+			return fmt.Errorf("%s on %s and %s on %s cannot both listen, because the addresses overlap: %s",
+				l.option, one, o.option, other, remedy)
 		}
 	}
 	return nil

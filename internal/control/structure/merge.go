@@ -124,8 +124,8 @@ func mergeTLS(apps, ours map[string]any) error {
 }
 
 var errCatchAll = errors.New(
-	"the configuration asks for certificates on demand for every name, and so does k8singress: " +
-		"name the hosts of the site that has on_demand or get_certificate")
+	"a site of the configuration gets certificates on demand for every name, but k8singress needs this policy: " +
+		"list the hosts of the site that has on_demand or get_certificate")
 
 // mergePolicies makes our policy the catch-all policy. Caddy allows only one such policy, and ours disables issuing
 // certificates in advance. Therefore the names of the configuration's own sites are moved to separate policies.
