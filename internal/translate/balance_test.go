@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// asking returns an Ingress with annotations for load balancing. silent returns an Ingress that has only defaults.
+// asking returns an Ingress with load-balancing annotations. silent returns an Ingress without them, which has the
+// defaults of the ConfigMap.
 func asking(name string, wants ir.LoadBalancing) *ingress.Result {
 	r := silent(name, wants)
 	r.Balances = true

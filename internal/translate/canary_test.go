@@ -52,9 +52,9 @@ func cookies(config *ir.Config) map[string]string {
 	return all
 }
 
-// TestCanaryHasTheSessionOfItsMain checks a canary with two hosts. Each of its backends must have the session cookie of
-// the main Ingress of the same host, only the routes of that Ingress may set it, and changes of a main Ingress must
-// take effect.
+// TestCanaryHasTheSessionOfItsMain checks a canary with two hosts. On each host, its backend must use the session
+// cookie of the host's main Ingress, and only the routes of that main Ingress may set the cookie. A change of a main
+// Ingress must take effect on the canary.
 func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 	store := snapshot.NewStore()
 	for _, name := range []string{"one", "two", "next-one", "next-two", "next"} {

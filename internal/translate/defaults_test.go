@@ -33,8 +33,8 @@ func said(r *report.Report, of ir.Ref) []string {
 
 func classRef(name string) ir.Ref { return ir.Ref{Kind: kinds.IngressClass, Name: name} }
 
-// TestGlobalConfigMap checks that the ConfigMap may be created and deleted, that an empty ConfigMap changes nothing
-// else, and that a missing one is reported.
+// TestGlobalConfigMap checks that the translation takes up the ConfigMap when it is created, changed or deleted. An
+// empty ConfigMap has the same effect as a missing one, except that a missing ConfigMap gets a verdict.
 func TestGlobalConfigMap(t *testing.T) {
 	store, translator := fill(2), translate.New()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
@@ -67,7 +67,8 @@ func TestGlobalConfigMap(t *testing.T) {
 	}
 }
 
-// TestParametersOfAClass checks which ConfigMap the parameters name, and the problems with invalid parameters.
+// TestParametersOfAClass checks which ConfigMap the parameters of a class select, and the problems with invalid
+// parameters.
 func TestParametersOfAClass(t *testing.T) {
 	type reference = networkingv1.IngressClassParametersReference
 	cluster, namespace, odd := "Cluster", "Namespace", "Planet"
@@ -78,7 +79,7 @@ func TestParametersOfAClass(t *testing.T) {
 		// global is the value of the option configmap.
 		global ir.Name
 		want   string
-		// open means that the Ingresses of the class are served.
+		// open means that the Ingresses of the class are served, and do not return 503.
 		open bool
 	}{
 		{"none", nil, ir.Name{Namespace: "a", Name: "global"}, "", true},
@@ -147,8 +148,8 @@ func TestParametersOfAClass(t *testing.T) {
 	}
 }
 
-// TestParametersComeAndGo checks that the Ingresses of a class return 503 while its ConfigMap is missing, and that
-// other Ingresses do not.
+// TestParametersComeAndGo checks that the Ingresses of a class return 503 while the ConfigMap of the class is missing,
+// and that other Ingresses are not affected.
 func TestParametersComeAndGo(t *testing.T) {
 	store, translator := fill(1), translate.New()
 	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}}
@@ -192,8 +193,8 @@ func TestParametersComeAndGo(t *testing.T) {
 	}
 }
 
-// TestTwoDefaultClasses checks that each of our default classes gets a warning if there are several, and that Ingresses
-// are still served.
+// TestTwoDefaultClasses checks that, if several classes are marked as the default, each of our classes among them gets
+// a warning, and that an Ingress without a class is still served.
 func TestTwoDefaultClasses(t *testing.T) {
 	store := fill(1)
 	for second, name := range []string{"old", "new", "theirs"} {
@@ -267,7 +268,7 @@ func TestClassIsTakenAway(t *testing.T) {
 	for i, test := range []struct {
 		change func()
 		served bool
-		// foreign means that an Ingress that is not ours has a problem for its owner.
+		// foreign means that the Ingress is not ours, but gets a verdict for its author.
 		foreign bool
 	}{
 		{func() {}, true, false},

@@ -26,7 +26,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// The names from which objects are drawn are few, so that objects refer to each other.
+// These are the values from which random objects are drawn. There are only a few names, so that objects often refer to
+// each other.
 var (
 	namespaces = []string{"a", "a", "a", "b"}
 	names      = []string{"one", "two", "three"}
@@ -37,15 +38,15 @@ var (
 	bad    = []string{"", "nope", "bad\nvalue", "{env.HOME}"}
 )
 
-// values holds, by annotation or key, the values that may be drawn.
+// values maps each annotation or key to the values that may be drawn for it.
 type values map[string][]string
 
-// tables holds the values for all rows of the tables, and groups of rows that take effect together.
+// tables holds the values for the rows of all tables, and groups of annotations that take effect together.
 type tables struct {
 	ingress, service, configMap values
-	// groups come from this file, cases from internal/translate/annotations/testdata.
+	// groups are the groups in this file. cases are the cases in internal/translate/annotations/testdata.
 	groups, cases []map[string]string
-	// contents are the contents of Secrets.
+	// contents are the contents that Secrets may have. Nil is a Secret without data.
 	contents []map[string][]byte
 }
 
@@ -69,7 +70,7 @@ var references = values{
 	"proxy-stream-timeout":                          {"1h", "2h"},
 }
 
-// groups are annotations that take effect together, or on other Ingresses.
+// groups are sets of annotations that take effect only together, or that affect other Ingresses.
 var groups = []map[string]string{
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "one"},
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "two", "fastcgi-index": "index.php"},
@@ -89,7 +90,7 @@ var groups = []map[string]string{
 	{"ssl-passthrough": "true", "rewrite-target": "/"},
 }
 
-// readTables reads the rows of the tables, so that new rows are drawn without a change here.
+// readTables reads the rows of all tables, so that this test draws new rows without a change of its own.
 func readTables(t *testing.T) *tables {
 	t.Helper()
 	all := &tables{ingress: values{}, service: values{}, configMap: values{}, contents: []map[string][]byte{
@@ -165,7 +166,7 @@ func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t
 // once returns true in one of n cases.
 func once(t *rapid.T, n int, what string) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
-// some draws values for a few of the keys.
+// some draws up to most keys, and a value for each.
 func (v values) some(t *rapid.T, most int) map[string]string {
 	result := map[string]string{}
 	keys := slices.Sorted(maps.Keys(v))
@@ -371,8 +372,8 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// TestIncrementalEqualsFull checks that, after any sequence of changes, a translator and a new translator return the
-// same result.
+// TestIncrementalEqualsFull checks that a translator that has seen any sequence of changes returns the same result as a
+// new translator.
 func TestIncrementalEqualsFull(t *testing.T) {
 	all := readTables(t)
 	for name, o := range map[string]translate.Options{
@@ -403,7 +404,7 @@ func checkIncremental(t *rapid.T, w *world, o translate.Options) {
 	}
 }
 
-// equal checks that a translator and a new translator return the same for a snapshot.
+// equal checks that a translator returns the same result for a snapshot as a new translator.
 func equal(t *rapid.T, translator *translate.Translator, s *snapshot.Snapshot, o translate.Options) {
 	full := translate.New()
 	wantConfig, wantReport := full.Translate(s, o)
@@ -419,7 +420,7 @@ func equal(t *rapid.T, translator *translate.Translator, s *snapshot.Snapshot, o
 	}
 }
 
-// secrets returns the Secrets to which a translator refers, each once.
+// secrets returns the Secrets that the objects in a translator refer to, without duplicates.
 func secrets(t *translate.Translator) []string {
 	var all []string
 	for ref := range t.Secrets() {
@@ -429,8 +430,8 @@ func secrets(t *translate.Translator) []string {
 	return slices.Compact(all)
 }
 
-// TestSecretsFollowTheirReferences checks that a Secret is listed exactly while an object refers to it, because the
-// contents of other Secrets are not kept.
+// TestSecretsFollowTheirReferences checks that the translator lists a Secret if and only if an object refers to it. The
+// contents of Secrets that are not listed are dropped.
 func TestSecretsFollowTheirReferences(t *testing.T) {
 	service := func(name, value string) kinds.Object {
 		object := exposing(0, "7000:80")

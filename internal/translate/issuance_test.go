@@ -34,7 +34,7 @@ func tlsSecret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 }
 
-// sources returns, by host, where the certificates come from.
+// sources maps each host to the source of its certificate.
 func sources(c *ir.Config) map[string]string {
 	all := map[string]string{}
 	for _, certificate := range c.Certificates {
@@ -66,8 +66,8 @@ func (s *steps) expect(after string, want map[string]string) {
 	}
 }
 
-// TestASecretThatComesLaterTakesOver checks that a new Secret replaces the certificate from an issuer, and that the
-// issuer is used again when the Secret is deleted.
+// TestASecretThatComesLaterTakesOver checks that the certificate in a new Secret replaces the certificate from an
+// issuer, and that the issuer is used again after the Secret is deleted.
 func TestASecretThatComesLaterTakesOver(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(listing(1, "a.example", "later"))
@@ -78,8 +78,8 @@ func TestASecretThatComesLaterTakesOver(t *testing.T) {
 	s.expect("without it again", map[string]string{"a.example": "issuer"})
 }
 
-// TestAWildcardAnswersForWhatNobodyListed checks that hosts that no Ingress lists for TLS use the certificate of a
-// wildcard while it has one.
+// TestAWildcardAnswersForWhatNobodyListed checks that a host that no Ingress lists for TLS uses the certificate of its
+// wildcard, as long as the wildcard has a certificate.
 func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(plain(1, "a.w.example"))
@@ -126,8 +126,8 @@ func TestTheNextHostMovesUp(t *testing.T) {
 		"three.example": "issuer"})
 }
 
-// BenchmarkOneOf10000Asked changes one of 10,000 Ingresses while as many hosts as the quota allows have certificates
-// from an issuer.
+// BenchmarkOneOf10000Asked changes one of 10,000 Ingresses. As many hosts as the quota allows get certificates from an
+// issuer.
 func BenchmarkOneOf10000Asked(b *testing.B) {
 	o := scarce
 	o.HostsPerNamespace = 5_000

@@ -34,8 +34,9 @@ func onHosts(name string, hosts ...string) *networkingv1.Ingress {
 	return object
 }
 
-// TestAFaultInAHostStaysThere makes the merge of one of two hosts panic, with a contribution that no object can have.
-// It checks that everything else is as before, and that a change of the Ingress removes all effects.
+// TestAFaultInAHostStaysThere checks that a panic while one of two hosts is merged does not affect the other host, and
+// that a change of the Ingress ends all effects of the panic. The panic comes from a contribution that no real object
+// causes.
 func TestAFaultInAHostStaysThere(t *testing.T) {
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true}}
 	store := snapshot.NewStore()

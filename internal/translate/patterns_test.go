@@ -28,8 +28,9 @@ func matching(i int, path string) *networkingv1.Ingress {
 	return object
 }
 
-// TestPatternsOfNamespace checks the limit for all patterns of a namespace. The oldest Ingresses keep theirs in
-// whatever order they are created, and rejected patterns are accepted again when others are deleted.
+// TestPatternsOfNamespace checks the limit for the size of all patterns of a namespace. The oldest Ingresses keep their
+// patterns, whatever the order in which the translator sees the Ingresses. Rejected patterns are accepted again when
+// other Ingresses are deleted.
 func TestPatternsOfNamespace(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -87,8 +88,8 @@ func TestPatternsOfNamespace(t *testing.T) {
 	check(room+1, room+2)
 }
 
-// TestPatternsFailClosed checks that an Ingress over the limit rejects all requests if its pattern guards its hosts or
-// is not a path.
+// TestPatternsFailClosed checks that an Ingress over the limit returns 503 for all requests if the rejected pattern
+// restricts access to its hosts, or is not the pattern of a path.
 func TestPatternsFailClosed(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -129,8 +130,8 @@ func TestPatternsFailClosed(t *testing.T) {
 	}
 }
 
-// TestPatternsOfHost checks the limit for all patterns of a host. It applies to patterns of other namespaces, too,
-// which do not reduce the owner's limit.
+// TestPatternsOfHost checks the limit for the size of all patterns of a host. Patterns of other namespaces are limited,
+// too, and do not reduce the limit of the owner.
 func TestPatternsOfHost(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -158,8 +159,8 @@ func TestPatternsOfHost(t *testing.T) {
 	}
 }
 
-// TestAliasesOfNamespace checks the limit for names that are regular expressions, which each namespace has on its own.
-// The oldest Ingresses keep theirs.
+// TestAliasesOfNamespace checks the limit for the number of aliases that are regular expressions. Each namespace has
+// its own limit, and the oldest Ingresses keep their aliases.
 func TestAliasesOfNamespace(t *testing.T) {
 	aliased := func(i int) *networkingv1.Ingress {
 		object := matching(i, "/")

@@ -71,7 +71,8 @@ func TestCertificatesOfPorts(t *testing.T) {
 	}
 }
 
-// TestHostOfAnotherNamespace checks that a port is not opened if its host has a certificate of another namespace.
+// TestHostOfAnotherNamespace checks that a port with TLS is not opened if another namespace has the certificate of its
+// host.
 func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
@@ -96,8 +97,8 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestHostOfAPortHasAnOwner checks that a port, like a rule, needs a host of its namespace, below a wildcard and if the
-// host is reserved.
+// TestHostOfAPortHasAnOwner checks that a port with TLS, like a rule of an Ingress, is only opened if its namespace may
+// own the host. This includes hosts below a wildcard of another namespace and reserved hosts.
 func TestHostOfAPortHasAnOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy ownership.Policy

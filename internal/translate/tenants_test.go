@@ -19,13 +19,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// owned returns options with which only one namespace can use a host.
+// owned returns the options, changed so that only the owner's namespace may use a host.
 func owned(o translate.Options) translate.Options {
 	o.Ownership.Exclusive = true
 	return o
 }
 
-// reserved returns options that reserve some hosts for some namespaces.
+// reserved returns the options, changed so that some hosts are reserved for some namespaces.
 func reserved(o translate.Options) translate.Options {
 	o.Ownership.Reserved = map[string][]string{"*.a.example": {"a"}, "a.example": {"b", "x*"}, "*": {"a", "b"}}
 	o.Ownership.Solvers = []string{"b"}
@@ -92,7 +92,7 @@ func rivals(t *testing.T) []kinds.Object {
 }
 
 // TestOwnershipInAnyOrder checks that the configuration and the report do not depend on the order in which objects are
-// created, nor on what was deleted meanwhile.
+// created, or on objects that were deleted in the meantime.
 func TestOwnershipInAnyOrder(t *testing.T) {
 	objects := rivals(t)
 	for name, o := range map[string]translate.Options{
@@ -117,8 +117,8 @@ func TestOwnershipInAnyOrder(t *testing.T) {
 	}
 }
 
-// inThisOrder creates the objects one by one, with translations between some of them. It also deletes one of them and
-// creates it again.
+// inThisOrder creates the objects one by one, and translates some of the intermediate states. It also deletes one of
+// the objects and creates it again. It returns the final result.
 func inThisOrder(objects []kinds.Object, o translate.Options) (*ir.Config, *report.Report) {
 	store, translator := fill(0), translate.New()
 	for i, object := range objects {
@@ -133,8 +133,8 @@ func inThisOrder(objects []kinds.Object, o translate.Options) (*ir.Config, *repo
 	return translator.Translate(store.Take(), o)
 }
 
-// TestHostMovesWhenItsOwnerGoes checks that a host keeps its owner when younger objects are created or the owner is
-// changed, and gets a new one when the owner is deleted.
+// TestHostMovesWhenItsOwnerGoes checks that a host keeps its owner when younger objects are created or the owner's
+// object is changed, and gets another owner when that object is deleted.
 func TestHostMovesWhenItsOwnerGoes(t *testing.T) {
 	store, translator, o := fill(0), translate.New(), owned(options)
 	old, young := rival("a/old", 1, "s.example/", nil), rival("b/young", 2, "s.example/", nil)
@@ -178,7 +178,7 @@ func ownerOf(c *ir.Config, host string) string {
 	return all
 }
 
-// tenant returns an Ingress like numbered in one of 100 namespaces, with an entry of spec.tls, which was created i
+// tenant returns an Ingress like numbered, but in one of 100 namespaces, with an entry of spec.tls. It was created i
 // seconds after 1970. Every tenth Ingress has a path on the host of the previous Ingress, which is in another
 // namespace.
 func tenant(i int, path string) *networkingv1.Ingress {

@@ -29,7 +29,7 @@ var options = translate.Options{
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
-// narrow are options that reject more objects.
+// narrow holds options that reject more objects than the variable options.
 var narrow = translate.Options{
 	Ingress: ingress.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true, DisableCatchAll: true,
@@ -43,7 +43,7 @@ var narrow = translate.Options{
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
-// scarce are options that request as many certificates from issuers as possible, but for at most two hosts of each
+// scarce holds options that request certificates from issuers wherever possible, but for at most two hosts of each
 // namespace.
 var scarce = translate.Options{
 	Ingress: ingress.Options{
@@ -55,13 +55,13 @@ var scarce = translate.Options{
 	HostsPerNamespace: 2,
 }
 
-// ports are the ways in which an Ingress names a port of a Service. The last port does not exist.
+// ports are references to a port of a Service: by number, by name, and to a port that does not exist.
 var ports = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 
 // fill returns a store with n Ingresses, each with its own host and Service.
 func fill(n int) *snapshot.Store { return fillWith(n, numbered) }
 
-// fillWith returns a store with n Ingresses that one returns, and as many Services.
+// fillWith returns a store with n Ingresses, which one creates, and as many Services.
 func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapshot.Store {
 	store := snapshot.NewStore()
 	store.Set(&networkingv1.IngressClass{
@@ -125,8 +125,8 @@ func BenchmarkFull10000(b *testing.B) {
 	}
 }
 
-// BenchmarkOneChange changes one of many Ingresses. The time must not depend on their number, whether each Ingress has
-// its own Service or all have the same.
+// BenchmarkOneChange changes one of many Ingresses. The time must not depend on the number of Ingresses, whether each
+// has its own Service or all share one Service.
 func BenchmarkOneChange(b *testing.B) {
 	for name, one := range map[string]func(int, string) *networkingv1.Ingress{"own": numbered, "shared": sharing} {
 		for _, n := range []int{10_000, 100_000} {

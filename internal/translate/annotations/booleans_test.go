@@ -7,9 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// TestBooleans checks the values of each boolean annotation: true and false differ, in upper case as well, and an empty
-// value has no effect. Any other value is an error without an effect, except that an invalid guard makes requests get
-// 503.
+// TestBooleans checks each boolean annotation with several values. The values true and false have different effects, in
+// lower and upper case. An empty value has no effect. Any other value is an error and has no effect either, but if the
+// annotation is a guard, requests get 503.
 func TestBooleans(t *testing.T) {
 	for i := range Table {
 		row := &Table[i]

@@ -48,7 +48,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(fuzzOne)
 }
 
-// closed returns the canary that remains if its annotations are invalid: it gets no requests.
+// closed returns the canary that results from invalid annotations, which gets no requests. It returns nil if c is nil.
 func closed(c *ir.Canary) *ir.Canary {
 	if c == nil {
 		return nil

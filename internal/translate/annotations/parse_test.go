@@ -36,8 +36,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestUnknownWithoutSuggestion checks that names that are not similar to an annotation get no suggestion, because a
-// wrong hint is worse than none.
+// TestUnknownWithoutSuggestion checks that the problem with an unknown name suggests no annotation if none has a
+// similar name. A wrong suggestion would be worse than no suggestion.
 func TestUnknownWithoutSuggestion(t *testing.T) {
 	for _, name := range []string{"", "x", "auth", "completely-different", strings.Repeat("rewrite-target", 1000),
 		"ürwert", "{env.HOME}"} {
@@ -85,8 +85,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedLeavesOthers checks that valid annotations take effect beside others, and that the verdict names the
-// others.
+// TestRefusedLeavesOthers checks that a valid annotation takes effect although other annotations of the object are
+// unknown, and that the problems name the unknown annotations.
 func TestRefusedLeavesOthers(t *testing.T) {
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{
 		rewriteTarget: "/$1", annotations.Prefix + "b": "", annotations.Prefix + "a": "", "other/a": "",
@@ -133,7 +133,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// only parses one annotation that has no effect, and returns its problem.
+// only parses a single annotation, which must have no effect and cause one problem. It returns that problem.
 func only(t *testing.T, key, value string) report.Problem {
 	t.Helper()
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})

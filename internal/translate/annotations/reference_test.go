@@ -75,7 +75,7 @@ func checkRow(t *testing.T, row *Annotation) {
 	}
 }
 
-// TestKnownNames checks that the list is complete and sorted.
+// TestKnownNames checks that the list of the names of all ingress-nginx annotations is complete and sorted.
 func TestKnownNames(t *testing.T) {
 	if len(known) < 100 {
 		t.Fatalf("the list has %d names, and ingress-nginx has more than 100 annotations", len(known))

@@ -43,7 +43,7 @@ func TestAMissingChainCloses(t *testing.T) {
 	}
 }
 
-// TestPrefixGoesWithRewrite checks that X-Forwarded-Prefix is sent only for paths that are rewritten.
+// TestPrefixGoesWithRewrite checks that x-forwarded-prefix takes effect only for paths that are rewritten.
 func TestPrefixGoesWithRewrite(t *testing.T) {
 	settings := parse(t, annotations.Settings{},
 		map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
@@ -54,7 +54,8 @@ func TestPrefixGoesWithRewrite(t *testing.T) {
 	}
 }
 
-// TestOneSaysThisAndAnotherThat checks that values in the defaults and values of an Ingress are combined.
+// TestOneSaysThisAndAnotherThat checks that the load-balancing settings of an Ingress are combined with the defaults:
+// each setting that the Ingress lacks comes from the defaults.
 func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	defaults := parse(t, annotations.Settings{}, map[string]string{
 		annotations.Prefix + "upstream-hash-by-subset-size": "5",
@@ -80,8 +81,8 @@ func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	}
 }
 
-// TestRetriesOfWhatIsNotIdempotent checks that the key of the ConfigMap adds a condition to an Ingress's conditions,
-// and does not turn retries on.
+// TestRetriesOfWhatIsNotIdempotent checks that the ConfigMap key retry-non-idempotent adds a retry condition to the
+// conditions of an Ingress, and does not turn retries on if the Ingress has turned them off.
 func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
 	var defaults annotations.Settings
 	defaults.Asked.Retries.NonIdempotent = true

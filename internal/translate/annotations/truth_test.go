@@ -46,7 +46,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// truth returns a case with its results.
+// truth parses the annotations of a case, and returns the case followed by the indented results.
 func truth(t *testing.T, text string) string {
 	t.Helper()
 	all := map[string]string{}
@@ -79,7 +79,7 @@ func keyOf(name string) string {
 	return Prefix + name
 }
 
-// flatten returns one line for each field that is not zero.
+// flatten returns one line for each field of a value that is not zero, with the path of the field.
 func flatten(name string, v reflect.Value) []string {
 	switch {
 	case v.IsZero():

@@ -77,7 +77,7 @@ func TestFindPort(t *testing.T) {
 	}
 }
 
-// find returns the backend for a port of one Service.
+// find returns the backend for a port of the given Service, which is the only Service of the snapshot.
 func find(object *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
 	object.Namespace, object.Name = "shop", "web"
 	store := snapshot.NewStore()
@@ -127,7 +127,7 @@ func TestWhatAServiceSays(t *testing.T) {
 	}
 }
 
-// TestExternalName checks which external names are allowed. A backend with another name has no address.
+// TestExternalName checks which external names are allowed. A backend whose name is not allowed has no address.
 func TestExternalName(t *testing.T) {
 	for _, test := range []struct{ name, want string }{
 		{"example.org", "example.org:80"},
@@ -185,8 +185,8 @@ func TestExternalName(t *testing.T) {
 	}
 }
 
-// TestPortOfAnExternalName checks that the port is the target port if that is a number, and that the Service does not
-// have to list the port.
+// TestPortOfAnExternalName checks that the port of an external name is the Service's target port if this is a number,
+// and that the Service does not have to list the port.
 func TestPortOfAnExternalName(t *testing.T) {
 	ports := []corev1.ServicePort{
 		{Name: "web", Port: 80}, {Name: "tls", Port: 443, TargetPort: intstr.FromInt32(8443)},

@@ -147,8 +147,8 @@ func TestSyslog(t *testing.T) {
 	}
 }
 
-// TestTrustOfEveryone checks the warning for keys that trust addresses from clients, if every client is trusted because
-// the networks are not set.
+// TestTrustOfEveryone checks that a key that trusts client addresses in request headers causes a warning if
+// proxy-real-ip-cidr is not set, because then every client is trusted.
 func TestTrustOfEveryone(t *testing.T) {
 	for key, value := range map[string]string{
 		"use-forwarded-headers": "true", "enable-real-ip": "true", "use-proxy-protocol": "true\n",
@@ -223,7 +223,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTrusted checks that an invalid list does not become an empty one, which would trust every client.
+// TestTrusted checks that a list of trusted networks without a valid entry trusts no client. An empty list would trust
+// every client.
 func TestTrusted(t *testing.T) {
 	for _, test := range []struct {
 		value string
@@ -257,7 +258,8 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestAllowedResponseHeaders checks that invalid entries allow nothing, and that a class may have its own list.
+// TestAllowedResponseHeaders checks that invalid entries of the list allow no header, and that a class may have its own
+// list.
 func TestAllowedResponseHeaders(t *testing.T) {
 	for _, test := range []struct {
 		value string
@@ -291,7 +293,8 @@ func TestAllowedResponseHeaders(t *testing.T) {
 	}
 }
 
-// TestDefaults checks that keys with the name of an annotation are defaults for Ingresses without this annotation.
+// TestDefaults checks that a key with the name of an annotation is the default for all Ingresses without this
+// annotation.
 func TestDefaults(t *testing.T) {
 	config, problems := parse(map[string]string{
 		"proxy-body-size": "8m", "proxy-read-timeout": "10s", "load-balance": "ewma", "retry-non-idempotent": "true",
@@ -345,7 +348,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestClassStaysClosed checks that the Ingresses of a class return 503 if the global ConfigMap requires it.
+// TestClassStaysClosed checks that the Ingresses of a class return 503 if an invalid key of the global ConfigMap makes
+// all Ingresses return 503.
 func TestClassStaysClosed(t *testing.T) {
 	if settings, _ := ParseClass(annotations.Settings{Closed: true},
 		map[string]string{"proxy-body-size": "1m"}); !settings.Closed {

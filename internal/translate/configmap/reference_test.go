@@ -49,7 +49,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestKnownKeys checks that the list is complete and sorted, and that every key has a fate.
+// TestKnownKeys checks that the list of the names of all ingress-nginx keys is complete and sorted, and that each key
+// has one of the defined fates.
 func TestKnownKeys(t *testing.T) {
 	if len(names) < 200 {
 		t.Fatalf("the list has %d names, and ingress-nginx has more than 200 keys", len(names))

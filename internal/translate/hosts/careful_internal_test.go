@@ -47,8 +47,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"),
 		aged(4, "four", "/four")}
 	fallbacks := []*Contribution{aged(5, "five", ""), aged(6, "six", "")}
-	// fails returns a merge that panics with the Ingresses in names. For the Ingresses in closed, it panics even if
-	// their paths return 503.
+	// fails returns a merge that panics if it gets an Ingress in names, unless its paths return 503. For an Ingress in
+	// closed, it panics even if its paths return 503.
 	fails := func(names, closed string) merge {
 		return func(host string, results, fallbacks []*Contribution) *Merged {
 			for _, r := range slices.Concat(results, fallbacks) {
@@ -66,7 +66,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		merge merge
-		// want are the routes. told are the Ingresses with a problem.
+		// want is the expected routes. told lists the Ingresses that get a problem.
 		want, told string
 	}{
 		"none": {fails("", ""), "/three three []; /four four []; /one one []; /two two []; / five []", ""},
@@ -105,7 +105,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	}
 }
 
-// TestAFaultOfMergeItself checks that a panic without a cause in any Ingress does not end the process.
+// TestAFaultOfMergeItself checks that a panic of merge does not end the process, even if leaving out Ingresses does not
+// prevent it.
 func TestAFaultOfMergeItself(t *testing.T) {
 	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
 	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil ||
@@ -117,7 +118,8 @@ func TestAFaultOfMergeItself(t *testing.T) {
 	}
 }
 
-// TestAPathThatIsNone checks the real Merge with an Ingress that makes it panic.
+// TestAPathThatIsNone checks that an Ingress with a nil path, which makes the real Merge panic, does not affect the
+// other Ingresses.
 func TestAPathThatIsNone(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
@@ -127,8 +129,8 @@ func TestAPathThatIsNone(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesTheHostAsItIs checks that an Ingress that makes Merge panic keeps its settings for handshakes,
-// clients and certificates, because these also apply to the paths of others.
+// TestAPanicLeavesTheHostAsItIs checks that the host keeps the TLS policy, the client authentication and the
+// certificate from an Ingress that makes Merge panic, because these also protect the paths of other Ingresses.
 func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// The optional parts of an Ingress, one bit each.
+// These bits select the optional parts of an Ingress.
 const (
 	hasHTTP = 1 << iota
 	hasPathType
@@ -32,13 +32,13 @@ const (
 	whole = hasHTTP | hasPathType | hasService | hasRules | hasTLS | hasTLSHosts
 )
 
-// words are the texts of an Ingress.
+// words holds the texts of an Ingress.
 type words struct {
 	host, path, pathType, service, portName string
 	port                                    int32
 }
 
-// build returns an Ingress with the given parts. It is younger than the good one.
+// build returns an Ingress with the given parts. It is younger than the valid Ingress beside it.
 func (w words) build(parts uint16) *networkingv1.Ingress {
 	b := networkingv1.IngressBackend{}
 	if parts&hasService != 0 {
@@ -80,8 +80,8 @@ func (w words) build(parts uint16) *networkingv1.Ingress {
 	return o
 }
 
-// FuzzIngressSpec checks that no Ingress makes the translation panic, that its texts are not changed, that each omitted
-// part has a problem, and that a good Ingress beside it is served as before.
+// FuzzIngressSpec checks that no Ingress makes the translation panic, that its texts are not changed, that each part
+// that is left out has a problem, and that a valid Ingress beside it is served as before.
 func FuzzIngressSpec(f *testing.F) {
 	for _, text := range []string{
 		"", "/", ".", "*", "*.", "a", "good.example", "*.good.example", "GOOD.example.", "\u212a.example",
@@ -206,7 +206,8 @@ func checkServed(t *testing.T, o *networkingv1.Ingress, r *ingress.Result) {
 	}
 }
 
-// checkGood checks that config contains everything in alone.
+// checkGood checks that config serves everything that alone serves, the configuration of the valid Ingress without the
+// other one.
 func checkGood(t *testing.T, alone, config *ir.Config) {
 	t.Helper()
 	hosts, backends, certificates := map[string][]*ir.Route{}, map[string]*ir.Backend{}, map[string]*ir.Certificate{}

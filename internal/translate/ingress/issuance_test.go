@@ -11,8 +11,8 @@ import (
 
 const listed = "a.example.com"
 
-// listing returns the Ingress with an entry of spec.tls that lists a host without a Secret, so that it requests a
-// certificate from an issuer.
+// listing adds an entry of spec.tls to an Ingress and returns it. The entry lists a host without a Secret, and so
+// requests a certificate from an issuer.
 func listing(o *networkingv1.Ingress) *networkingv1.Ingress {
 	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}}}
 	return aged(o, 1)

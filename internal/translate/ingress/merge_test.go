@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// aged returns the Ingress with the given creation time, in seconds since 1970.
+// aged sets the creation time of an Ingress, in seconds since 1970, and returns the Ingress.
 func aged(o *networkingv1.Ingress, second int64) *networkingv1.Ingress {
 	o.CreationTimestamp = metav1.Time{Time: time.Unix(second, 0)}
 	return o

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// TestDefaultsOfAClass checks that they apply to each Ingress of the class, however it names the class, and that
-// annotations take precedence.
+// TestDefaultsOfAClass checks that the defaults of a class apply to each Ingress of the class, however the Ingress
+// names the class, and that annotations take precedence over them.
 func TestDefaultsOfAClass(t *testing.T) {
 	configMap := ir.Ref{Kind: kinds.ConfigMap, Namespace: "shop", Name: "class"}
 	o := everything

@@ -35,7 +35,7 @@ func guarded(notes map[string]string) *networkingv1.Ingress {
 	}
 }
 
-// other returns the contribution of an Ingress with the path "/" of the same host.
+// other returns the contribution of another Ingress, with the path "/" on the host of guarded.
 func other() *hosts.Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other",
 		CreationTimestamp: metav1.Unix(9, 0)}}
@@ -61,8 +61,8 @@ func world() *snapshot.Snapshot {
 	return store.Take()
 }
 
-// TestAnIngressThatCannotBeRead checks that its paths return 503, however far it was read, and that the result depends
-// on all objects that it names.
+// TestAnIngressThatCannotBeRead checks an Ingress whose reading panics. Its paths return 503, whatever part of it was
+// read before the panic, and the result depends on all objects that the Ingress names.
 func TestAnIngressThatCannotBeRead(t *testing.T) {
 	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{
 		LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}, TLS: ir.TLSPolicy{Version: ir.TLS13},
@@ -109,8 +109,8 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestClosedPathsAreMeantAsBefore checks that paths that return 503 are still regular expressions if the Ingress has a
-// rewrite target.
+// TestClosedPathsAreMeantAsBefore checks that the paths of an Ingress with a rewrite target remain regular expressions
+// while they return 503, so that they match the same requests.
 func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	object := guarded(map[string]string{annotations.Prefix + "rewrite-target": "/$1"})
 	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
@@ -119,7 +119,8 @@ func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	}
 }
 
-// TestAnIngressOfOthersThatCannotBeRead checks that an unreadable Ingress of another controller has no effect.
+// TestAnIngressOfOthersThatCannotBeRead checks that an Ingress of another controller has no effect if reading it
+// panics.
 func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
 	if r.Ours || len(r.Paths) != 0 || len(r.Certificates) != 0 {
@@ -127,8 +128,8 @@ func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeFoundIsClosed checks that an Ingress is treated as ours and returns 503 if its class and its Services
-// cannot be read.
+// TestWhatCannotBeFoundIsClosed checks that an Ingress is treated as ours and returns 503 if looking up its class and
+// its Services panics.
 func TestWhatCannotBeFoundIsClosed(t *testing.T) {
 	r := Translate(nil, guarded(nil), Options{})
 	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.Surroundings{})

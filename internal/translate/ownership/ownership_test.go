@@ -61,7 +61,8 @@ func TestOldestOwns(t *testing.T) {
 	}
 }
 
-// TestNobodyOwnsWithoutAClaim checks that a host without claims has no owner, not even the empty namespace.
+// TestNobodyOwnsWithoutAClaim checks that a host without claims has no owner, and that the empty namespace does not own
+// it either.
 func TestNobodyOwnsWithoutAClaim(t *testing.T) {
 	policy := ownership.Policy{}
 	got := policy.Of("x.example", slices.Values([]kinds.Object(nil)), ownership.Owner{})

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
-// TestHarmless checks texts that are harmless. Most of them are common in Ingresses.
+// TestHarmless checks that common snippets that cannot restrict access are harmless.
 func TestHarmless(t *testing.T) {
 	for _, text := range []string{
 		"", "  \n", "# a comment\n", "# deny all;\n",
@@ -31,7 +31,8 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// TestNotHarmless checks texts that may restrict access, and invalid texts.
+// TestNotHarmless checks that texts that may restrict access, and invalid texts, are not harmless, and what the error
+// says.
 func TestNotHarmless(t *testing.T) {
 	for text, says := range map[string]string{
 		"deny all;": "denylist-source-range", "add_header A b;\ndeny 10.0.0.0/8;": "line 2",
@@ -96,7 +97,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestModSecurity checks which rules of ModSecurity may reject requests.
+// TestModSecurity checks how ModSecurity rules are classified: whether they only detect, and whether they turn the
+// engine on.
 func TestModSecurity(t *testing.T) {
 	for text, want := range map[string]struct{ detects, on bool }{
 		"":                         {true, false},

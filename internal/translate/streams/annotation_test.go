@@ -135,7 +135,7 @@ func TestParseRefused(t *testing.T) {
 	}
 }
 
-// TestPartly checks that the valid entries of a list take effect.
+// TestPartly checks that the valid entries of a list take effect although other entries are invalid.
 func TestPartly(t *testing.T) {
 	got, problems := parsed("tcp-ports", "5432:pg, nope, 6379, 5432:other")
 	if diff := cmp.Diff([]Listed{{5432, "pg"}, {6379, "6379"}}, got.TCPPorts); diff != "" || len(problems) != 1 {
@@ -190,7 +190,7 @@ func TestUnknown(t *testing.T) {
 }
 
 // FuzzAnnotations checks that no value makes the parser panic, that each value is either used unchanged or rejected
-// with a reason, and that an invalid value keeps the ports closed where this matters.
+// with a reason, and that ports stay closed if an annotation that restricts access is invalid.
 func FuzzAnnotations(f *testing.F) {
 	for _, row := range Table {
 		f.Add(strings.TrimPrefix(row.Name, prefix), row.Example)
@@ -204,7 +204,7 @@ func FuzzAnnotations(f *testing.F) {
 		f.Add("stream-tls-secret", value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
-		// A valid annotation is beside the one that may be invalid.
+		// parsed gets a valid annotation in addition to the fuzzed annotation.
 		if name == "stream-connect-timeout" {
 			t.Skip("it replaces the good one")
 		}

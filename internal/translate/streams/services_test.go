@@ -31,8 +31,8 @@ func open(namespaces ...string) streams.Options {
 	return o
 }
 
-// asking returns a Service with the TCP port pg 5432 and the UDP port dns 53. pairs are names without their prefix, and
-// values, of annotations.
+// asking returns a Service with the TCP port pg 5432 and the UDP port dns 53. A larger age makes it older. pairs
+// alternates between names of annotations, without their prefix, and their values.
 func asking(namespace, name string, age int, pairs ...string) *corev1.Service {
 	s := service(name, corev1.ServicePort{Name: "pg", Port: 5432},
 		corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
@@ -147,7 +147,7 @@ func TestServiceIsAllowed(t *testing.T) {
 	}
 }
 
-// TestServicePortThatIsMissing checks that a wrong port name does not affect the other entries.
+// TestServicePortThatIsMissing checks that an entry with an unknown port name does not affect the other entries.
 func TestServicePortThatIsMissing(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
 	missing := func(i int) bool { return r.Routes[i].Backends[0].Backend.Missing }
@@ -163,8 +163,8 @@ func TestServicePortThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestOnePortForMany checks which object gets a port, and that the problems of the others name no object of another
-// namespace.
+// TestOnePortForMany checks which of several objects gets a port, and that the problems of the other objects name no
+// object of another namespace.
 func TestOnePortForMany(t *testing.T) {
 	const field = "error PortConflict metadata.annotations[k8singress.io/tcp-ports]: "
 	tcp := configMap("tcp", map[string]string{"5432": "shop/db:pg"})
@@ -196,14 +196,14 @@ func TestOnePortForMany(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
 		}
 	}
-	// The order of the objects does not matter, and when the owner is deleted the port moves to the next Service.
+	// The order of the objects does not matter. When the owner of a port is deleted, the next Service gets the port.
 	if again := translated(open(), append([]kinds.Object{all[3], all[1]}, all[4])...); len(again.Routes) != 3 {
 		t.Errorf("without the older ones there are %q", owners(again))
 	}
 }
 
-// TestSettingsOfEitherForm checks that annotations also apply to the entry of a ConfigMap, in addition to its own
-// flags.
+// TestSettingsOfEitherForm checks that the annotations of a Service apply to ports from its own annotations and to
+// ports from an entry of a ConfigMap. They are added to the flags of the entry.
 func TestSettingsOfEitherForm(t *testing.T) {
 	base := open()
 	base.Policy = ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2, Responses: 3}
@@ -290,8 +290,7 @@ func TestNoIssuer(t *testing.T) {
 	}
 }
 
-// TestWithoutAPort checks that annotations of a Service without ports are no error, and that the Service gets an Info
-// problem.
+// TestWithoutAPort checks that a Service whose annotations request no port gets an Info problem and no error.
 func TestWithoutAPort(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "stream-idle-timeout", "1h"))
 	if got := told(r, refOf("shop", "db")); len(got) != 1 ||
@@ -304,7 +303,8 @@ func TestWithoutAPort(t *testing.T) {
 	}
 }
 
-// TestExternalName checks that the external name of a Service is used by both forms, as far as external_names allows.
+// TestExternalName checks that ports from annotations and from a ConfigMap use the external name of a Service if the
+// option external_names allows it.
 func TestExternalName(t *testing.T) {
 	away := asking("shop", "away", 1, "tcp-ports", "400:5432", "udp-ports", "53")
 	away.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example."}
@@ -353,7 +353,8 @@ func FuzzServices(f *testing.F) {
 	})
 }
 
-// checkPlaces checks that each port has one owner that may use it, and that the ConfigMap keeps its port.
+// checkPlaces checks that each port has one owner, that the options allow the port, and that the ConfigMap keeps its
+// port.
 func checkPlaces(t *testing.T, r *streams.Result) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -373,8 +374,8 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 	}
 }
 
-// TestPortsOfANamespace checks the limit for ports of a namespace. The oldest Services keep theirs, and other
-// namespaces are not affected.
+// TestPortsOfANamespace checks the limit for the number of ports of a namespace. The oldest Services keep their ports,
+// and other namespaces are not affected.
 func TestPortsOfANamespace(t *testing.T) {
 	o := open()
 	o.Services.PerNamespace = 3
@@ -398,8 +399,8 @@ func TestPortsOfANamespace(t *testing.T) {
 	}
 }
 
-// TestMostThatAServiceMayAskFor checks that the maximum applies to the annotations of a Service, but not to values in
-// the ConfigMap.
+// TestMostThatAServiceMayAskFor checks that the administrator's maximum values limit the annotations of a Service, but
+// not the keys of the ConfigMap.
 func TestMostThatAServiceMayAskFor(t *testing.T) {
 	o := open()
 	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}

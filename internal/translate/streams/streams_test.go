@@ -55,7 +55,7 @@ func verdict(r *streams.Result, name string) []string {
 	return toldAs(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
 }
 
-// messages returns the messages of the same problems.
+// messages returns the message of each problem of a ConfigMap.
 func messages(r *streams.Result, name string) []string {
 	return toldAs(r, name, func(p report.Problem) string { return p.Message })
 }
@@ -73,7 +73,7 @@ func toldAs(r *streams.Result, name string, text func(report.Problem) string) []
 	return all
 }
 
-// backendOf returns the backend for a TCP port. It is missing if the port name is empty.
+// backendOf returns the expected backend for a TCP port. If the port name is empty, the backend is marked as missing.
 func backendOf(service, id, port string) *ir.Backend {
 	return &ir.Backend{ID: id, Namespace: "shop", Service: service, Protocol: ir.TCP, PortName: port,
 		Missing: port == ""}
@@ -231,8 +231,8 @@ func TestWithoutABackend(t *testing.T) {
 	}
 }
 
-// TestWithoutConfigMap checks that a missing ConfigMap has no entries but gets a verdict, and that the result depends
-// on it.
+// TestWithoutConfigMap checks that a missing ConfigMap opens no ports and gets a verdict, and that the result depends
+// on the ConfigMap.
 func TestWithoutConfigMap(t *testing.T) {
 	r := streams.Translate(snapshot.NewStore().Take(), options)
 	want := []ir.Ref{{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"},
@@ -311,7 +311,8 @@ func FuzzStreams(f *testing.F) {
 	})
 }
 
-// checkRoutes checks that r has all routes of alone, and that no two backends share an ID. It returns the other routes.
+// checkRoutes checks that r has all routes of alone, and that no two backends share an ID. It returns the routes of r
+// that alone does not have.
 func checkRoutes(t *testing.T, alone, r *streams.Result) []*ir.StreamRoute {
 	t.Helper()
 	type place struct {
@@ -359,8 +360,8 @@ func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 	}
 }
 
-// TestOneConfigMapForBoth checks that both options may name the same ConfigMap, which gets one verdict for the ports of
-// both.
+// TestOneConfigMapForBoth checks that the options for TCP and UDP may name the same ConfigMap, which then gets a single
+// verdict for both protocols.
 func TestOneConfigMapForBoth(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(configMap("both", map[string]string{"70": "shop/nothing:70"}))
