@@ -17,7 +17,7 @@ import (
 
 func init() { caddy.RegisterModule(new(router)) }
 
-// router adds the route with which a client recognizes this process.
+// router adds the route by which a client of the admin API recognizes this process.
 type router struct{}
 
 func (*router) CaddyModule() caddy.ModuleInfo {
@@ -57,7 +57,7 @@ func client(t *testing.T, address string) *apply.Admin {
 	return admin
 }
 
-// addServer is a change like a controller's: it adds a part and keeps the rest.
+// addServer changes a configuration as the controller does: it adds a server and keeps everything else.
 func addServer(config map[string]any) error {
 	config["apps"] = map[string]any{"http": map[string]any{"servers": map[string]any{
 		"ours": map[string]any{"listen": []any{"127.0.0.1:0"}},
@@ -78,8 +78,8 @@ func TestChangePostsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestEveryAddress checks the formats of admin addresses. Each case uses its own address, because connections that wait
-// for a listener that Caddy has just closed are lost.
+// TestEveryAddress checks that a client can use each format of admin addresses. Each case uses another address, because
+// connections in the queue of a listener that Caddy has just closed are lost.
 func TestEveryAddress(t *testing.T) {
 	const enforced = `,"enforce_origin":true`
 	for name, c := range map[string]struct{ listen, dial, more string }{
@@ -165,7 +165,7 @@ func post(t *testing.T, address, apps string) {
 	}
 }
 
-// get reads the configuration. It retries while Caddy replaces the listener.
+// get reads the configuration from the admin API. It retries while Caddy replaces the listener.
 func get(t *testing.T, address string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)

@@ -43,7 +43,7 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// wasLeftAlone fails the test if the stranger's configuration was read or changed.
+// wasLeftAlone checks that the stranger's configuration was neither read nor changed.
 func (s *stranger) wasLeftAlone(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -55,7 +55,8 @@ func (s *stranger) wasLeftAlone(t *testing.T) {
 
 func (s *stranger) address() string { return s.Listener.Addr().String() }
 
-// TestChangeLeavesAnotherProcessAlone checks that no response makes another process at the address look like this one.
+// TestChangeLeavesAnotherProcessAlone checks that a client recognizes another process at the address, whatever that
+// process responds, and does not change its configuration.
 func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 	for name, process := range map[string]http.HandlerFunc{
 		"a Caddy without the route": http.NotFound,
@@ -83,7 +84,7 @@ func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 }
 
 // TestChangeChecksEachConnection checks that a client that has talked to its own process does not continue with another
-// one. Several processes may listen at one address, and each connection reaches one of them.
+// process. If several processes listen at one address, each new connection may reach another of them.
 func TestChangeChecksEachConnection(t *testing.T) {
 	// If Caddy listens on all interfaces, it accepts any Host header.
 	port := fixture.Port(t)

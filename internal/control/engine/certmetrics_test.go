@@ -18,7 +18,7 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// contents returns the contents of a TLS Secret whose certificate expires at a time.
+// contents returns the contents of a TLS Secret whose certificate is for host and expires at end.
 func contents(t testing.TB, end time.Time, host string) map[string][]byte {
 	t.Helper()
 	return fixture.Identify(t, nil, &x509.Certificate{DNSNames: []string{host}, NotAfter: end}).Secret()

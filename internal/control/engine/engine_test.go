@@ -31,7 +31,7 @@ func TestNothingIsAppliedBeforeTheSourceHasSynced(t *testing.T) {
 	e := newEngine(t, s)
 	e.Adopt(provisioned(t), options(), nil)
 	s.set(ingress("one", "one.example"))
-	// Wait longer than changes can delay the pipeline.
+	// Wait for longer than a series of changes may delay the pipeline.
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	if err := e.Await(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
@@ -76,7 +76,7 @@ func TestLoneChangeIsQuick(t *testing.T) {
 	s := newSource(service(), addresses("127.0.0.1"))
 	e := start(t, s)
 	best := time.Hour
-	// Allow more attempts, because the machine may be busy.
+	// If the machine is busy, more attempts are necessary.
 	for i := 0; i < 5 || best > 200*time.Millisecond && i < 50; i++ {
 		begin, next := time.Now(), e.Generation()+1
 		s.set(ingress("web", fmt.Sprintf("host-%d.example", i)))
@@ -88,7 +88,8 @@ func TestLoneChangeIsQuick(t *testing.T) {
 	}
 }
 
-// TestEndlessChangesAreAppliedInBetween checks that changes without a pause do not delay the pipeline forever.
+// TestEndlessChangesAreAppliedInBetween checks that the pipeline runs at intervals while objects change without a
+// pause.
 func TestEndlessChangesAreAppliedInBetween(t *testing.T) {
 	s := newSource(service())
 	e := start(t, s)
@@ -207,8 +208,8 @@ func TestLoadOfAnEngineThatNobodyUses(t *testing.T) {
 	}
 }
 
-// TestLoadDuringTheFirstConfiguration checks that a document may arrive before the first configuration, and is served
-// once there is one.
+// TestLoadDuringTheFirstConfiguration checks that Load may be called before or during the first call of Adopt, and that
+// the document is served afterwards.
 func TestLoadDuringTheFirstConfiguration(t *testing.T) {
 	for range 20 {
 		e := newEngine(t, nil)

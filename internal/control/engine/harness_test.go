@@ -26,7 +26,7 @@ import (
 	_ "github.com/k8singress/k8singress/k8singress"
 )
 
-// patience is how long a test waits for an event.
+// patience is the maximum time for which a test waits for an event.
 const patience = fixture.Patience
 
 // source is a source whose objects the test sets.
@@ -116,7 +116,7 @@ func options() settings.Config {
 	return o
 }
 
-// provisioned returns the context of a Caddy configuration.
+// provisioned returns the context of an empty Caddy configuration.
 func provisioned(t testing.TB) caddy.Context {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
@@ -126,7 +126,7 @@ func provisioned(t testing.TB) caddy.Context {
 	return ctx
 }
 
-// newEngine returns an engine that ends with the test.
+// newEngine returns an engine, which is ended at the end of the test. No configuration uses the engine yet.
 func newEngine(t testing.TB, s engine.Source) *running {
 	t.Helper()
 	e := &running{engine.New(s, nil, zaptest.NewLogger(t)), t}
@@ -134,7 +134,7 @@ func newEngine(t testing.TB, s engine.Source) *running {
 	return e
 }
 
-// adoptedBy returns an engine that a configuration uses, and that ends with the test.
+// adoptedBy makes a configuration use an engine, and returns the engine, which is ended at the end of the test.
 func adoptedBy(t testing.TB, ctx caddy.Context, made *engine.Engine, o settings.Config) *running {
 	t.Helper()
 	e := &running{made, t}
@@ -180,7 +180,7 @@ func (e *running) eventually(what string, holds func() bool) {
 	fixture.Holds(e, what, holds)
 }
 
-// runs returns how often the pipeline has run.
+// runs returns the number of times that the pipeline has run.
 func (e *running) runs() uint64 {
 	registry := prometheus.NewRegistry()
 	for _, c := range e.Collectors() {

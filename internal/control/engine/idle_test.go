@@ -25,7 +25,7 @@ func settle(t *testing.T, while time.Duration) {
 	synctest.Wait()
 }
 
-// told counts what an engine does while something happens.
+// told counts the new generations, the runs of the pipeline, and the published results of an engine.
 type told struct{ generations, runs, published int }
 
 func (e *running) during(t *testing.T, p *publisher, happens func()) told {
@@ -51,7 +51,7 @@ func TestSecretThatNobodyNames(t *testing.T) {
 			{"it is made", func() { s.set(secret("other", 1)) }, told{runs: 1}},
 			{"it changes", func() { s.set(secret("other", 2)) }, told{}},
 			{"it goes", func() { s.store.Delete(secret("other", 2)) }, told{runs: 1}},
-			// Make sure that the test does not pass because no changes are watched.
+			// Without these cases, the test would also pass if the engine ignored all Secrets.
 			{"a named one changes", func() { s.set(secret("tls", 2)) }, told{generations: 1, published: 1}},
 			{"a named one goes", func() { s.store.Delete(secret("tls", 2)) },
 				told{generations: 1, runs: 1, published: 1}},
@@ -72,8 +72,8 @@ func TestSecretThatNobodyNames(t *testing.T) {
 	})
 }
 
-// TestDefaultCertificateIsNamed checks that the Secret of the default certificate counts as referenced, because the
-// options name it.
+// TestDefaultCertificateIsNamed checks that a change of the Secret of the default certificate is applied, although only
+// the options refer to that Secret.
 func TestDefaultCertificateIsNamed(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestDefaultCertificateIsNamed(t *testing.T) {
 	})
 }
 
-// reporting is a source with a verdict of its own.
+// reporting is a source that has its own verdicts.
 type reporting struct {
 	*source
 	verdicts []*report.Verdict
@@ -138,8 +138,8 @@ func TestMinutesPassUnnoticed(t *testing.T) {
 	})
 }
 
-// TestStatusIsComparedEachMinute checks that a status written by another client does not run the engine, and is
-// compared within a minute.
+// TestStatusIsComparedEachMinute checks that a status that another client has written does not make the pipeline run.
+// Instead, the writer gets the current objects each minute, and compares their status.
 func TestStatusIsComparedEachMinute(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 	})
 }
 
-// TestServiceThatOnlyTheStatusNeeds checks that a change of a Service whose address is only part of the status is
-// published, although the translation does not depend on it.
+// TestServiceThatOnlyTheStatusNeeds checks that a change of the Service from which the status takes its addresses is
+// published, although the translation does not depend on that Service.
 func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {

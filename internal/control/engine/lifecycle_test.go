@@ -58,8 +58,8 @@ func TestResign(t *testing.T) {
 	e.Resign()
 }
 
-// TestResignAtTheStart checks that Resign and Adopt may run at the same time, because Caddy may stop while it loads. It
-// is also meant for the race detector.
+// TestResignAtTheStart checks that Resign and Adopt may be called concurrently, because Caddy may stop while it loads a
+// configuration. The race detector finds data races in this test.
 func TestResignAtTheStart(t *testing.T) {
 	ctx := provisioned(t)
 	for range 20 {
@@ -79,7 +79,8 @@ func TestResignAtTheStart(t *testing.T) {
 	}
 }
 
-// TestNextConfiguration checks that each following Caddy configuration changes the options, and keeps the tables.
+// TestNextConfiguration checks that each later Caddy configuration replaces the options, and that the tables stay the
+// same.
 func TestNextConfiguration(t *testing.T) {
 	s := newSource(service(), ingress("web", "web.example"))
 	e := start(t, s)
@@ -98,7 +99,8 @@ func TestNextConfiguration(t *testing.T) {
 	}
 }
 
-// TestNextConfigurationIsPublished checks that options that affect only the status are published.
+// TestNextConfigurationIsPublished checks that a new configuration is published even if its options differ only in what
+// the status contains.
 func TestNextConfigurationIsPublished(t *testing.T) {
 	s, p := newSource(service(), ingress("web", "web.example")), newPublisher()
 	e := adoptedBy(t, provisioned(t), engine.New(s, p, zaptest.NewLogger(t)), options())
@@ -127,8 +129,8 @@ func TestSettingsAreThoseOfTheNewestConfiguration(t *testing.T) {
 	}
 }
 
-// TestStructureWithoutASource checks that a configuration with only the app gets the structure through the admin API,
-// and that the next configuration gets it again.
+// TestStructureWithoutASource checks that the engine adds the structure through the admin API to a configuration that
+// contains only the app, and to the next configuration as well.
 func TestStructureWithoutASource(t *testing.T) {
 	admin, address := fixture.Address(t), fixture.Address(t)
 	t.Cleanup(func() {

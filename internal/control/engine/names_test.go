@@ -17,7 +17,7 @@ func external(host string) *corev1.Service {
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host}}
 }
 
-// holds returns a condition: whether the document has these endpoints for the Service web.
+// holds returns a function that reports whether the document has exactly these endpoints for the Service web.
 func (e *running) holds(want ...string) func() bool {
 	return func() bool {
 		b := e.Document().Backends["a/web/80"]
@@ -25,8 +25,8 @@ func (e *running) holds(want ...string) func() bool {
 	}
 }
 
-// TestNamesAreNotSlices checks that the EndpointSlices of a Service with an external name are ignored, both at once and
-// by the pipeline.
+// TestNamesAreNotSlices checks that EndpointSlices of a Service with an external name are ignored, both by the pipeline
+// and when a change of endpoints is applied without the pipeline.
 func TestNamesAreNotSlices(t *testing.T) {
 	s := newSource(external("198.51.100.1"), ingress("web", "web.example"), addresses("127.0.0.9"))
 	e := start(t, s)

@@ -35,7 +35,8 @@ func TestChainsReachTheTranslation(t *testing.T) {
 	}
 }
 
-// TestReservedPorts checks that the ports of the process itself are reserved, whichever option sets them.
+// TestReservedPorts checks that Services and ConfigMaps cannot open the ports that the process itself uses, whichever
+// option sets these ports.
 func TestReservedPorts(t *testing.T) {
 	got := options(settings.Config{
 		HTTP: []string{":8080", "127.0.0.1:8081-8082"}, HTTPS: []string{"[::1]:8443", "unix//run/https"},
@@ -75,7 +76,7 @@ func TestAdminOfTheEnvironment(t *testing.T) {
 	caddy.DefaultAdminListen = "localhost:12019"
 	for given, want := range map[string]string{"": "localhost:12019", "localhost:2019": "localhost:2019",
 		settings.AdminOff: settings.AdminOff} {
-		// The options of a process are encoded and decoded once.
+		// In a process, the options are encoded without their defaults and decoded again.
 		o := settings.Config{Admin: given}.WithDefaults().WithoutDefaults().WithDefaults()
 		if got := adminAddress(o); got != want {
 			t.Errorf("%q is %s, want %s", given, got, want)
@@ -83,7 +84,8 @@ func TestAdminOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestPortsOfServices checks that an invalid port range allows no ports.
+// TestPortsOfServices checks which ports Services may open. An invalid range in the options allows no port, and does
+// not affect the valid ranges.
 func TestPortsOfServices(t *testing.T) {
 	got := options(settings.Config{
 		ServiceTCPPorts: []string{"5000-5999", "garbage", "99999"}, ServiceUDPPorts: []string{"53"},

@@ -71,8 +71,8 @@ func TestVerdictsOfThePublisher(t *testing.T) {
 	}
 }
 
-// TestPortsWithoutEndpoints checks that each port without endpoints is reported for its entry, with the effect for its
-// protocol.
+// TestPortsWithoutEndpoints checks that a port without endpoints causes a problem for its entry, whose message
+// describes the effect on clients of the protocol.
 func TestPortsWithoutEndpoints(t *testing.T) {
 	web := service()
 	web.Spec.Ports = append(web.Spec.Ports, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/control/engine"
 )
 
-// TestARenamedPortKeepsItsEndpoints checks that requests are served while the Service and its slices have different
-// names for a port, because one of the two changes always arrives first.
+// TestARenamedPortKeepsItsEndpoints checks that a backend keeps its endpoints while a Service and its EndpointSlices
+// have different names for a port. When a port is renamed, one of the two changes always arrives first.
 func TestARenamedPortKeepsItsEndpoints(t *testing.T) {
 	renamedService, renamedSlice, name := service(), addresses("127.0.0.2"), "web"
 	renamedService.Spec.Ports[0].Name = name

@@ -11,7 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// TestSlicesAreCheckedWhenTheyChange checks that a change of another object does not cause a new check of all slices.
+// TestSlicesAreCheckedWhenTheyChange checks that a change of another object does not make the engine check all
+// EndpointSlices again.
 func TestSlicesAreCheckedWhenTheyChange(t *testing.T) {
 	slice := func(name, address string) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{

@@ -23,7 +23,7 @@ import (
 
 func init() { caddy.RegisterModule(new(slow)) }
 
-// slow is an app whose start takes as long as the test wants.
+// slow is an app whose start the test can delay.
 type slow struct{}
 
 var (
@@ -71,7 +71,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.await(1)
-	// The newest options are added to the structure, even if they arrive while Caddy loads.
+	// The structure is made from the newest options, even if these arrive while Caddy loads a configuration.
 	o.HTTP = []string{fixture.Address(t)}
 	e.Adopt(provisioned(t), o, nil)
 	s.set(addresses("192.0.2.2"))
@@ -110,7 +110,8 @@ func TestAnotherProcessIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestFixed checks that only the options of a source require a new source.
+// TestFixed checks which options require a new source if they change: the source itself and the options that the source
+// reads.
 func TestFixed(t *testing.T) {
 	for source, want := range map[string]string{
 		`{}`:                                   `{}`,

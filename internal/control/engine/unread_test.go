@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// follower is a source that reads only requested Secrets. The test decides when they have been read.
+// follower is a source that reads only the Secrets that the engine requests. The test decides when they have been read.
 type follower struct {
 	*source
 	read   atomic.Bool
@@ -33,14 +33,14 @@ func (f *follower) Follow(secrets iter.Seq[ir.Ref]) bool {
 	return f.read.Load()
 }
 
-// answer sets objects, and reports that all Secrets have been read.
+// answer sets objects, and makes Follow report that all requested Secrets have been read.
 func (f *follower) answer(objects ...kinds.Object) {
 	f.set(objects...)
 	f.read.Store(true)
 	f.store.Wake()
 }
 
-// wants waits until a Secret is requested from the source.
+// wants waits until the engine requests a Secret from the source.
 func (f *follower) wants(t testing.TB, name string) {
 	t.Helper()
 	fixture.Eventually(t, "the Secret "+name+" is asked for", func() error {
@@ -64,7 +64,7 @@ func startFollower(t testing.TB, objects ...kinds.Object) (*follower, *running) 
 	return f, e
 }
 
-// missing returns the problem of an Ingress about a missing Secret.
+// missing returns the problem of an Ingress whose Secret is missing.
 func (e *running) missing(name string) string {
 	v := e.Report().Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: name})
 	if v == nil {
@@ -114,8 +114,9 @@ func TestNewIngressWaitsForItsSecret(t *testing.T) {
 	}
 }
 
-// TestSecretIsKeptUntilItsSuccessorIsRead checks that a host that changes to another Secret keeps its old one until the
-// new one is read. A source forgets Secrets that are not requested.
+// TestSecretIsKeptUntilItsSuccessorIsRead checks that a host whose Ingress names another Secret keeps the old Secret
+// until the new Secret is read. The engine must request both Secrets in the meantime, because a source forgets Secrets
+// that are not requested.
 func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example", "old"))
 	f.answer(secret("old", 1))
@@ -130,8 +131,8 @@ func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
 	})
 }
 
-// TestOneSecretDoesNotHoldUpTheRest checks that a Secret for which the API server does not respond does not block all
-// changes.
+// TestOneSecretDoesNotHoldUpTheRest checks that a Secret that the API server does not return does not delay the changes
+// of other objects.
 func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example"))
 	f.answer()
@@ -141,8 +142,8 @@ func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
 	e.eventually("it is told that the Secret is missing", func() bool { return e.missing("two") != "" })
 	var took time.Duration
-	// Use the fastest of several attempts, because the machine may be busy. A change that waits for the Secret is slow
-	// every time.
+	// The machine may be busy, so one fast attempt is enough. A change that waits for the Secret is slow in every
+	// attempt.
 	for i := range 5 {
 		begin := time.Now()
 		f.set(ingress(fmt.Sprint("next-", i), fmt.Sprintf("next-%d.example", i)))

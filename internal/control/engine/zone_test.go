@@ -17,8 +17,8 @@ func zoned(all ...string) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// TestZone checks that requests stay in the configured zone, which may come from the environment and may change. This
-// must hold when everything is applied and when only endpoints change.
+// TestZone checks that requests go to endpoints in the configured zone, which may come from the environment and may
+// change. The zone applies when the pipeline runs, and when only endpoints change.
 func TestZone(t *testing.T) {
 	t.Setenv("ZONE", "b")
 	s := newSource(service(), zoned("10.0.0.1", "10.0.0.2"), ingress("web", "web.example"))

@@ -21,7 +21,7 @@ func TestReference(t *testing.T) {
 	fixture.Printed(t, "../../../docs/flags.md", map[string]any{"Rows": flags.Table}, *update)
 }
 
-// known lists the flags of ingress-nginx v1.15.1, without those of its libraries.
+// known lists the flags of ingress-nginx v1.15.1, without the flags of its libraries.
 const known = `annotations-prefix apiserver-host bucket-factor certificate-authority configmap controller-class deep-inspect
 default-backend-service default-server-port default-ssl-certificate disable-catch-all disable-full-test disable-leader-election
 disable-svc-external-name disable-sync-events dynamic-configuration-retries election-id election-ttl enable-annotation-validation
@@ -34,7 +34,7 @@ ssl-passthrough-proxy-port status-port status-update-interval stream-port sync-p
 udp-services-configmap update-status update-status-on-shutdown validating-webhook validating-webhook-certificate validating-webhook-key
 watch-ingress-without-class watch-namespace watch-namespace-selector`
 
-// TestEveryFlagIsThere checks that no flag of ingress-nginx prevents the start.
+// TestEveryFlagIsThere checks that the table has every flag of ingress-nginx, so that no flag prevents the start.
 func TestEveryFlagIsThere(t *testing.T) {
 	names := strings.Fields(known)
 	if len(names) != 71 {
@@ -81,7 +81,8 @@ func TestWithoutFlags(t *testing.T) {
 	}
 }
 
-// TestCommandLine checks the flags that the Helm chart of ingress-nginx sets, and more.
+// TestCommandLine checks the options that result from the flags that the Helm chart of ingress-nginx sets, and from
+// some more flags.
 func TestCommandLine(t *testing.T) {
 	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll},
 		map[string]string{
@@ -117,8 +118,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestNoStatus checks that update-status=false applies whatever other flags are given. The Service is kept as our own,
-// because no endpoint may use its addresses.
+// TestNoStatus checks that update-status=false turns the status off, and that the Service of publish-service is still
+// an option. The controller needs it, because no endpoint may have the addresses of its own Service.
 func TestNoStatus(t *testing.T) {
 	got, _ := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "update-status": "false"})
 	if got.Config.Status != settings.StatusOff || got.Config.PublishService.IsZero() {
@@ -126,7 +127,8 @@ func TestNoStatus(t *testing.T) {
 	}
 }
 
-// TestNodes checks that, without another address, the status contains the addresses of nodes, as in ingress-nginx.
+// TestNodes checks that, if no flag sets another address, the status contains the addresses of nodes, as in
+// ingress-nginx.
 func TestNodes(t *testing.T) {
 	internal := "report-node-internal-ip-address"
 	for want, given := range map[string]map[string]string{
@@ -144,7 +146,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestRefused checks that an unsupported value prevents the start.
+// TestRefused checks that an unsupported value of a flag causes an error, which prevents the start.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, value, message string }{
 		{"configmap", "no-namespace", "is not namespace/name"},

@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// TestChainsComeInTheirOrder checks that handlers that reject clients come before those that change or answer the
-// request.
+// TestChainsComeInTheirOrder checks that handlers that reject clients come before handlers that change the request or
+// respond to it.
 func TestChainsComeInTheirOrder(t *testing.T) {
 	backend := &ir.Backend{ID: "default/web/80"}
 	route := &ir.Route{

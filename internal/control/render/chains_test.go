@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// TestRoutesShareChainsOnlyWhenEqual checks that routes with different settings have different chains. With the chain
-// of another route, a route could lose its protection.
+// TestRoutesShareChainsOnlyWhenEqual checks that routes with different settings do not share a chain. With the chain of
+// another route, a route could lose its protection.
 func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 	different := []ir.Route{
 		{},
@@ -51,7 +51,8 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 	}
 }
 
-// TestEqualRoutesShareOneChain checks that equal routes share one piece of JSON.
+// TestEqualRoutesShareOneChain checks that routes with equal settings share the same slice of JSON, and not only equal
+// bytes.
 func TestEqualRoutesShareOneChain(t *testing.T) {
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {

@@ -63,7 +63,7 @@ func TestListenerGroups(t *testing.T) {
 	}
 }
 
-// TestListenerGroupsThatChange checks that a delta contains only the changed groups.
+// TestListenerGroupsThatChange checks that a delta contains only the listener groups that have changed.
 func TestListenerGroupsThatChange(t *testing.T) {
 	before := groups()
 	after := *before

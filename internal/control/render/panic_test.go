@@ -8,11 +8,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// odd is a filter for which there is no rendering.
+// odd is a filter that the renderer does not know, so rendering it panics.
 type odd struct{ ir.Filter }
 
-// TestAPanicStaysInItsRoute checks that a route that cannot be rendered is rejected with 503, and that other routes and
-// hosts are not affected.
+// TestAPanicStaysInItsRoute checks that a route that cannot be rendered returns 503, and that other routes and hosts
+// are not affected.
 func TestAPanicStaysInItsRoute(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	of := func(path string, filters ...ir.Filter) *ir.Route {
@@ -43,7 +43,7 @@ func TestAPanicStaysInItsRoute(t *testing.T) {
 	}
 }
 
-// TestAccess checks which routes are equivalent for a stream: routes that allow the same clients.
+// TestAccess checks that routes have the same value of Access if and only if they accept the same clients.
 func TestAccess(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	access := func(attempts ir.Attempts, filters ...ir.Filter) string {

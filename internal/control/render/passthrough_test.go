@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// TestPassthrough checks how the backends of a host with TLS passthrough are rendered: a single one, and several with
-// weights.
+// TestPassthrough checks how the backends of a host with TLS passthrough are rendered, for a single backend and for
+// several backends with weights.
 func TestPassthrough(t *testing.T) {
 	one := ir.WeightedBackend{Backend: &ir.Backend{ID: "shop/one/443"}, Weight: 3}
 	two := ir.WeightedBackend{Backend: &ir.Backend{ID: "shop/two/443"}, Weight: 1, Fallback: true}

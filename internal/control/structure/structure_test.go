@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// TestMerge merges the configurations and options in files, and compares the results with golden files.
+// TestMerge checks the result of merging the structure into each configuration in testdata against a golden file.
 func TestMerge(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.in.json")
 	if err != nil || len(files) == 0 {
@@ -88,7 +88,7 @@ func golden(t *testing.T, input, got string) {
 	}
 }
 
-// decodes checks that Caddy knows every field, as it does when it loads a configuration.
+// decodes checks that Caddy's strict decoding accepts a configuration, so that it has no unknown fields.
 func decodes(t *testing.T, config map[string]any) {
 	t.Helper()
 	var whole caddy.Config
@@ -102,7 +102,8 @@ func decodes(t *testing.T, config map[string]any) {
 	}
 }
 
-// TestStructureIsWhatMergeAdds checks that Structure and Merge create the same servers and policies.
+// TestStructureIsWhatMergeAdds checks that Merge turns a configuration that contains only our app into the
+// configuration that Structure returns.
 func TestStructureIsWhatMergeAdds(t *testing.T) {
 	options := settings.Config{HTTP: []string{":8080"}, HTTPS: []string{}, Email: "ops@example.com"}
 	whole := structure.Structure(options)

@@ -123,7 +123,7 @@ func (s *apiServer) remove(o kinds.Object) {
 	s.announce()
 }
 
-// vanish removes an object without an event in any watch: the history is deleted, and all watches are closed.
+// vanish removes an object without a watch event: it also deletes the history and closes all watches.
 func (s *apiServer) vanish(o kinds.Object) {
 	s.remove(o)
 	s.mu.Lock()

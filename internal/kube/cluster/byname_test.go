@@ -127,8 +127,8 @@ func TestReferencedSecretsWhileTheServerIsAway(t *testing.T) {
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) && holds(c, "a", "one") == "1" })
 }
 
-// TestNewReferenceWhileTheOldOneEnds checks that a Secret is not lost if a reference to it is removed and added again
-// at once.
+// TestNewReferenceWhileTheOldOneEnds checks that a Secret stays in the store if the reference to it is removed and
+// immediately added again.
 func TestNewReferenceWhileTheOldOneEnds(t *testing.T) {
 	s := startAPIServer(t)
 	s.set(secretWith("a", "one", "1"))
@@ -142,8 +142,8 @@ func TestNewReferenceWhileTheOldOneEnds(t *testing.T) {
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) && holds(c, "a", "one") == "1" })
 }
 
-// TestTenant19Secrets checks that a namespace with references to too many Secrets gets no additional watches, and does
-// not affect other namespaces. The Secrets that are not watched are marked as denied until there is room.
+// TestTenant19Secrets checks the limit for a namespace whose objects refer to too many Secrets. Secrets over the limit
+// are not watched, and are marked as denied until other references are removed. Other namespaces are not affected.
 func TestTenant19Secrets(t *testing.T) {
 	s := startAPIServer(t)
 	c := run(t, Options{Kubeconfig: s.kubeconfig(t), Referenced: true}, quietLog(t))

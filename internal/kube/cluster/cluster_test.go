@@ -101,7 +101,7 @@ func isSynced(c *Cluster) bool {
 	}
 }
 
-// eventually waits for a condition on the store. It checks the condition when the store changes.
+// eventually waits until a condition on the store holds. It checks the condition at each change of the store.
 func eventually(t testing.TB, s *snapshot.Store, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(fixture.Patience)
@@ -279,7 +279,8 @@ func TestFieldSelectorsAreSent(t *testing.T) {
 	}
 }
 
-// TestLostWatch checks an object that disappears while the watch is lost. The next list must only report this change.
+// TestLostWatch checks that an object that is deleted while the watch is interrupted leaves the store after the next
+// list, and that the list causes no other change.
 func TestLostWatch(t *testing.T) {
 	api := startAPIServer(t)
 	gone, stays := oneOfEach("shop", "gone"), oneOfEach("shop", "stays")

@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestMetadataPatchesAStatus checks that the request to patch a status is one that RBAC allows the controller, and that
-// its response is small.
+// TestMetadataPatchesAStatus checks that the metadata client patches a status by a request that the RBAC rules allow,
+// and requests a response that contains only metadata.
 func TestMetadataPatchesAStatus(t *testing.T) {
 	requests := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,8 @@ func TestWritersShareTheirLimit(t *testing.T) {
 	if !client.EventsV1().RESTClient().GetRateLimiter().TryAccept() {
 		t.Fatal("the first request has to wait")
 	}
-	// The client returns an error at once if it would have to wait longer than the deadline of the context.
+	// A client returns an error immediately if its rate limit would delay the request beyond the deadline of the
+	// context.
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()
 	_, err = objects.Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").Get(ctx, "web",

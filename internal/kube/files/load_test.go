@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*/want.yaml")
 
-// outcome is the form of want.yaml: all verdicts, then all objects.
+// outcome is the content of want.yaml: all verdicts, then all objects.
 type outcome struct {
 	Verdicts []verdict `json:"verdicts"`
 	Objects  []named   `json:"objects"`

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// TestMergeStepByStep checks that step-by-step changes of files have the same result as reading the final files at
-// once, and that the lists from merge describe each change completely.
+// TestMergeStepByStep checks that merging the changes of files one by one has the same result as reading the final
+// files, and that the lists that merge returns describe each change completely.
 func TestMergeStepByStep(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -43,7 +43,7 @@ func TestMergeStepByStep(t *testing.T) {
 	}
 }
 
-// follow applies the result of a merge, as a store does.
+// follow merges files, and applies the result to objects as a store does.
 func follow(objects map[ir.Ref]kinds.Object, m *merger, files []*parsed) {
 	set, gone := m.merge(files)
 	for _, o := range gone {
@@ -68,7 +68,7 @@ func versions(objects map[ir.Ref]kinds.Object) map[ir.Ref]string {
 	return result
 }
 
-// randomManifests uses few names, so that many objects have the same name.
+// randomManifests returns random manifests. It uses only a few names, so that many objects have the same name.
 func randomManifests(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(4) {

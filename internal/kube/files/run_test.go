@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// running is a watched folder in a test.
+// running is a folder in a test that is read and watched.
 type running struct {
 	*Files
 	t   *testing.T
@@ -48,7 +48,7 @@ func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
 	return &running{f, t, dir}
 }
 
-// byEvent relies on events, because its poll interval is longer than any test.
+// byEvent is a pace at which changes are noticed by events only: the poll interval is longer than any test.
 var byEvent = pace{quiet: 20 * time.Millisecond, patience: time.Second, poll: time.Hour, retry: 20 * time.Millisecond}
 
 func (r *running) waitSynced() {
@@ -84,7 +84,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// wait waits until the store has these ConfigMaps, each with its value of "v".
+// wait waits until the store has exactly these ConfigMaps. Each is given as its name and its value of "v".
 func (r *running) wait(want ...string) {
 	r.t.Helper()
 	r.until("ConfigMaps "+strings.Join(want, " "), func() bool { return slices.Equal(r.have(), want) })
@@ -206,7 +206,8 @@ func TestMidEdit(t *testing.T) {
 	r.until("no verdict", func() bool { return len(r.problems()) == 0 })
 }
 
-// TestMountedConfigMap replaces files as a kubelet does: by replacing a symbolic link to a directory.
+// TestMountedConfigMap checks that files are read again when they are replaced as the kubelet does it, by replacing a
+// symbolic link to their directory.
 func TestMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..1", "a.yaml"), configMap("a", "1"))

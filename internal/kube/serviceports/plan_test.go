@@ -19,8 +19,9 @@ import (
 // edge is the name of the controller's Service.
 var edge = ir.Name{Namespace: "k8singress", Name: "edge"}
 
-// entry parses "NAME PORT/PROTOCOL TARGET". The name "-" means no name. A following "ours" makes the entry ours, except
-// for the fields after it, which another manager has taken over.
+// entry parses "NAME PORT/PROTOCOL TARGET" and returns the port with its managed fields. With a fourth word "ours", the
+// controller owns the fields of the entry, except the field in a fifth word, which another manager has taken over.
+// Without a fourth word, it owns no field.
 func entry(t *testing.T, text string) (corev1.ServicePort, string) {
 	t.Helper()
 	words := strings.Fields(text)
@@ -49,7 +50,7 @@ func entry(t *testing.T, text string) (corev1.ServicePort, string) {
 	return e, fmt.Sprintf("%q:{%s}", key, strings.Join(fields, ","))
 }
 
-// service returns a Service with these entries, in the form in which the API server stores it.
+// service returns the controller's Service with these entries and with managed fields, as the API server stores it.
 func service(t *testing.T, kind corev1.ServiceType, entries ...string) *corev1.Service {
 	t.Helper()
 	s := &corev1.Service{
@@ -101,7 +102,7 @@ func routes(t *testing.T, all ...string) []*ir.StreamRoute {
 	return list
 }
 
-// outcome is a plan as text.
+// outcome is a plan in a form that tests can compare.
 type outcome struct {
 	Ports    []string
 	Write    bool
@@ -257,7 +258,7 @@ func TestServicesThatPassNothingOn(t *testing.T) {
 	}
 }
 
-// pod returns a pod of a DaemonSet that uses these ports, "CONTAINERPORT/PROTOCOL", of its node.
+// pod returns a pod with these container ports, which may be ports of its node, as in a DaemonSet.
 func pod(ports ...corev1.ContainerPort) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "helper"}, {Ports: ports}}}}
 }
@@ -308,8 +309,8 @@ func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	}
 }
 
-// TestPortsAtLoopback checks that ports at loopback addresses get a warning if a Service has them or the process runs
-// in a pod. Outside a cluster there is no warning.
+// TestPortsAtLoopback checks that ports that only listen on loopback addresses get a warning if the Service has them or
+// the process runs in a pod. Outside of a cluster there is no warning.
 func TestPortsAtLoopback(t *testing.T) {
 	for name, test := range map[string]struct {
 		published bool

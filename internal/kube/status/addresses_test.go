@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// short formats addresses as "ip" or "/hostname".
+// short formats each address as "IP" or "/HOSTNAME".
 func short(all []networkingv1.IngressLoadBalancerIngress) []string {
 	var list []string
 	for _, a := range all {

@@ -79,7 +79,7 @@ func objects(client *fake.Clientset) metadata.Interface {
 	return c
 }
 
-// leader returns a writer that holds the Lease.
+// leader starts a writer, and waits until it holds the Lease.
 func leader(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
 	r := start(t, client)
@@ -87,7 +87,7 @@ func leader(t *testing.T, client *fake.Clientset) *replica {
 	return r
 }
 
-// at returns options with one address.
+// at returns options with which the status contains one address.
 func at(address string) settings.Config { return settings.Config{PublishAddress: []string{address}} }
 
 func clientOf(all ...*networkingv1.Ingress) *fake.Clientset {
@@ -129,7 +129,7 @@ func count(client *fake.Clientset, verb, resource, name string) int {
 	return n
 }
 
-// refuse makes the first requests with a verb for a resource fail with these errors.
+// refuse makes the next requests with a verb for a resource fail, one with each error.
 func refuse(client *fake.Clientset, verb, resource string, errs ...error) {
 	answers := make(chan error, len(errs))
 	for _, err := range errs {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// TestMemoryDoesNotGrow checks that records of deleted objects are removed, since objects come and go while a replica
-// is the leader.
+// TestMemoryDoesNotGrow checks that the records of deleted objects are removed. Otherwise they would fill the memory of
+// a replica that is the leader for a long time.
 func TestMemoryDoesNotGrow(t *testing.T) {
 	m := newMemory()
 	for _, name := range []string{"one", "two", "three"} {

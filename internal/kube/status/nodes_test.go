@@ -39,8 +39,8 @@ func pod(namespace, name, node string, changes ...func(*corev1.Pod)) *corev1.Pod
 	return p
 }
 
-// twoNodes returns replicas of the controller on two nodes, only the first of which has an external address. All other
-// pods are not ready replicas, or their nodes have no address.
+// twoNodes returns two nodes with ready replicas of the controller; only the first node has an external address. It
+// also returns pods that are no ready replicas, or whose nodes have no address.
 func twoNodes() []kinds.Object {
 	return []kinds.Object{
 		node("a", address(corev1.NodeHostName, "a.test"), address(corev1.NodeInternalIP, "10.0.0.1"),
@@ -76,7 +76,8 @@ func TestNodeAddresses(t *testing.T) {
 	}
 }
 
-// TestNodeAddressesWithoutLabels checks that pods without common labels are not treated as replicas.
+// TestNodeAddressesWithoutLabels checks that pods whose only label is pod-template-hash are not treated as replicas of
+// each other.
 func TestNodeAddressesWithoutLabels(t *testing.T) {
 	bare := func(p *corev1.Pod) { p.Labels = map[string]string{"pod-template-hash": "x"} }
 	s := taken(node("a", address(corev1.NodeInternalIP, "10.0.0.1")),

@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// TestEveryStatusHasItsPatcher checks that there is a patcher for exactly the kinds with WritesStatus, because RBAC
-// allows the controller to write these.
+// TestEveryStatusHasItsPatcher checks that the kinds with a patcher are the kinds with WritesStatus, for which the RBAC
+// rules allow the controller to write the status.
 func TestEveryStatusHasItsPatcher(t *testing.T) {
 	for _, kind := range kinds.All {
 		if _, ok := patchers[kind.Name]; ok != kind.WritesStatus {

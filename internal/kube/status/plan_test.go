@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// taken returns a snapshot of these objects.
+// taken returns a snapshot that contains these objects.
 func taken(objects ...kinds.Object) *snapshot.Snapshot {
 	store := snapshot.NewStore()
 	for _, o := range objects {
@@ -129,8 +129,8 @@ func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestEventOnAService checks that a Service gets an Event. Services can request ports, and their owners find Events
-// with kubectl describe.
+// TestEventOnAService checks that a problem of a Service becomes an Event, which the owner of a Service that requests
+// ports sees in kubectl describe.
 func TestEventOnAService(t *testing.T) {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "db"}
 	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{
@@ -164,8 +164,8 @@ func wantAbout(t *testing.T, e *eventsv1.Event) {
 	}
 }
 
-// TestNamesOfEvents checks that the name of an Event depends on its contents and its object, so that replicas detect
-// that it is already written.
+// TestNamesOfEvents checks that the name of an Event depends on its content and its object. Other replicas that want to
+// write the same Event detect by the name that it exists.
 func TestNamesOfEvents(t *testing.T) {
 	name := func(message string, edit func(*networkingv1.Ingress)) string {
 		o := ingress("web")

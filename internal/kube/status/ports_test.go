@@ -62,7 +62,8 @@ func newPortsTest(t *testing.T, client *fake.Clientset) *portsTest {
 	return &portsTest{t, leader(t, client), client}
 }
 
-// publish publishes the objects that a source would have read by now.
+// publish passes the current Services of the API server, the options and the open ports to the writer, as the engine
+// does.
 func (p *portsTest) publish(o settings.Config, open []*ir.StreamRoute) {
 	p.Helper()
 	list, err := p.client.CoreV1().Services("a").List(p.Context(), metav1.ListOptions{})
@@ -95,7 +96,7 @@ func (p *portsTest) await(service, want string) {
 	fixture.Holds(p.T, service+" has "+want, func() bool { return p.ports(service) == want })
 }
 
-// told waits for verdicts and returns them as text.
+// told waits for a number of verdicts and returns them as text.
 func (p *portsTest) told(count int) []string {
 	p.Helper()
 	fixture.Holds(p.T, fmt.Sprint(count, " verdicts"), func() bool { return len(p.Verdicts()) == count })
@@ -183,8 +184,8 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 	p.told(0)
 }
 
-// TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly checks that the controller writes with growing delays if another client
-// keeps replacing the whole Service.
+// TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly checks that the controller writes the ports with growing delays if
+// another client keeps replacing the whole Service.
 func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	begin := time.Now()
@@ -237,7 +238,7 @@ func TestPortsAreWrittenAgainAfterAFailure(t *testing.T) {
 	p.told(0)
 }
 
-// daemon returns the pod of the writer in these tests. It has one host port.
+// daemon returns the pod in which the writer of these tests runs. The pod has one host port.
 func daemon() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "edge-0"}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}}},
@@ -277,8 +278,8 @@ func TestOwnPod(t *testing.T) {
 	})
 }
 
-// TestPortsAtLoopbackAreTold checks that there is a verdict if ports only listen on loopback addresses. The Service has
-// these ports, but clients cannot connect to them.
+// TestPortsAtLoopbackAreTold checks that there is a verdict if the ports of the Service only listen on loopback
+// addresses, because clients cannot connect to them.
 func TestPortsAtLoopbackAreTold(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	o := publishing("edge")

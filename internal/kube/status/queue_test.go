@@ -46,7 +46,7 @@ func TestTenant10StatusBeforeEvents(t *testing.T) {
 	}
 }
 
-// TestStatusWhileEventsHang checks that Events that cannot be written do not delay statuses.
+// TestStatusWhileEventsHang checks that statuses are written while requests that write Events get no response.
 func TestStatusWhileEventsHang(t *testing.T) {
 	q, now := newQueue(), time.Now()
 	for n := range 100 {
@@ -66,7 +66,8 @@ func TestStatusWhileEventsHang(t *testing.T) {
 	}
 }
 
-// TestRetries checks that the delay of a failing task grows, and that a new write is not delayed.
+// TestRetries checks that a failing task is retried with growing delays, and that a task with new content is not
+// delayed.
 func TestRetries(t *testing.T) {
 	q := newQueue()
 	ref := objectIn("a", 0)

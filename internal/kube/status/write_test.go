@@ -26,8 +26,8 @@ func forbid(client *fake.Clientset, verb, resource string, names ...string) {
 	})
 }
 
-// TestStatusIsUpdatedWherePatchIsForbidden checks the fallback to update, which the RBAC rules of ingress-nginx
-// require. It replaces the whole status and changes nothing else.
+// TestStatusIsUpdatedWherePatchIsForbidden checks that the status is written by an update if a patch is forbidden, as
+// with the RBAC rules of ingress-nginx. The update replaces the whole status and changes nothing else.
 func TestStatusIsUpdatedWherePatchIsForbidden(t *testing.T) {
 	web := ingress("web", "192.0.2.66", "192.0.2.67")
 	web.Labels = map[string]string{"app": "web"}
@@ -56,7 +56,7 @@ func TestStatusIsUpdatedWherePatchIsForbidden(t *testing.T) {
 	}
 }
 
-// TestEventsOfTheCoreAPI checks the fallback to Events of the core API.
+// TestEventsOfTheCoreAPI checks that Events are written to the core API if events.k8s.io is forbidden.
 func TestEventsOfTheCoreAPI(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -81,8 +81,8 @@ func TestEventsOfTheCoreAPI(t *testing.T) {
 	})
 }
 
-// TestFallbackLease checks that the fallback Lease is used only if the other one is forbidden. RBAC rules may allow
-// only a certain name.
+// TestFallbackLease checks that the fallback Lease is used only if the configured Lease is forbidden, since RBAC rules
+// may allow only a single name.
 func TestFallbackLease(t *testing.T) {
 	for _, c := range []struct {
 		forbidden, want string
@@ -100,7 +100,7 @@ func TestFallbackLease(t *testing.T) {
 	}
 }
 
-// TestNeitherLease checks that the writer waits until one of the Leases is allowed.
+// TestNeitherLease checks that a writer for which both Leases are forbidden waits until one of them is allowed.
 func TestNeitherLease(t *testing.T) {
 	client := clientOf()
 	refusals := make([]error, 5)
@@ -112,7 +112,7 @@ func TestNeitherLease(t *testing.T) {
 	fixture.Holds(t, "the replica leads", r.Leader)
 }
 
-// TestWithoutElection checks that two replicas write without a Lease.
+// TestWithoutElection checks that each replica writes, without a Lease, if the election is off.
 func TestWithoutElection(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)

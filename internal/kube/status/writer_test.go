@@ -41,8 +41,8 @@ func TestStatusIsPatchedOnce(t *testing.T) {
 	}
 }
 
-// TestStatusThatSomebodyElseWroteIsWrittenAgain checks that a status is written again if another client has overwritten
-// it, which changes the object's version.
+// TestStatusThatSomebodyElseWroteIsWrittenAgain checks that a status is written again after another client has
+// overwritten it.
 func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -117,7 +117,7 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 }
 
 // TestEventsDoNotWaitForTheStatus checks that Events are written even if the status cannot be written, for example
-// without permission.
+// because RBAC forbids it.
 func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -190,8 +190,8 @@ func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestRunReturnsWhenTheLeaseIsLostForGood checks that Run returns when it is stopped while it cannot renew its Lease.
-// It must not wait for a leader that never started.
+// TestRunReturnsWhenTheLeaseIsLostForGood checks that Run returns if it is stopped after it has lost its Lease and
+// cannot acquire it again. It must not wait for the work of a leader that has not started.
 func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
 	client := clientOf()
 	var away atomic.Bool
@@ -234,8 +234,8 @@ func TestReportWithoutObjectsWritesNothing(t *testing.T) {
 	}
 }
 
-// TestBackoffHoldsWhileOthersChange checks that failed writes keep their retry delay, although an outcome is published
-// whenever any object changes.
+// TestBackoffHoldsWhileOthersChange checks that a failed write keeps its retry delay while changes of other objects are
+// published.
 func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	web, busy := ingress("web"), ingress("busy")
 	client := clientOf(web, busy)
@@ -258,7 +258,8 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	}
 }
 
-// TestWhoLeadsAgainWritesEverythingAgain checks that everything is written again after another replica was the leader.
+// TestWhoLeadsAgainWritesEverythingAgain checks that a writer that has lost the Lease and becomes the leader again
+// writes everything again, because another replica may have been the leader in the meantime.
 func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)

@@ -44,9 +44,10 @@ type apiServer struct {
 	changed chan struct{}
 	// held delays watch events until it is closed.
 	held chan struct{}
-	// lost is called for each write and reports whether its response is lost.
+	// lost is called for each write, and reports whether the client gets no response. Nil means that no response is
+	// lost.
 	lost func(r *http.Request) bool
-	// forbidden says which requests are refused for want of a right; nil is none.
+	// forbidden reports whether a request is rejected with 403. Nil allows all requests.
 	forbidden func(r *http.Request) bool
 }
 
@@ -82,21 +83,21 @@ func (s *apiServer) hold() (release func()) {
 	})
 }
 
-// lose makes the responses to selected writes get lost.
+// lose drops the responses to the writes for which which returns true.
 func (s *apiServer) lose(which func(*http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = which
 }
 
-// forbid makes the server answer some requests with 403.
+// forbid rejects the requests for which which returns true with 403. A nil function allows all requests.
 func (s *apiServer) forbid(which func(*http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forbidden = which
 }
 
-// cut ends all watches and deletes the history, so that they cannot be continued.
+// cut ends all watches and deletes the history, so that clients cannot continue their watches and have to list again.
 func (s *apiServer) cut() {
 	s.mu.Lock()
 	s.version++
@@ -105,7 +106,7 @@ func (s *apiServer) cut() {
 	s.http.CloseClientConnections()
 }
 
-// request is a parsed path and query.
+// request is a request with its parsed path and query.
 type request struct {
 	w                         http.ResponseWriter
 	r                         *http.Request
@@ -192,7 +193,7 @@ func (q *request) group() schema.GroupResource {
 
 func (q *request) id(name string) string { return q.resource + "/" + q.namespace + "/" + name }
 
-// one handles a request for one object.
+// one handles a request for a single object.
 func (s *apiServer) one(q *request, body []byte) (runtime.Object, error) {
 	known := s.objects[q.id(q.name)]
 	if known == nil && q.name != "" {
@@ -247,7 +248,8 @@ func (s *apiServer) put(q *request, o object, change watch.EventType) (runtime.O
 	return o, nil
 }
 
-// valid performs the validation of an API server that is relevant here. It returns an error message or "".
+// valid validates an object as an API server does, as far as these tests need it. It returns an error message, or ""
+// for a valid object.
 func valid(o object) string {
 	if errs := validation.IsDNS1123Subdomain(o.GetName()); len(errs) > 0 {
 		return errs[0]
@@ -351,7 +353,7 @@ func (q *request) send(change watch.EventType, o runtime.Object) {
 	_ = scheme.Codecs.EncoderForVersion(q.info.StreamSerializer.Serializer, q.gv).Encode(raw, frames)
 }
 
-// selects reports whether a watch is to hear of an event.
+// selects reports whether a watch request covers an event: the resource, the namespace and the labels match.
 func (q *request) selects(e event) bool {
 	here := e.resource == q.resource && e.object.GetNamespace() == q.namespace
 	return here && q.selector.Matches(labels.Set(e.object.GetLabels()))

@@ -34,8 +34,8 @@ func TestUnknownChallengesCostNothing(t *testing.T) {
 	}
 }
 
-// TestTokensOfOthers checks that a challenge works if another process has stored the token and the watch event has not
-// arrived yet.
+// TestTokensOfOthers checks that a process finds a challenge token that another process has stored, even if the watch
+// event has not arrived yet.
 func TestTokensOfOthers(t *testing.T) {
 	for name, expect := range map[string]func(writer, reader *process) error{
 		"by a lock": func(writer, _ *process) error { return writer.Lock(t.Context(), "issue_cert_*.A.example") },
@@ -77,7 +77,8 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-// TestLookUpsEndWithTheLock checks that tokens are not looked up any more after the lock is released.
+// TestLookUpsEndWithTheLock checks that a process stops looking up the tokens of a host when the lock of the host is
+// released.
 func TestLookUpsEndWithTheLock(t *testing.T) {
 	w := newWorld(t)
 	writer, reader := w.start(t), w.start(t)

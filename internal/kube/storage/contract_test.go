@@ -30,8 +30,8 @@ var (
 	info = certmagic.StorageKeys.SiteMeta(issuer, "a.example")
 )
 
-// both runs a test with the process that wrote, before and after the watch events of its writes, and with another
-// process.
+// both runs a check three times: with the process that wrote, before and after the watch events of its writes arrive,
+// and with another process.
 func both(t *testing.T, w *world, writer *process, check func(t *testing.T, p *process)) {
 	t.Helper()
 	other := w.start(t)
@@ -330,7 +330,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestForeignSecrets checks that a Secret without the label of the storage is neither read nor changed.
+// TestForeignSecrets checks that the storage neither reads nor changes a Secret without the label of the storage.
 func TestForeignSecrets(t *testing.T) {
 	w := newWorld(t)
 	foreign := &corev1.Secret{
@@ -356,8 +356,8 @@ func TestForeignSecrets(t *testing.T) {
 	}
 }
 
-// TestMisplacedSecrets checks that a Secret with the label but a wrong name is ignored and does not hide the right
-// Secret.
+// TestMisplacedSecrets checks that a Secret that has the label, but a name that does not fit its key, is ignored and
+// does not hide the right Secret.
 func TestMisplacedSecrets(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)

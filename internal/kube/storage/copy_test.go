@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// next returns another namespace of the same API server, whose storage copies that of this one.
+// next returns another namespace of the same API server. Storages in the new namespace copy the storage of w.
 func (w *world) next(t testing.TB) *world {
 	t.Helper()
 	to := *w
@@ -26,7 +26,7 @@ func (w *world) next(t testing.TB) *world {
 	return &to
 }
 
-// TestCopy checks that a storage in another namespace has all values of the storage before, which keeps them.
+// TestCopy checks that all values of a storage are copied to another namespace, and that the old namespace keeps them.
 func TestCopy(t *testing.T) {
 	w := newWorld(t)
 	before := w.start(t)
@@ -61,7 +61,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestCopyIsMadeOnce checks that a value that is deleted after the copy does not come back with the next start.
+// TestCopyIsMadeOnce checks that a value that is deleted after the copy is not copied again at the next start.
 func TestCopyIsMadeOnce(t *testing.T) {
 	w := newWorld(t)
 	before := w.start(t)
@@ -82,8 +82,8 @@ func TestCopyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestNothingIsOrderedBeforeTheCopy checks that no certificate counts as missing, and none can be ordered, while the
-// storage before cannot be read.
+// TestNothingIsOrderedBeforeTheCopy checks that reads and locks wait while the old namespace cannot be read. If a read
+// reported a missing certificate, the certificate would be ordered again.
 func TestNothingIsOrderedBeforeTheCopy(t *testing.T) {
 	w := newPretended(t)
 	store(t, w.start(t), crt, "certificate")

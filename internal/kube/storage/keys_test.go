@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestNames checks that the names of objects do not change, because existing clusters contain them.
+// TestNames checks that the names of the objects for some keys do not change, because existing clusters contain objects
+// with these names.
 func TestNames(t *testing.T) {
 	for key, want := range map[string]string{
 		certmagic.StorageKeys.SiteCert(issuer, "Shop.example"): "k8singress-cert-shop-example-aecdb8f0482d48e4796a",

@@ -32,8 +32,8 @@ func (w *world) leases(t testing.TB) int {
 	return len(list.Items)
 }
 
-// TestOneHolder checks that a lock never has two holders, with many goroutines of several processes, some of which give
-// up.
+// TestOneHolder checks that a lock never has two holders. Many goroutines of several processes compete for it, and some
+// of them give up.
 func TestOneHolder(t *testing.T) {
 	w := newWorld(t)
 	var holders, turns atomic.Int32
@@ -170,7 +170,7 @@ func TestWaiterIsWoken(t *testing.T) {
 }
 
 // TestLostLock checks that a process that cannot reach the API server loses its lock to another process, and that
-// Unlock reports it.
+// Unlock then returns an error.
 func TestLostLock(t *testing.T) {
 	w := newWorld(t)
 	holder, other := w.start(t), w.start(t)
@@ -226,8 +226,8 @@ func TestOutageLosesNoLock(t *testing.T) {
 	}
 }
 
-// TestClocksDoNotMatter checks that a Lease with times in the future or the past is free after it has not changed for
-// its duration.
+// TestClocksDoNotMatter checks that the times in a Lease are ignored, since they come from the clock of another
+// process. The Lease is free after it has not changed for its duration.
 func TestClocksDoNotMatter(t *testing.T) {
 	for name, offset := range map[string]time.Duration{"ahead": 24 * time.Hour, "behind": -9000 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestOneTakesOver checks that of several processes that wait for the lock of a dead holder, only one at a time holds
+// TestOneTakesOver checks that only one process at a time gets the lock of a dead holder if several processes wait for
 // it.
 func TestOneTakesOver(t *testing.T) {
 	w := newWorld(t)
@@ -297,7 +297,8 @@ func TestOneTakesOver(t *testing.T) {
 	}
 }
 
-// TestLostAnswers checks that a lock works if a Lease was acquired or released but the response was lost.
+// TestLostAnswers checks that a lock still works if the API server has acquired or released its Lease, but the response
+// was lost.
 func TestLostAnswers(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -324,7 +325,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// holdVariable makes this test binary acquire a lock and print a message. Its value is the namespace.
+// holdVariable is an environment variable. If it is set, this test binary acquires a lock in the namespace that it
+// names, and prints a message.
 const holdVariable = "K8SINGRESS_STORAGE_HOLD"
 
 func holdLock() {

@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestLostWatch checks that changes during a lost watch are known after the next list.
+// TestLostWatch checks that the storage has the changes that were made while its watch was interrupted after the next
+// list.
 func TestLostWatch(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
@@ -42,7 +43,8 @@ func TestLostWatch(t *testing.T) {
 	writer.awaitOwnWrites(t)
 }
 
-// TestOutage checks that values can be read while the API server is unavailable, and that a write waits for it.
+// TestOutage checks that values can be read while the API server is unavailable, and that a write waits until it is
+// available again.
 func TestOutage(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -82,7 +84,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestLostAnswersToWrites checks writes that the API server has processed, but whose response was lost.
+// TestLostAnswersToWrites checks that a write succeeds if the API server has processed it, but the response was lost.
 func TestLostAnswersToWrites(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -141,7 +143,8 @@ func TestLockWaitsForPreviousWrites(t *testing.T) {
 	group.Wait()
 }
 
-// TestOldLeases checks that a released Lease becomes old and can be deleted, and that a held Lease does not.
+// TestOldLeases checks that a released Lease counts as expired after its duration and can be deleted, and that a held
+// Lease does not expire.
 func TestOldLeases(t *testing.T) {
 	w := newPretended(t)
 	p, other := w.start(t), w.start(t)

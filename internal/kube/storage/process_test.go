@@ -22,8 +22,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// realAPI is the environment variable with the path of a kubeconfig. If it is set, tests use this API server where
-// possible.
+// realAPI is an environment variable with the path of a kubeconfig. If it is set, tests use the API server of that
+// kubeconfig where possible.
 const realAPI = "K8SINGRESS_STORAGE_KUBECONFIG"
 
 // limit is how long a test waits for a condition.
@@ -52,7 +52,7 @@ type world struct {
 	api *apiServer
 }
 
-// newWorld uses a real API server if realAPI is set.
+// newWorld returns a new namespace, on the real API server if realAPI is set, and otherwise on a simulated API server.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	path := os.Getenv(realAPI)
@@ -65,7 +65,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// makeNamespace returns the name.
+// makeNamespace creates a namespace and returns its name. The namespace is deleted at the end of the test.
 func (w *world) makeNamespace(t testing.TB, name metav1.ObjectMeta) string {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: name}
@@ -76,7 +76,8 @@ func (w *world) makeNamespace(t testing.TB, name metav1.ObjectMeta) string {
 	return made.Name
 }
 
-// newPretended uses a simulated API server. It is for tests in which the API server has to misbehave.
+// newPretended returns a new namespace on a simulated API server. It is for tests in which the API server has to
+// misbehave.
 func newPretended(t testing.TB) *world {
 	t.Helper()
 	api := startAPIServer(t)
@@ -120,7 +121,7 @@ type process struct {
 	stop func()
 }
 
-// short are short times that keep tests fast.
+// short holds short times of locks, which keep tests fast.
 var short = Times{Duration: 2 * time.Second, Renew: 250 * time.Millisecond, Poll: 200 * time.Millisecond}
 
 func (w *world) start(t testing.TB) *process {
@@ -128,7 +129,7 @@ func (w *world) start(t testing.TB) *process {
 	return w.startWith(t, &link{})
 }
 
-// startWith starts a process with a link that may already be broken.
+// startWith starts a process that uses a link, which may already be broken.
 func (w *world) startWith(t testing.TB, l *link) *process {
 	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
@@ -164,7 +165,7 @@ func (p *process) awaitOwnWrites(t testing.TB) {
 	})
 }
 
-// link counts requests and can be broken.
+// link is the connection of a process to the API server. It counts requests, and a test can break it.
 type link struct {
 	next http.RoundTripper
 

@@ -16,12 +16,12 @@ import (
 // history simulates an API server whose watch events arrive late.
 type history struct {
 	x *secretCache
-	// now is the current state. log lists all changes; a nil state is a deletion.
+	// now is the current state of the API server. log lists all changes; a change with a nil state is a deletion.
 	now map[string]*corev1.Secret
 	log []happened
 	// heard is the number of changes that the watch has reported.
 	heard int
-	// mine has the Secrets whose last change was made by the process itself.
+	// mine contains the names of the Secrets whose last change was made by the process itself.
 	mine map[string]bool
 }
 
@@ -67,7 +67,7 @@ func (h *history) own(t *rapid.T, key, value string) {
 	known := h.x.get(placeOf(key).secret)
 	before, after := h.write(t, key, value)
 	if before == nil && after == nil && known != nil {
-		// The API server was asked and did not find the Secret.
+		// The process sent a request for the Secret, and the API server did not find it.
 		h.x.onGone(known)
 	}
 	if after != nil {
@@ -90,7 +90,7 @@ func (h *history) last(name string) (uid types.UID) {
 	return uid
 }
 
-// answer simulates the response to a request for one Secret.
+// answer passes a Secret to the cache as the response to a request for that Secret.
 func (h *history) answer(t *rapid.T, secret *corev1.Secret) {
 	if err := h.x.onRead(secret.DeepCopy()); err != nil {
 		t.Fatal(err)
