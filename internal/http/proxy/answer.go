@@ -179,9 +179,9 @@ func (r *request) copy(from source, length int64) error {
 func (r *request) copyWith(buffer []byte, from source, length int64) error {
 	reader := io.Reader(from)
 	if r.settings.BufferResponse && (length < 0 || length > int64(len(buffer))) {
-		pieces := newElastic(r.Backend.Namespace(), from)
-		defer pieces.end(from.stop)
-		reader = pieces
+		buffered := newResponseBuffer(r.Backend.Namespace(), from)
+		defer buffered.close(from.stop)
+		reader = buffered
 	}
 	for {
 		n, err := reader.Read(buffer)

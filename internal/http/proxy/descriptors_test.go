@@ -41,11 +41,11 @@ func TestBodiesWithoutDescriptor(t *testing.T) {
 		t.Errorf("without a descriptor, %d bytes of %d are passed on: %v", len(got), len(want), err)
 	}
 	second.body.close()
-	e := newElastic("shop", bytes.NewReader(want))
+	e := newResponseBuffer("shop", bytes.NewReader(want))
 	if got, err := io.ReadAll(e); err != nil || !bytes.Equal(got, want) || e.file != nil {
 		t.Errorf("without a descriptor, %d bytes of a response of %d are passed on: %v", len(got), len(want), err)
 	}
-	e.end(func() {})
+	e.close(func() {})
 	if got := bodyFiles.refused.Load() - refused; got != 2 {
 		t.Errorf("%d bodies are counted, want 2", got)
 	}

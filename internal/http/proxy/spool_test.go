@@ -65,12 +65,12 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 func TestALongAnswerWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
-	e := newElastic("shop", bytes.NewReader(want))
+	e := newResponseBuffer("shop", bytes.NewReader(want))
 	got, err := io.ReadAll(e)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, error %v", len(got), len(want), err)
 	}
-	e.end(func() {})
+	e.close(func() {})
 }
 
 // TestRoomIsGivenBack checks that the bytes in files are given back.
@@ -95,11 +95,11 @@ func TestWithoutRoomInMemory(t *testing.T) {
 		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
 	}
 	r.body.close()
-	e := newElastic("shop", bytes.NewReader(want))
+	e := newResponseBuffer("shop", bytes.NewReader(want))
 	if got, err := io.ReadAll(e); err != nil || !bytes.Equal(got, want) || e.file == nil {
 		t.Errorf("%d bytes of an answer, error %v", len(got), err)
 	}
-	e.end(func() {})
+	e.close(func() {})
 
 	withoutRoom(t, fileBytes)
 	r = bodyOf(bytes.Repeat(want, 10))
@@ -108,11 +108,11 @@ func TestWithoutRoomInMemory(t *testing.T) {
 		t.Errorf("%d bytes come in, error %v", len(got), err)
 	}
 	r.body.close()
-	e = newElastic("shop", bytes.NewReader(bytes.Repeat(want, 10)))
+	e = newResponseBuffer("shop", bytes.NewReader(bytes.Repeat(want, 10)))
 	if got, err := io.ReadAll(e); err != nil || len(got) != 10*len(want) {
 		t.Errorf("%d bytes of an answer come in, error %v", len(got), err)
 	}
-	e.end(func() {})
+	e.close(func() {})
 }
 
 // TestRoomInMemoryIsGivenBack checks that incomplete bodies take no more memory than the limit and give it back.
@@ -123,11 +123,11 @@ func TestRoomInMemoryIsGivenBack(t *testing.T) {
 		t.Errorf("error %v, and it takes %d bytes", err, bodyMemory().Used())
 	}
 	r.body.close()
-	e := newElastic("shop", bytes.NewReader(nil))
-	if bodyMemory().Used() != elasticMemory {
+	e := newResponseBuffer("shop", bytes.NewReader(nil))
+	if bodyMemory().Used() != maxResponseMemory {
 		t.Errorf("an answer takes %d bytes", bodyMemory().Used())
 	}
-	e.end(func() {})
+	e.close(func() {})
 }
 
 // TestBodiesInMemory checks that a body of any length is read exactly to its end, and that all endpoints get the same

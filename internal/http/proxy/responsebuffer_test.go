@@ -17,8 +17,8 @@ func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
 		want[i] = byte(rand.Uint32())
 	}
 	ended := make(chan struct{})
-	e := newElastic("shop", io.MultiReader(bytes.NewReader(want), ending{ended}))
-	defer e.end(func() {})
+	e := newResponseBuffer("shop", io.MultiReader(bytes.NewReader(want), ending{ended}))
+	defer e.close(func() {})
 	fixture.Receive(t, "the end of the answer", ended)
 	got, err := io.ReadAll(e)
 	if !errors.Is(err, errEnd) || !bytes.Equal(got, want) {
@@ -38,8 +38,8 @@ func (e ending) Read([]byte) (int, error) {
 
 func TestElasticPassesPiecesOn(t *testing.T) {
 	source, writer := io.Pipe()
-	e := newElastic("shop", source)
-	defer e.end(func() {})
+	e := newResponseBuffer("shop", source)
+	defer e.close(func() {})
 	buffer := make([]byte, 10)
 	for _, piece := range []string{"one", "two"} {
 		if _, err := io.WriteString(writer, piece); err != nil {
@@ -65,11 +65,11 @@ func TestElasticLetsGo(t *testing.T) {
 			}
 		}
 	}()
-	e := newElastic("shop", source)
+	e := newResponseBuffer("shop", source)
 	if _, err := e.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	e.end(func() { source.Close() })
+	e.close(func() { source.Close() })
 	if e.err == nil {
 		t.Error("it is still read")
 	}

@@ -1,0 +1,161 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/k8singress/k8singress/internal/process/budget"
+	"github.com/k8singress/k8singress/internal/process/panics"
+)
+
+// responseBuffer buffers a response so that a slow client does not hold the endpoint's connection. Data that does not
+// fit into memory goes into an unnamed file. If there is no room in a file, reading from the endpoint waits.
+type responseBuffer struct {
+	// namespace is the namespace of the backend. The memory and the file are charged to it.
+	namespace string
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	// memory holds up to maxMemory bytes, which are taken from quota. If the budget is exhausted, maxMemory is 0;
+	// memory then holds one piece at a time, and only if there is no file.
+	memory    bytes.Buffer
+	maxMemory int
+	quota     *budget.Share
+	file      *spool
+	// full means that there is no room for more data in the file, or that there is no file.
+	full bool
+	// written and read are the offsets of the next write to the file and of the next read from it.
+	written, read int64
+	// err is the result of reading the response, io.EOF at its end. It is nil while the response is being read.
+	err    error
+	closed bool
+}
+
+const (
+	// maxResponseMemory is the number of bytes of a response that are buffered in memory.
+	maxResponseMemory = 64 << 10
+	// maxResponseFile is the maximum size of a file: nginx's proxy_max_temp_file_size.
+	maxResponseFile = 1 << 30
+)
+
+// newResponseBuffer starts reading the response of a backend in the namespace from source, until its end or an error.
+// The caller must call end.
+func newResponseBuffer(namespace string, source io.Reader) *responseBuffer {
+	r := &responseBuffer{namespace: namespace, quota: bodyMemory().Share(namespace, "")}
+	if r.quota.Take(maxResponseMemory) {
+		r.maxMemory = maxResponseMemory
+	}
+	r.changed = sync.NewCond(&r.mu)
+	panics.Go("proxy/answer", func() { r.fill(source) }, func() { r.setEnd(errPanicked) })
+	return r
+}
+
+func (r *responseBuffer) fill(source io.Reader) {
+	buffer := large.Get()
+	err := r.fillWith(buffer.Bytes(), source)
+	buffer.Release()
+	r.setEnd(err)
+}
+
+func (r *responseBuffer) fillWith(buffer []byte, source io.Reader) error {
+	for {
+		n, err := source.Read(buffer)
+		if stored := r.store(buffer[:n]); stored != nil {
+			err = stored
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// store buffers a piece. It waits until there is room.
+func (r *responseBuffer) store(piece []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(piece) > 0 && !r.closed {
+		switch {
+		case r.written == 0 && (r.memory.Len()+len(piece) <= r.maxMemory || r.memory.Len() == 0 && !r.hasFile()):
+			r.memory.Write(piece)
+			piece = nil
+		case r.hasFile() && r.written+int64(len(piece)) <= maxResponseFile:
+			n, err := r.file.WriteAt(piece, r.written)
+			r.written += int64(n)
+			piece, r.full = piece[n:], err != nil
+		default:
+			r.changed.Wait()
+		}
+	}
+	r.changed.Broadcast()
+	if r.closed {
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+func (r *responseBuffer) hasFile() bool {
+	if r.file == nil && !r.full {
+		var err error
+		r.file, err = newSpool(r.namespace)
+		r.full = err != nil
+	}
+	return !r.full
+}
+
+func (r *responseBuffer) setEnd(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+	r.changed.Broadcast()
+}
+
+// Read returns the next piece. It waits until there is data.
+func (r *responseBuffer) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		switch {
+		case r.memory.Len() > 0:
+			n, err := r.memory.Read(b)
+			r.changed.Broadcast()
+			return n, err
+		case r.read < r.written:
+			n, err := r.file.ReadAt(b[:min(int64(len(b)), r.written-r.read)], r.read)
+			if r.read += int64(n); r.read == r.written {
+				// The file is empty again, so it may have room.
+				r.read, r.written, r.full = 0, 0, false
+			}
+			r.changed.Broadcast()
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return n, err
+		case r.err != nil:
+			return 0, r.err
+		}
+		r.changed.Wait()
+	}
+}
+
+// close discards the rest and releases the memory and the file. It calls stop to interrupt the source, and waits until
+// the source is no longer read.
+func (r *responseBuffer) close(stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.changed.Broadcast()
+	for r.err == nil {
+		r.mu.Unlock()
+		stop()
+		r.mu.Lock()
+		if r.err == nil {
+			r.changed.Wait()
+		}
+	}
+	r.quota.Give(int64(r.maxMemory))
+	if r.file != nil {
+		_ = r.file.Close()
+	}
+}
