@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// inMemory is the maximum size, in bytes, of a body that is buffered in memory, if the budget allows it. The rest
-	// of a longer body goes into an unnamed file.
-	inMemory = 64 << 10
-	// mostInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
+	// maxInMemory is the maximum size, in bytes, of a body that is buffered in memory, if the budget allows it. The
+	// rest of a longer body goes into an unnamed file.
+	maxInMemory = 64 << 10
+	// maxWholeInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
 	// budget has spare memory, because a file costs twice as much. It is ingress-nginx's default for
 	// proxy-body-size.
-	mostInMemory = 1 << 20
+	maxWholeInMemory = 1 << 20
 )
 
-// whole and longer are pools of buffers for bodies in memory. Each buffer has one more byte, to detect bodies that are
-// too long.
+// bodyBuffers and longBodyBuffers are pools of buffers for bodies in memory. Each buffer has one more byte, to detect
+// bodies that are too long.
 var (
-	whole  = pools.NewBuffers("proxy: body of 64 KiB", inMemory+1)
-	longer = pools.NewBuffers("proxy: body of 1 MiB", mostInMemory+1)
+	bodyBuffers     = pools.NewBuffers("proxy: body of 64 KiB", maxInMemory+1)
+	longBodyBuffers = pools.NewBuffers("proxy: body of 1 MiB", maxWholeInMemory+1)
 )
 
 // body is a request body. It is either buffered, so that it can be sent again to another endpoint, or read from the
@@ -43,42 +43,43 @@ type body struct {
 	// buffer holds the first size bytes. file holds the rest.
 	buffer pools.Buffer
 	size   int
-	// room is the namespace's share of memory. taken is the number of bytes that the body uses of it. room is nil while
-	// the body is short.
-	room  *budget.Share
-	taken int64
-	file  *spool
-	filed int64
-	// rest reads the part that the client has yet to send. It is nil if the whole body is buffered. found is data that
-	// was read from rest but did not fit into the file.
-	rest  *incoming
-	found []byte
+	// quota is the namespace's share of memory. charged is the number of bytes that the body uses of it. quota is nil
+	// while the body is short.
+	quota    *budget.Share
+	charged  int64
+	file     *spool
+	fileSize int64
+	// rest reads the part that the client has yet to send. It is nil if the whole body is buffered. overflow is data
+	// that was read from rest but did not fit into the file.
+	rest     *clientBody
+	overflow []byte
 	// length is the length of the whole body. A negative length is unknown. trailers are the trailer fields of a
 	// completely buffered body.
 	length   int64
 	trailers message.Fields
 }
 
-// takeBody reads the whole body before an endpoint is chosen, unless the body is streamed. If a long body does not fit
+// readBody reads the whole body before an endpoint is chosen, unless the body is streamed. If a long body does not fit
 // into the file, or there is no file, the rest is read while it is sent.
-func (r *request) takeBody() error {
+func (r *request) readBody() error {
 	if r.Body == nil || r.Length == 0 {
 		return nil
 	}
 	if r.LiftPause != nil && speaksGRPC(r.protocol) {
 		r.LiftPause()
 	}
-	most := r.settings.MaxBody
-	if most != ir.NoLimit && r.Length > most {
+	maxSize := r.settings.MaxBody
+	if maxSize != ir.NoLimit && r.Length > maxSize {
 		return exchange.Fail(http.StatusRequestEntityTooLarge,
-			fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
+			fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, maxSize))
 	}
-	if chunks, ok := r.Body.(limited); ok && most != ir.NoLimit {
-		chunks.Limit(most)
+	if chunks, ok := r.Body.(limited); ok && maxSize != ir.NoLimit {
+		chunks.Limit(maxSize)
 	}
-	r.body = &body{namespace: r.Backend.Namespace(), length: r.Length, rest: &incoming{
-		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1,
-		begun: time.Now(),
+	r.body = &body{namespace: r.Backend.Namespace(), length: r.Length, rest: &clientBody{
+		source: r.Body, writer: r.Writer, maxSize: maxSize, length: r.Length, mayHaveTrailers: r.Trailers != nil,
+		endIsSeparate: r.Major > 1,
+		start:         time.Now(),
 	}}
 	if r.streams() {
 		return nil
@@ -97,7 +98,7 @@ func (r *request) takeBody() error {
 }
 
 // limited is implemented by bodies that can detect before their end that they exceed a limit.
-type limited interface{ Limit(most int64) }
+type limited interface{ Limit(max int64) }
 
 // streams reports whether the body is sent while it arrives. FastCGI needs to know the length of the body, so it
 // buffers bodies of unknown length.
@@ -125,11 +126,11 @@ func (b *body) read() error {
 		if b.file, err = newSpool(b.namespace); err != nil {
 			return nil //nolint:nilerr // Without a file, the body is sent while it arrives.
 		}
-		if b.filed, b.found, err = b.file.fill(b.rest); err != nil || b.found != nil {
+		if b.fileSize, b.overflow, err = b.file.fill(b.rest); err != nil || b.overflow != nil {
 			return err
 		}
 	}
-	b.length, b.rest = int64(b.size)+b.filed, nil
+	b.length, b.rest = int64(b.size)+b.fileSize, nil
 	return nil
 }
 
@@ -137,22 +138,22 @@ func (b *body) read() error {
 // body may fit as a whole.
 func (b *body) grow() bool {
 	had := int64(len(b.buffer.Bytes()))
-	if b.room == nil {
-		b.room = bodyMemory().Share(b.namespace, "")
+	if b.quota == nil {
+		b.quota = bodyMemory().Share(b.namespace, "")
 	}
-	pool, taken := whole, int64(inMemory)
+	pool, more := bodyBuffers, int64(maxInMemory)
 	switch {
-	case had > mostInMemory:
+	case had > maxWholeInMemory:
 		return false
-	case had > inMemory:
-		pool, taken = longer, mostInMemory-inMemory
-		if b.length > mostInMemory || !b.room.TakeSpare(taken) {
+	case had > maxInMemory:
+		pool, more = longBodyBuffers, maxWholeInMemory-maxInMemory
+		if b.length > maxWholeInMemory || !b.quota.TakeSpare(more) {
 			return false
 		}
-	case !b.room.Take(taken):
+	case !b.quota.Take(more):
 		return false
 	}
-	b.taken += taken
+	b.charged += more
 	shorter := b.buffer.Move()
 	b.buffer = pool.Get()
 	copy(b.buffer.Bytes(), shorter.Bytes())
@@ -160,8 +161,8 @@ func (b *body) grow() bool {
 	return true
 }
 
-// kept returns the body if all of it is in memory.
-func (b *body) kept() (memory []byte, ok bool) {
+// wholeInMemory returns the body if all of it is in memory.
+func (b *body) wholeInMemory() (memory []byte, ok bool) {
 	switch {
 	case b == nil:
 		return nil, true
@@ -171,11 +172,11 @@ func (b *body) kept() (memory []byte, ok bool) {
 	return b.buffer.Bytes()[:b.size], true
 }
 
-// short is like kept, but only for a body that can be sent before the response is read. A longer body is sent in
-// another goroutine, since an endpoint may respond before it has read all of it.
-func (b *body) short() (memory []byte, ok bool) {
-	memory, ok = b.kept()
-	if len(memory) > inMemory {
+// shortInMemory is like kept, but only for a body that can be sent before the response is read. A longer body is sent
+// in another goroutine, since an endpoint may respond before it has read all of it.
+func (b *body) shortInMemory() (memory []byte, ok bool) {
+	memory, ok = b.wholeInMemory()
+	if len(memory) > maxInMemory {
 		return nil, false
 	}
 	return memory, ok
@@ -186,7 +187,7 @@ func (b *body) framing() (http1.Framing, int64) {
 	switch {
 	case b == nil || b.length == 0 && len(b.trailers) == 0:
 		return http1.NoBody, 0
-	case b.length < 0 || len(b.trailers) > 0 || b.rest != nil && b.rest.trailed:
+	case b.length < 0 || len(b.trailers) > 0 || b.rest != nil && b.rest.mayHaveTrailers:
 		return http1.Chunked, -1
 	}
 	return http1.Sized, b.length
@@ -194,7 +195,7 @@ func (b *body) framing() (http1.Framing, int64) {
 
 // reader returns a reader that starts at the beginning of the body, or nil if there is no body. The part that still
 // comes from the client can be read only once.
-func (b *body) reader() *reading {
+func (b *body) reader() *bodyReader {
 	if framing, _ := b.framing(); framing == http1.NoBody {
 		return nil
 	}
@@ -203,34 +204,34 @@ func (b *body) reader() *reading {
 		parts = append(parts, bytes.NewReader(b.buffer.Bytes()[:b.size]))
 	}
 	if b.file != nil {
-		parts = append(parts, io.NewSectionReader(b.file, 0, b.filed))
+		parts = append(parts, io.NewSectionReader(b.file, 0, b.fileSize))
 	}
 	if b.rest == nil {
-		return &reading{source: io.MultiReader(parts...)}
+		return &bodyReader{source: io.MultiReader(parts...)}
 	}
-	parts = append(parts, bytes.NewReader(b.found), b.rest)
-	return &reading{source: io.MultiReader(parts...), rest: b.rest}
+	parts = append(parts, bytes.NewReader(b.overflow), b.rest)
+	return &bodyReader{source: io.MultiReader(parts...), rest: b.rest}
 }
 
-// again reports whether the body can be sent to another endpoint, too. It returns an error if the client failed to send
-// the whole body.
-func (b *body) again() (bool, error) {
+// canResend reports whether the body can be sent to another endpoint, too. It returns an error if the client failed to
+// send the whole body.
+func (b *body) canResend() (bool, error) {
 	switch {
 	case b == nil || b.rest == nil:
 		return true, nil
 	case b.rest.failed.Load() != nil:
-		return false, fmt.Errorf("%w: %w", errBroken, *b.rest.failed.Load())
+		return false, fmt.Errorf("%w: %w", errClientBody, *b.rest.failed.Load())
 	}
-	return !b.rest.spent.Load(), nil
+	return !b.rest.forwarded.Load(), nil
 }
 
-// asked returns the time at which the endpoint had everything that it needs to respond, from which its response time is
-// measured. Zero stands for the start of the attempt. A slow client must not make an endpoint look slow.
-func (b *body) asked() time.Time {
-	if b == nil || b.rest == nil || !b.rest.spent.Load() {
+// sentAt returns the time at which the endpoint had everything that it needs to respond, from which its response time
+// is measured. Zero stands for the start of the attempt. A slow client must not make an endpoint look slow.
+func (b *body) sentAt() time.Time {
+	if b == nil || b.rest == nil || !b.rest.forwarded.Load() {
 		return time.Time{}
 	}
-	return b.rest.begun.Add(time.Duration(b.rest.taken.Load()))
+	return b.rest.start.Add(time.Duration(b.rest.lastRead.Load()))
 }
 
 // arriving reports whether the client may still be sending the body.
@@ -252,29 +253,29 @@ func (b *body) close() {
 	if b.file != nil {
 		_ = b.file.Close()
 	}
-	if b.taken > 0 {
-		b.room.Give(b.taken)
+	if b.charged > 0 {
+		b.quota.Give(b.charged)
 	}
-	b.taken = 0
+	b.charged = 0
 }
 
-// incoming reads a body from the client. It can be read once.
-type incoming struct {
+// clientBody reads a body from the client. It can be read once.
+type clientBody struct {
 	source io.Reader
 	writer message.Writer
-	// most is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
+	// maxSize is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
 	// unknown. size is the number of bytes read. All are in bytes.
-	most, length, size int64
-	// trailed means that trailer fields may follow. They are available once the end has been read.
-	trailed bool
-	// framed means that the end arrives separately from the last byte, as in HTTP/2 and HTTP/3. Until then the body may
-	// still turn out to be longer than its length.
-	framed bool
-	// spent means that a part of the body may have been sent to an endpoint. taken is the time of the last read, in
-	// nanoseconds since begun.
-	begun time.Time
-	taken atomic.Int64
-	spent atomic.Bool
+	maxSize, length, size int64
+	// mayHaveTrailers means that trailer fields may follow. They are available once the end has been read.
+	mayHaveTrailers bool
+	// endIsSeparate means that the end arrives separately from the last byte, as in HTTP/2 and HTTP/3. Until then the
+	// body may still turn out to be longer than its length.
+	endIsSeparate bool
+	// forwarded means that a part of the body may have been sent to an endpoint. lastRead is the time of the last read,
+	// in nanoseconds since start.
+	start     time.Time
+	lastRead  atomic.Int64
+	forwarded atomic.Bool
 	// ended means that the whole body has arrived. failed is the error with which the client failed to send it.
 	ended  atomic.Bool
 	failed atomic.Pointer[error]
@@ -283,36 +284,36 @@ type incoming struct {
 var errTooLarge = errors.New("the body is larger than is allowed")
 
 // Read reads from the client.
-func (i *incoming) Read(b []byte) (int, error) {
+func (i *clientBody) Read(b []byte) (int, error) {
 	n, err := i.source.Read(b)
 	i.size += int64(n)
-	i.taken.Store(int64(time.Since(i.begun)))
+	i.lastRead.Store(int64(time.Since(i.start)))
 	switch {
-	case i.most != ir.NoLimit && i.size > i.most:
+	case i.maxSize != ir.NoLimit && i.size > i.maxSize:
 		err = errTooLarge
 	case errors.Is(err, io.EOF) && i.size < i.length:
 		err = io.ErrUnexpectedEOF
-	case errors.Is(err, io.EOF) || i.size == i.length && !i.trailed && !i.framed:
+	case errors.Is(err, io.EOF) || i.size == i.length && !i.mayHaveTrailers && !i.endIsSeparate:
 		i.ended.Store(true)
 	}
 	return n, err
 }
 
-// reading reads a body for one endpoint, possibly in another goroutine.
-type reading struct {
+// bodyReader reads a body for one endpoint, possibly in another goroutine.
+type bodyReader struct {
 	source io.Reader
-	rest   *incoming
+	rest   *clientBody
 	// mu is held during a read. After stopped is set, nothing is read any more.
-	mu, halting sync.Mutex
-	stopped     atomic.Bool
-	// late means that the request had already ended when the reading was stopped. It is set before stopped.
-	late bool
+	mu, stopping sync.Mutex
+	stopped      atomic.Bool
+	// afterEnd means that the request had already ended when the reading was stopped. It is set before stopped.
+	afterEnd bool
 }
 
 var errStopped = errors.New("the body is not wanted any more")
 
 // Read implements io.Reader.
-func (r *reading) Read(b []byte) (int, error) {
+func (r *bodyReader) Read(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped.Load() {
@@ -320,8 +321,8 @@ func (r *reading) Read(b []byte) (int, error) {
 	}
 	if r.rest != nil {
 		// This is set before the read waits, since data that arrives during the wait is for this endpoint.
-		r.rest.spent.Store(true)
-		r.rest.taken.Store(int64(time.Since(r.rest.begun)))
+		r.rest.forwarded.Store(true)
+		r.rest.lastRead.Store(int64(time.Since(r.rest.start)))
 	}
 	n, err := r.source.Read(b)
 	switch {
@@ -336,17 +337,17 @@ func (r *reading) Read(b []byte) (int, error) {
 
 // timedOut reports whether a stopped read had failed before with a timeout of the client. net/http cancels the request
 // before it returns that error, and the end of the request stops the read.
-func (r *reading) timedOut(err error) bool { return r.late && isTimeout(err) }
+func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
-// halt stops the reading. late means that the request has ended already. Only the first call has an effect. When a call
+// stop stops the reading. late means that the request has ended already. Only the first call has an effect. When a call
 // returns, no other call is running: afterwards the client's connection may be used for another request.
-func (r *reading) halt(late bool) {
-	r.halting.Lock()
-	defer r.halting.Unlock()
+func (r *bodyReader) stop(afterEnd bool) {
+	r.stopping.Lock()
+	defer r.stopping.Unlock()
 	if r.stopped.Load() {
 		return
 	}
-	r.late = late
+	r.afterEnd = afterEnd
 	r.stopped.Store(true)
 	switch {
 	case r.mu.TryLock():
@@ -357,8 +358,8 @@ func (r *reading) halt(late bool) {
 	}
 }
 
-// errBroken means that the client did not send the body as announced.
-var errBroken = errors.New("the body of the request breaks off")
+// errClientBody means that the client did not send the body as announced.
+var errClientBody = errors.New("the body of the request breaks off")
 
 // readFailed returns the error for a client whose body could not be read.
 func readFailed(gone, err error) error {

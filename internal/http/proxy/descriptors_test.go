@@ -31,12 +31,12 @@ func TestBodiesWithoutDescriptor(t *testing.T) {
 	withoutRoom(t, bodyMemory())
 	want := bytes.Repeat([]byte("0123456789abcdef"), 10<<10)
 	first := bodyOf(want)
-	if err := first.takeBody(); err != nil || first.body.file == nil {
+	if err := first.readBody(); err != nil || first.body.file == nil {
 		t.Fatalf("the first body has no file: %v", err)
 	}
 	refused := bodyFiles.refused.Load()
 	second := bodyOf(want)
-	err := second.takeBody()
+	err := second.readBody()
 	if got, _ := io.ReadAll(second.body.reader()); err != nil || second.body.rest == nil || !bytes.Equal(got, want) {
 		t.Errorf("without a descriptor, %d bytes of %d are passed on: %v", len(got), len(want), err)
 	}
@@ -51,7 +51,7 @@ func TestBodiesWithoutDescriptor(t *testing.T) {
 	}
 	first.body.close()
 	third := bodyOf(want)
-	if err := third.takeBody(); err != nil || third.body.file == nil {
+	if err := third.readBody(); err != nil || third.body.file == nil {
 		t.Errorf("after a file was closed, the next body has none: %v", err)
 	}
 	third.body.close()
@@ -67,17 +67,18 @@ func TestNamespacesShareRoom(t *testing.T) {
 		// got reports whether the body got the limited resource.
 		got func(b *body) bool
 	}{
-		"memory":         {bodyMemory(), 16 * inMemory, func(b *body) bool { return len(b.buffer.Bytes()) > inMemory }},
+		"memory": {bodyMemory(), 16 * maxInMemory,
+			func(b *body) bool { return len(b.buffer.Bytes()) > maxInMemory }},
 		"descriptors":    {bodyFiles.budget(), 16, func(b *body) bool { return b.file != nil }},
 		"bytes of files": {fileBytes, 16 * int64(len(long)), func(b *body) bool { return b.rest == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withLimit(t, bodyMemory(), 16*inMemory)
+			withLimit(t, bodyMemory(), 16*maxInMemory)
 			withLimit(t, c.scarce, c.limit)
 			take := func(namespace string) bool {
 				r := bodyOf(long)
 				r.Backend = balancer.New(namespace + "/web/80")
-				if err := r.takeBody(); err != nil {
+				if err := r.readBody(); err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(r.body.close)
@@ -103,7 +104,7 @@ func TestFastCGIWithoutRoom(t *testing.T) {
 	refused := unmeasured.Load()
 	r := bodyOf(make([]byte, 2<<20))
 	r.settings.Protocol = ir.FastCGI
-	err := r.takeBody()
+	err := r.readBody()
 	if r.body.close(); exchange.StatusOf(err) != http.StatusServiceUnavailable || unmeasured.Load() != refused+1 {
 		t.Errorf("the error is %v, and %d requests are counted", err, unmeasured.Load()-refused)
 	}

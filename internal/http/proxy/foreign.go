@@ -64,16 +64,16 @@ func (r *request) roundTrip() error {
 	from := r.body.reader()
 	idle := newIdle(r.Context(), r.settings, func() {
 		if from != nil {
-			r.halt(from)
+			r.stopReading(from)
 		}
 	})
 	defer idle.end()
-	defer r.stop(from)
+	defer r.stopReadingAndWait(from)
 	response, err := r.ask(idle, from)
 	idle.pause()
 	if err != nil {
-		r.stop(from)
-		if _, broken := r.body.again(); broken != nil {
+		r.stopReadingAndWait(from)
+		if _, broken := r.body.canResend(); broken != nil {
 			return broken
 		}
 		return idle.explain(err)
@@ -82,11 +82,11 @@ func (r *request) roundTrip() error {
 	if r.AnsweredWith(response.StatusCode); r.againFor(response.StatusCode) {
 		return errPassedOn
 	}
-	r.Answered(r.body.asked())
+	r.Answered(r.body.sentAt())
 	return r.passForeign(response, &receiving{body: response.Body, idle: idle})
 }
 
-func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
+func (r *request) ask(idle *idle, from *bodyReader) (*http.Response, error) {
 	d := r.dialing()
 	request := r.foreign(context.WithValue(idle.ctx, dialingKey{}, d))
 	if from == nil {
@@ -154,7 +154,7 @@ func (r *request) passForeign(response *http.Response, from *receiving) error {
 	if err == nil {
 		err = taken(r.Writer.Trailer(message.FieldsOf(response.Trailer)))
 	}
-	if _, broken := r.body.again(); err != nil && !errors.Is(err, errNotTaken) && broken != nil {
+	if _, broken := r.body.canResend(); err != nil && !errors.Is(err, errNotTaken) && broken != nil {
 		err = broken
 	}
 	return r.cut(err)

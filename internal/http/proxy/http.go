@@ -42,7 +42,7 @@ func (r *request) converse() error {
 // sentTwice reports whether the request may be sent to the same endpoint again on a new connection. The old connection
 // may have been closed before the request arrived.
 func (r *request) sentTwice(err error) bool {
-	whole, broken := r.body.again()
+	whole, broken := r.body.canResend()
 	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) &&
 		!isTimeout(err) &&
 		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
@@ -74,7 +74,7 @@ func (r *request) on(c *conn) error {
 
 // send sends the head, together with a short body in memory. Another body is still being uploaded when send returns.
 func (r *request) send(c *conn) (*upload, error) {
-	memory, kept := r.body.short()
+	memory, kept := r.body.shortInMemory()
 	if len(memory) > 0 {
 		// The write may take long.
 		c.watch()
@@ -159,7 +159,7 @@ func (r *request) pass(c *conn) error {
 	if r.againFor(status) {
 		return errPassedOn
 	}
-	r.Answered(r.body.asked())
+	r.Answered(r.body.sentAt())
 	c.body.begin(c)
 	if slices.Contains(r.Replaced, status) {
 		r.replace(c)

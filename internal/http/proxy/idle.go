@@ -92,14 +92,14 @@ func (i *idle) explain(err error) error {
 
 // sending is the request body. Each read means that the endpoint has accepted the data of the read before.
 type sending struct {
-	*reading
+	*bodyReader
 	idle    *idle
 	request *request
 }
 
 func (s *sending) Read(b []byte) (int, error) {
 	s.idle.awaitClient()
-	n, err := s.reading.Read(b)
+	n, err := s.bodyReader.Read(b)
 	if err != nil {
 		s.idle.reset(s.idle.read)
 	} else {
@@ -110,7 +110,7 @@ func (s *sending) Read(b []byte) (int, error) {
 
 // Close may be called during a read, and the caller may wait for the end of that read.
 func (s *sending) Close() error {
-	s.request.halt(s.reading)
+	s.request.stopReading(s.bodyReader)
 	return nil
 }
 

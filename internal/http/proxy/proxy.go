@@ -45,7 +45,7 @@ func (r *request) forward(secured *Secured) (err error) {
 		return err
 	}
 	defer func() { r.body.close() }()
-	if err = r.takeBody(); err == nil {
+	if err = r.readBody(); err == nil {
 		r.prepareFields()
 		err = r.try()
 	}
@@ -101,17 +101,17 @@ func (r *request) client() context.Context {
 	return r.Context()
 }
 
-// halt stops reading the request body. It does not wait for a read in progress, which returns soon.
-func (r *request) halt(from *reading) {
+// stopReading stops reading the request body. It does not wait for a read in progress, which returns soon.
+func (r *request) stopReading(from *bodyReader) {
 	left := context.Cause(r.client())
 	r.left.CompareAndSwap(nil, &left)
-	from.halt(left != nil)
+	from.stop(left != nil)
 }
 
-// stop is like halt, but waits until a read in progress has returned.
-func (r *request) stop(from *reading) {
+// stopReadingAndWait is like halt, but waits until a read in progress has returned.
+func (r *request) stopReadingAndWait(from *bodyReader) {
 	if from != nil {
-		r.halt(from)
+		r.stopReading(from)
 		from.mu.Lock()
 		from.mu.Unlock() //nolint:staticcheck // The read holds the lock until it returns.
 	}
@@ -157,7 +157,7 @@ func (r *request) judge(err error) (again bool, _ error) {
 		r.Done(false)
 		return true, exchange.Fail(http.StatusBadGateway, err)
 	case errors.Is(err, exchange.ErrCut):
-		if !errors.Is(err, errNotTaken) && !errors.Is(err, errBroken) && r.gone() == nil {
+		if !errors.Is(err, errNotTaken) && !errors.Is(err, errClientBody) && r.gone() == nil {
 			r.Done(true)
 		}
 		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
@@ -176,7 +176,7 @@ func (r *request) judge(err error) (again bool, _ error) {
 // more reports whether the limits allow another attempt: the number of tries, the time for all tries, and whether the
 // request body can be sent again.
 func (r *request) more() bool {
-	whole, _ := r.body.again()
+	whole, _ := r.body.canResend()
 	return whole && r.asked < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.begun) < r.settings.Total)
 }
 
@@ -223,7 +223,7 @@ func (r *request) explain(err error) (failure, error) {
 	switch gone := r.gone(); {
 	case errors.As(err, &ours):
 		return refused, err
-	case errors.Is(err, errBroken):
+	case errors.Is(err, errClientBody):
 		return refused, readFailed(gone, err)
 	case gone != nil:
 		return refused, exchange.Fail(clientGone, gone)

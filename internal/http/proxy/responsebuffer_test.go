@@ -10,8 +10,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestElasticTakesAllBeforeAnythingIsRead checks that the source is read to its end while the client reads nothing.
-func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
+// TestResponseBufferTakesAllBeforeAnythingIsRead checks that the source is read to its end while the client reads
+// nothing.
+func TestResponseBufferTakesAllBeforeAnythingIsRead(t *testing.T) {
 	want := make([]byte, 3_000_000)
 	for i := range want {
 		want[i] = byte(rand.Uint32())
@@ -36,7 +37,7 @@ func (e ending) Read([]byte) (int, error) {
 	return 0, errEnd
 }
 
-func TestElasticPassesPiecesOn(t *testing.T) {
+func TestResponseBufferPassesPiecesOn(t *testing.T) {
 	source, writer := io.Pipe()
 	e := newResponseBuffer("shop", source)
 	defer e.close(func() {})
@@ -55,8 +56,8 @@ func TestElasticPassesPiecesOn(t *testing.T) {
 	}
 }
 
-// TestElasticLetsGo checks that the source is no longer read after end was called.
-func TestElasticLetsGo(t *testing.T) {
+// TestResponseBufferStops checks that the source is no longer read after close was called.
+func TestResponseBufferStops(t *testing.T) {
 	source, writer := io.Pipe()
 	go func() {
 		for {

@@ -14,7 +14,7 @@ const leastSpliced = 64 << 10
 // must not need buffering.
 func (r *request) splices(c *conn) bool {
 	_, bare := c.socket.(*net.TCPConn)
-	_, sent := r.body.short()
+	_, sent := r.body.shortInMemory()
 	return bare && sent && r.Major == 1 && r.TLS() == nil && !r.settings.BufferResponse
 }
 

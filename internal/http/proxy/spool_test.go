@@ -47,15 +47,15 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 80<<10)
 	r := bodyOf(want)
-	err := r.takeBody()
+	err := r.readBody()
 	defer r.body.close()
-	if _, kept := r.body.kept(); err != nil || kept || r.body.rest == nil {
+	if _, kept := r.body.wholeInMemory(); err != nil || kept || r.body.rest == nil {
 		t.Fatalf("error %v, and the body is kept", err)
 	}
 	if got, err := io.ReadAll(r.body.reader()); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d go on, error %v", len(got), len(want), err)
 	}
-	if again, _ := r.body.again(); again {
+	if again, _ := r.body.canResend(); again {
 		t.Error("it can be sent twice")
 	}
 }
@@ -77,7 +77,7 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 func TestRoomIsGivenBack(t *testing.T) {
 	withLimit(t, fileBytes, 8<<20)
 	r := bodyOf(make([]byte, 2<<20))
-	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 2<<20 || fileBytes.Used() == 0 {
+	if err := r.readBody(); err != nil || r.body.rest != nil || r.body.length != 2<<20 || fileBytes.Used() == 0 {
 		t.Fatalf("error %v, and %d bytes stand in files", err, fileBytes.Used())
 	}
 	r.body.close()
@@ -89,9 +89,9 @@ func TestWithoutRoomInMemory(t *testing.T) {
 	withoutRoom(t, bodyMemory())
 	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
 	r := bodyOf(want)
-	err := r.takeBody()
+	err := r.readBody()
 	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil ||
-		len(r.body.buffer.Bytes()) > inMemory || !bytes.Equal(got, want) {
+		len(r.body.buffer.Bytes()) > maxInMemory || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
 	}
 	r.body.close()
@@ -103,7 +103,7 @@ func TestWithoutRoomInMemory(t *testing.T) {
 
 	withoutRoom(t, fileBytes)
 	r = bodyOf(bytes.Repeat(want, 10))
-	err = r.takeBody()
+	err = r.readBody()
 	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.rest == nil || len(got) != 10*len(want) {
 		t.Errorf("%d bytes come in, error %v", len(got), err)
 	}
@@ -117,9 +117,9 @@ func TestWithoutRoomInMemory(t *testing.T) {
 
 // TestRoomInMemoryIsGivenBack checks that incomplete bodies take no more memory than the limit and give it back.
 func TestRoomInMemoryIsGivenBack(t *testing.T) {
-	withLimit(t, bodyMemory(), 2*inMemory)
-	r := bodyOf(make([]byte, inMemory))
-	if err := r.takeBody(); err != nil || r.body.file != nil || bodyMemory().Used() != inMemory {
+	withLimit(t, bodyMemory(), 2*maxInMemory)
+	r := bodyOf(make([]byte, maxInMemory))
+	if err := r.readBody(); err != nil || r.body.file != nil || bodyMemory().Used() != maxInMemory {
 		t.Errorf("error %v, and it takes %d bytes", err, bodyMemory().Used())
 	}
 	r.body.close()
@@ -134,12 +134,13 @@ func TestRoomInMemoryIsGivenBack(t *testing.T) {
 // body.
 func TestBodiesInMemory(t *testing.T) {
 	for _, size := range []int{
-		1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2, mostInMemory - 1, mostInMemory,
-		mostInMemory + 1, 2 * mostInMemory,
+		1, 4095, 4096, 4097, maxInMemory - 1, maxInMemory, maxInMemory + 1, maxInMemory + 2, maxWholeInMemory - 1,
+		maxWholeInMemory,
+		maxWholeInMemory + 1, 2 * maxWholeInMemory,
 	} {
 		want := bytes.Repeat([]byte("x"), size)
 		r := bodyOf(want)
-		if err := r.takeBody(); err != nil {
+		if err := r.readBody(); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -147,7 +148,7 @@ func TestBodiesInMemory(t *testing.T) {
 				t.Errorf("%d bytes of %d, error %v", len(got), size, err)
 			}
 		}
-		if memory, ok := r.body.kept(); ok != (size <= mostInMemory) || ok && len(memory) != size {
+		if memory, ok := r.body.wholeInMemory(); ok != (size <= maxWholeInMemory) || ok && len(memory) != size {
 			t.Errorf("of %d bytes %d stand in memory, all: %v", size, len(memory), ok)
 		}
 		r.body.close()
@@ -157,23 +158,23 @@ func TestBodiesInMemory(t *testing.T) {
 // TestLongBodiesInMemory checks that long bodies use at most half of the memory, and no memory if they do not fit as a
 // whole.
 func TestLongBodiesInMemory(t *testing.T) {
-	withLimit(t, bodyMemory(), 2*mostInMemory)
+	withLimit(t, bodyMemory(), 2*maxWholeInMemory)
 	takes := func(length int64) int64 {
-		r := bodyOf(make([]byte, mostInMemory))
-		if r.Length = length; r.takeBody() != nil && length <= mostInMemory {
+		r := bodyOf(make([]byte, maxWholeInMemory))
+		if r.Length = length; r.readBody() != nil && length <= maxWholeInMemory {
 			t.Errorf("a body of %d bytes is not read", length)
 		}
 		defer r.body.close()
 		return bodyMemory().Used()
 	}
-	for length, want := range map[int64]int64{-1: mostInMemory, mostInMemory: mostInMemory,
-		mostInMemory + 1: inMemory} {
+	for length, want := range map[int64]int64{-1: maxWholeInMemory, maxWholeInMemory: maxWholeInMemory,
+		maxWholeInMemory + 1: maxInMemory} {
 		if got := takes(length); got != want {
 			t.Errorf("one whose length is %d takes %d bytes, want %d", length, got, want)
 		}
 	}
-	withLimit(t, bodyMemory(), mostInMemory*3/2)
-	if got := takes(mostInMemory); got != inMemory {
+	withLimit(t, bodyMemory(), maxWholeInMemory*3/2)
+	if got := takes(maxWholeInMemory); got != maxInMemory {
 		t.Errorf("without room to spare it takes %d bytes", got)
 	}
 }
@@ -184,14 +185,14 @@ func TestWhatAnEndpointIsWaitedFor(t *testing.T) {
 	r := bodyOf([]byte("body"))
 	r.settings.StreamRequest = true
 	before := time.Now()
-	if err := r.takeBody(); err != nil || !r.body.asked().IsZero() {
-		t.Fatalf("error %v, and it was asked at %v", err, r.body.asked())
+	if err := r.readBody(); err != nil || !r.body.sentAt().IsZero() {
+		t.Fatalf("error %v, and it was asked at %v", err, r.body.sentAt())
 	}
-	if _, err := io.ReadAll(r.body.reader()); err != nil || r.body.asked().Before(before) {
-		t.Errorf("error %v, and it was asked at %v", err, r.body.asked())
+	if _, err := io.ReadAll(r.body.reader()); err != nil || r.body.sentAt().Before(before) {
+		t.Errorf("error %v, and it was asked at %v", err, r.body.sentAt())
 	}
 	r = bodyOf([]byte("body"))
-	if err := r.takeBody(); err != nil || !r.body.asked().IsZero() {
-		t.Errorf("error %v; a body that is there was asked at %v", err, r.body.asked())
+	if err := r.readBody(); err != nil || !r.body.sentAt().IsZero() {
+		t.Errorf("error %v; a body that is there was asked at %v", err, r.body.sentAt())
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // upload sends a body to an endpoint in another goroutine. The endpoint may respond before it has received all of it.
 type upload struct {
-	from *reading
+	from *bodyReader
 	done chan struct{}
 	// last means that the last piece is being sent. complete means that all pieces have been sent.
 	last     atomic.Bool
@@ -41,7 +41,7 @@ func (r *request) upload(c *conn) *upload {
 
 // run sends the body, piece by piece.
 func (u *upload) run(c *conn, r *request) {
-	if memory, ok := r.body.kept(); ok {
+	if memory, ok := r.body.wholeInMemory(); ok {
 		u.write(c, memory)
 		return
 	}
@@ -129,14 +129,14 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	default:
 		if interrupted = err != nil || !u.last.Load(); interrupted {
 			c.interrupt()
-			r.stop(u.from)
+			r.stopReadingAndWait(u.from)
 		}
 		<-u.done
 	}
 	switch {
 	case err == nil:
 	case u.broken != nil && !errors.Is(u.broken, errStopped):
-		err = because(err, fmt.Errorf("%w: %w", errBroken, u.broken))
+		err = because(err, fmt.Errorf("%w: %w", errClientBody, u.broken))
 	case isTimeout(u.failed) && !interrupted:
 		err = because(err, u.failed)
 	}
