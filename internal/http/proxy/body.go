@@ -98,7 +98,7 @@ func (r *request) readBody() error {
 }
 
 // limited is implemented by bodies that can detect before their end that they exceed a limit.
-type limited interface{ Limit(max int64) }
+type limited interface{ Limit(limit int64) }
 
 // streams reports whether the body is sent while it arrives. FastCGI needs to know the length of the body, so it
 // buffers bodies of unknown length.
@@ -172,8 +172,8 @@ func (b *body) wholeInMemory() (memory []byte, ok bool) {
 	return b.buffer.Bytes()[:b.size], true
 }
 
-// shortInMemory is like kept, but only for a body that can be sent before the response is read. A longer body is sent
-// in another goroutine, since an endpoint may respond before it has read all of it.
+// shortInMemory is like wholeInMemory, but only for a body that can be sent before the response is read. A longer body
+// is sent in another goroutine, since an endpoint may respond before it has read all of it.
 func (b *body) shortInMemory() (memory []byte, ok bool) {
 	memory, ok = b.wholeInMemory()
 	if len(memory) > maxInMemory {
@@ -339,8 +339,8 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 // before it returns that error, and the end of the request stops the read.
 func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
-// stop stops the reading. late means that the request has ended already. Only the first call has an effect. When a call
-// returns, no other call is running: afterwards the client's connection may be used for another request.
+// stop stops the reading. afterEnd means that the request has ended already. Only the first call has an effect. When a
+// call returns, no other call is running: afterwards the client's connection may be used for another request.
 func (r *bodyReader) stop(afterEnd bool) {
 	r.stopping.Lock()
 	defer r.stopping.Unlock()

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// renew is the minimum time between two updates of a deadline, because an update costs as much as a small write.
-	// For short timeouts it is one eighth (renewParts) of the timeout.
-	renew      = time.Second
-	renewParts = 8
-	// glance is how long an endpoint may take before the client is watched, because watching costs more than most
+	// renewInterval is the minimum time between two updates of a deadline, because an update costs as much as a small
+	// write. For short timeouts it is one eighth (renewParts) of the timeout.
+	renewInterval = time.Second
+	renewParts    = 8
+	// watchDelay is how long an endpoint may take before the client is watched, because watching costs more than most
 	// responses. If the client leaves earlier, this is noticed at most twice this time later.
-	glance = 100 * time.Millisecond
+	watchDelay = 100 * time.Millisecond
 	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
 )
@@ -45,18 +45,18 @@ type conn struct {
 	// request.
 	buffer  pools.Buffer
 	at, end int
-	// head and answer belong to the last response, fields to the last request. body reads the rest of the response.
-	head   http1.ResponseHead
-	answer message.Response
-	fields message.Fields
-	body   answerBody
-	// since is when the connection became idle. most is the maximum number of idle connections with the same key, and
-	// lifetime is how long they are kept. Zero selects the settings of the pool.
+	// head and response belong to the last response, fields to the last request. body reads the rest of the response.
+	head     http1.ResponseHead
+	response message.Response
+	fields   message.Fields
+	body     responseBody
+	// since is when the connection became idle. maxIdle is the maximum number of idle connections with the same key,
+	// and lifetime is how long they are kept. Zero selects the settings of the pool.
 	since    time.Time
-	most     int
+	maxIdle  int
 	lifetime time.Duration
-	// questions is the number of calls to an external service on this connection.
-	questions int
+	// calls is the number of calls to an external service on this connection.
+	calls int
 	// request is the current request. unwatch stops the end of the request from interrupting the connection; it is nil
 	// if the request is not watched.
 	request *message.Request
@@ -69,9 +69,9 @@ type conn struct {
 	touched     bool
 	interrupted atomic.Bool
 	// These fields are for quiet, which is called before each request.
-	peek               func(fd uintptr)
-	one                [1]byte
-	nothing, something bool
+	peek            func(fd uintptr)
+	oneByte         [1]byte
+	noData, hasData bool
 }
 
 // deadline ends a connection that is silent for too long.
@@ -176,15 +176,15 @@ func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.at, c.end, c.touched = 0, 0, false
 	c.interrupted.Store(false)
 	c.request = r
-	slack := min(renew, reads/renewParts, writes/renewParts)
+	slack := min(renewInterval, reads/renewParts, writes/renewParts)
 	if c.in.limit != reads || c.out.limit != writes {
 		c.in, c.out = deadline{limit: reads, slack: slack}, deadline{limit: writes, slack: slack}
 	}
-	if slack < renew {
+	if slack < renewInterval {
 		c.watch()
 		return
 	}
-	c.in.slack = glance
+	c.in.slack = watchDelay
 }
 
 // watch lets the end of the request interrupt the connection. From now on, reads may take as long as the read timeout
@@ -218,42 +218,43 @@ func (c *conn) extendRead() {
 	}
 	limit := c.in.limit
 	if c.unwatch == nil {
-		limit = glance
+		limit = watchDelay
 	}
 	// An error shows when the connection is used.
 	_ = c.bare.SetReadDeadline(now.Add(limit + c.in.slack))
-	c.stopAgain()
+	c.keepInterrupted()
 }
 
 func (c *conn) extendWrite() {
 	if now := time.Now(); c.out.due(now) {
 		_ = c.bare.SetWriteDeadline(now.Add(c.out.limit + c.out.slack))
-		c.stopAgain()
+		c.keepInterrupted()
 	}
 }
 
-// sends suspends the read deadline while the client is sending a body.
-func (c *conn) sends() {
+// suspendReadDeadline suspends the read deadline while the client is sending a body.
+func (c *conn) suspendReadDeadline() {
 	c.watch()
 	c.sending.Store(true)
 	_ = c.bare.SetReadDeadline(time.Time{})
-	c.stopAgain()
+	c.keepInterrupted()
 }
 
-// sent starts the read timeout for the response. It is called by the goroutine that sent the body.
-func (c *conn) sent() {
+// startReadTimeout starts the read timeout for the response. It is called by the goroutine that startReadTimeout the
+// body.
+func (c *conn) startReadTimeout() {
 	c.sending.Store(false)
 	_ = c.bare.SetReadDeadline(time.Now().Add(c.in.limit + c.out.slack))
-	c.stopAgain()
+	c.keepInterrupted()
 }
 
 // interrupt ends all current and later reads and writes of the connection. It may be called from any goroutine.
 func (c *conn) interrupt() {
 	c.interrupted.Store(true)
-	c.stopAgain()
+	c.keepInterrupted()
 }
 
-func (c *conn) stopAgain() {
+func (c *conn) keepInterrupted() {
 	if c.interrupted.Load() {
 		_ = c.bare.SetDeadline(time.Unix(1, 0))
 	}

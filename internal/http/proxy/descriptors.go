@@ -112,28 +112,28 @@ func (p *Pool) anyIdle(namespace string) *conn {
 	return nil
 }
 
-// lend is like open for callers that do not handle shares: closing the connection returns the descriptor.
-func (d *dialing) lend(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+// openAccounted is like open for callers that do not handle shares: closing the connection returns the descriptor.
+func (d *dialer) openAccounted(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
 		return nil, dialFailed{err}
 	}
 	give := sync.OnceFunc(func() { share.Give(1) })
 	// The wrapper is below TLS, because net/http needs to see the TLS connection.
-	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return &lent{socket, give} })
+	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return &accountedConn{socket, give} })
 	if err != nil {
 		give()
 	}
 	return conn, err
 }
 
-type lent struct {
+type accountedConn struct {
 	net.Conn
 	give func()
 }
 
 // Close closes the connection and returns its descriptor once.
-func (l *lent) Close() error {
+func (l *accountedConn) Close() error {
 	defer l.give()
 	return l.Conn.Close()
 }

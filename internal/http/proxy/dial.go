@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// dialing holds what is needed to open a connection for a request.
-type dialing struct {
+// dialer holds what is needed to open a connection for a request.
+type dialer struct {
 	pool *Pool
 	// backend is the ID of the backend. namespace is the namespace of the backend.
 	backend, namespace string
@@ -25,26 +25,26 @@ type dialing struct {
 	spare bool
 }
 
-type dialingKey struct{}
+type dialerKey struct{}
 
-// dialing returns the dialing for the endpoint of the current attempt.
-func (r *request) dialing() *dialing {
-	return &dialing{
+// dialer returns the dialer for the endpoint of the current attempt.
+func (r *request) dialer() *dialer {
+	return &dialer{
 		pool: r.pool, backend: r.Backend.ID(), namespace: r.Backend.Namespace(), timeout: r.settings.Connect,
 		listed: r.Listed(), spare: r.withoutRoom(),
 	}
 }
 
-// lookAgain is the interval at which dialling checks that the endpoint is still listed. A deleted pod does not refuse
-// connections, so the client would otherwise wait for the whole connect timeout.
-const lookAgain = 100 * time.Millisecond
+// listedInterval is the interval at which dialling checks that the endpoint is still listed. A deleted pod does not
+// refuse connections, so the client would otherwise wait for the whole connect timeout.
+const listedInterval = 100 * time.Millisecond
 
-// errGone means that the endpoint was removed while a connection to it was opened. The endpoint did not receive
+// errRemoved means that the endpoint was removed while a connection to it was opened. The endpoint did not receive
 // anything.
-var errGone = errors.New("the endpoint has gone")
+var errRemoved = errors.New("the endpoint has gone")
 
-// limit returns a context that ends after the connect timeout or when the endpoint is removed.
-func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
+// withLimits returns a context that ends after the connect timeout or when the endpoint is removed.
+func (d *dialer) withLimits(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	ctx, gone := context.WithCancelCause(ctx)
 	var look func()
@@ -52,12 +52,12 @@ func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
 		switch {
 		case ctx.Err() != nil:
 		case d.listed():
-			panics.AfterFunc("proxy/dial", lookAgain, look)
+			panics.AfterFunc("proxy/dial", listedInterval, look)
 		default:
-			gone(errGone)
+			gone(errRemoved)
 		}
 	}
-	timer := panics.AfterFunc("proxy/dial", lookAgain, look)
+	timer := panics.AfterFunc("proxy/dial", listedInterval, look)
 	return ctx, func() {
 		timer.Stop()
 		gone(nil)
@@ -72,7 +72,7 @@ func (d dialFailed) Unwrap() error { return d.error }
 
 // open opens a connection, with TLS if config is not nil. The caller closes it and then returns its descriptor to the
 // share.
-func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
+func (d *dialer) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
 		return nil, nil, dialFailed{err}
@@ -87,9 +87,9 @@ func (d *dialing) open(ctx context.Context, address string, config *tls.Config) 
 
 // dial opens a connection. As in nginx, the TLS handshake must end within the connect timeout, and the endpoint has not
 // received any part of the request if the handshake fails. wrap is applied to the socket before the handshake.
-func (d *dialing) dial(ctx context.Context, address string, config *tls.Config,
+func (d *dialer) dial(ctx context.Context, address string, config *tls.Config,
 	wrap func(net.Conn) net.Conn) (net.Conn, error) {
-	ctx, end := d.limit(ctx)
+	ctx, end := d.withLimits(ctx)
 	defer end()
 	conn, err := d.pool.guard.Dial(ctx, net.Dialer{}, d.backend, address)
 	if err == nil {
@@ -101,8 +101,8 @@ func (d *dialing) dial(ctx context.Context, address string, config *tls.Config,
 	switch {
 	case err == nil:
 		return conn, nil
-	case errors.Is(context.Cause(ctx), errGone):
-		err = errGone
+	case errors.Is(context.Cause(ctx), errRemoved):
+		err = errRemoved
 	}
 	return nil, dialFailed{err}
 }

@@ -49,8 +49,8 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 type allowance struct{ attributes, bytes int }
 
 const (
-	mostRewritten      = 128
-	mostRewrittenBytes = 256 << 10
+	maxRewritten      = 128
+	maxRewrittenBytes = 256 << 10
 )
 
 // has reports whether one more value may be rewritten, and counts it.
@@ -72,7 +72,7 @@ func (r *request) edit(fields message.Fields) {
 	if len(e.cookies) == 0 && e.redirect == nil {
 		return
 	}
-	left := &allowance{mostRewritten, mostRewrittenBytes}
+	left := &allowance{maxRewritten, maxRewrittenBytes}
 	for i := range fields {
 		field := &fields[i]
 		switch {

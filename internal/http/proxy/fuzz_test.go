@@ -56,7 +56,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		c := script(text, piece)
-		if _, err := c.readHead(http.MethodGet, maxHead); err != nil || c.answer.Status < http.StatusOK {
+		if _, err := c.readHead(http.MethodGet, maxHead); err != nil || c.response.Status < http.StatusOK {
 			return
 		}
 		if bytes.HasPrefix(text, []byte("HTTP/1.0")) && c.head.Framing == http1.Chunked {
@@ -90,8 +90,8 @@ func sameBody(t *testing.T, c *conn, want *http.Response) bool {
 		}
 		return false
 	}
-	if c.answer.Status != want.StatusCode || !bytes.Equal(got, body) || wantErr != nil {
-		t.Fatalf("%d %q; net/http: %d %q, %v", c.answer.Status, got, want.StatusCode, body, wantErr)
+	if c.response.Status != want.StatusCode || !bytes.Equal(got, body) || wantErr != nil {
+		t.Fatalf("%d %q; net/http: %d %q, %v", c.response.Status, got, want.StatusCode, body, wantErr)
 	}
 	return true
 }

@@ -230,16 +230,16 @@ func outcome(w *httptest.ResponseRecorder, err error) string {
 }
 
 func forward(p *proxy.Pool, r *http.Request, b *balancer.Backend) string {
-	return ask(p, r, settings(ir.RetryOnError, ir.RetryOnTimeout), b)
+	return sendCGI(p, r, settings(ir.RetryOnError, ir.RetryOnTimeout), b)
 }
 
-func ask(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend) string {
+func sendCGI(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend) string {
 	w := httptest.NewRecorder()
-	return outcome(w, send(p, w, r, s, b))
+	return outcome(w, sendCGIBody(p, w, r, s, b))
 }
 
-// send forwards a request as a server does.
-func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
+// sendCGIBody forwards a request as a server does.
+func sendCGIBody(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
 	f := &front{pool: p, settings: s, backend: b, errs: make(chan error, 1)}
 	f.ServeHTTP(w, r)
 	return <-f.errs

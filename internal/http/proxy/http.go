@@ -16,47 +16,47 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// converse sends the request to an endpoint that speaks HTTP/1.1. It uses an idle connection if there is one, and
+// roundTripHTTP1 sends the request to an endpoint that speaks HTTP/1.1. It uses an idle connection if there is one, and
 // retries on a new connection if the idle one turns out to be closed.
-func (r *request) converse() error {
+func (r *request) roundTripHTTP1() error {
 	to, config := key{namespace: r.Backend.Namespace(), address: r.address}, (*tls.Config)(nil)
 	if r.protocol == ir.HTTPS {
 		to.secured, config = r.generation, r.generation.one
 	}
 	if c := r.pool.reuse(to, r.withoutRoom()); c != nil {
-		err := r.on(c)
+		err := r.roundTripOn(c)
 		if err == nil || c.touched || !r.sentTwice(err) {
 			return err
 		}
 		r.sent = false
 	}
-	socket, share, err := r.dialing().open(r.Context(), r.address, config)
+	socket, share, err := r.dialer().open(r.Context(), r.address, config)
 	if err != nil {
 		return err
 	}
 	c := newConn(socket, to)
 	c.share = share
-	return r.on(c)
+	return r.roundTripOn(c)
 }
 
 // sentTwice reports whether the request may be sent to the same endpoint again on a new connection. The old connection
 // may have been closed before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.canResend()
-	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) &&
+	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errTryNext) &&
 		!isTimeout(err) &&
 		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 
-// on sends the request on one connection. It returns the connection to the pool if it can be reused.
-func (r *request) on(c *conn) error {
+// roundTripOn sends the request roundTripOn one connection. It returns the connection to the pool if it can be reused.
+func (r *request) roundTripOn(c *conn) error {
 	over := false
 	defer c.closeUnless(&over)
 	c.begin(r.Request, r.settings.Read, r.settings.Write)
 	up, err := r.send(c)
 	if err == nil {
 		if err = r.readHead(c); err == nil {
-			err = r.pass(c)
+			err = r.forwardResponse(c)
 		}
 	}
 	complete := true
@@ -132,9 +132,9 @@ func (r *request) readHead(c *conn) error {
 			return err
 		}
 		size += n
-		switch status := c.answer.Status; {
+		switch status := c.response.Status; {
 		case status == http.StatusSwitchingProtocols:
-			if !r.IsWebSocket() || !isWebSocket(c.answer.Fields) {
+			if !r.IsWebSocket() || !isWebSocket(c.response.Fields) {
 				return errSwitches
 			}
 			return nil
@@ -142,22 +142,22 @@ func (r *request) readHead(c *conn) error {
 			return nil
 		case status > http.StatusContinue:
 			// If the client has left, writing the final response will fail as well.
-			_ = r.Writer.Interim(status, c.answer.Fields)
+			_ = r.Writer.Interim(status, c.response.Fields)
 		}
 	}
 }
 
 var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
 
-// pass forwards the response to the client.
-func (r *request) pass(c *conn) error {
-	status := c.answer.Status
+// forwardResponse forwards the response to the client.
+func (r *request) forwardResponse(c *conn) error {
+	status := c.response.Status
 	r.AnsweredWith(status)
 	if status == http.StatusSwitchingProtocols {
 		return r.switched(c)
 	}
-	if r.againFor(status) {
-		return errPassedOn
+	if r.retryAllowedFor(status) {
+		return errTryNext
 	}
 	r.Answered(r.body.sentAt())
 	c.body.begin(c)
@@ -165,14 +165,14 @@ func (r *request) pass(c *conn) error {
 		r.replace(c)
 		return nil
 	}
-	if err := r.head(&c.answer); err != nil {
+	if err := r.writeHead(&c.response); err != nil {
 		return err
 	}
-	return r.cut(r.passBody(c))
+	return r.abort(r.forwardBody(c))
 }
 
-// head writes the head of a response.
-func (r *request) head(a *message.Response) error {
+// writeHead writes the writeHead of a response.
+func (r *request) writeHead(a *message.Response) error {
 	if !r.Global.BackendServer {
 		a.Fields.RemoveKind(message.Server)
 	}
@@ -184,17 +184,17 @@ func (r *request) head(a *message.Response) error {
 		if !r.Writer.Started() {
 			return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("writing the answer: %w", err))
 		}
-		return r.cut(fmt.Errorf("%w: %w", errNotTaken, err))
+		return r.abort(fmt.Errorf("%w: %w", errClientWrite, err))
 	}
 	return nil
 }
 
-// cut aborts a response whose head has been written, if err is not nil.
-func (r *request) cut(err error) error {
+// abort aborts a response whose head has been written, if err is not nil.
+func (r *request) abort(err error) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, errNotTaken) {
+	if !errors.Is(err, errClientWrite) {
 		_ = r.Writer.Flush() // Send the data that is already buffered.
 	}
 	r.Writer.Abort()

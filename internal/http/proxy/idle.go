@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// idle ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in which
-// the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the request
-// after the read timeout.
-type idle struct {
+// idleTimer ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in
+// which the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the
+// request after the read timeout.
+type idleTimer struct {
 	ctx         context.Context //nolint:containedctx // An idle belongs to one request.
 	cancel      context.CancelCauseFunc
 	read, write time.Duration
@@ -27,25 +27,27 @@ type idle struct {
 }
 
 // errSilent is the error after a timeout.
-var errSilent error = silence{}
+var errSilent error = silentError{}
 
-type silence struct{}
+type silentError struct{}
 
-func (silence) Error() string   { return "the endpoint has neither taken nor sent anything for too long" }
-func (silence) Timeout() bool   { return true }
-func (silence) Temporary() bool { return true }
+func (silentError) Error() string {
+	return "the endpoint has neither taken nor sent anything for too long"
+}
+func (silentError) Timeout() bool   { return true }
+func (silentError) Temporary() bool { return true }
 
-// newIdle returns an idle for one request. After a timeout it calls halt to stop reading the request body, because
+// newIdleTimer returns an idle for one request. After a timeout it calls halt to stop reading the request body, because
 // net/http does not notice a cancelled context while it waits for the body.
-func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
-	i := &idle{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
+func newIdleTimer(ctx context.Context, s *Settings, stop func()) *idleTimer {
+	i := &idleTimer{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
 	i.ctx, i.cancel = context.WithCancelCause(ctx)
 	i.timer = panics.AfterFunc("proxy/idle", time.Hour, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if !i.ended {
 			i.cancel(errSilent)
-			halt()
+			stop()
 		}
 	})
 	i.timer.Stop()
@@ -53,7 +55,7 @@ func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
 }
 
 // reset restarts the timer with the duration d.
-func (i *idle) reset(d time.Duration) {
+func (i *idleTimer) reset(d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.ended {
@@ -62,10 +64,10 @@ func (i *idle) reset(d time.Duration) {
 }
 
 // pause stops the timer while the endpoint is not waited for.
-func (i *idle) pause() { i.timer.Stop() }
+func (i *idleTimer) pause() { i.timer.Stop() }
 
 // awaitClient is called before each read of the request body.
-func (i *idle) awaitClient() {
+func (i *idleTimer) awaitClient() {
 	if i.streams {
 		i.reset(i.read)
 	} else {
@@ -74,7 +76,7 @@ func (i *idle) awaitClient() {
 }
 
 // end stops the timer and cancels the context.
-func (i *idle) end() {
+func (i *idleTimer) end() {
 	i.mu.Lock()
 	i.ended = true
 	i.mu.Unlock()
@@ -83,21 +85,21 @@ func (i *idle) end() {
 }
 
 // explain returns errSilent if the timeout caused err, otherwise err.
-func (i *idle) explain(err error) error {
+func (i *idleTimer) explain(err error) error {
 	if errors.Is(context.Cause(i.ctx), errSilent) {
 		return errSilent
 	}
 	return err
 }
 
-// sending is the request body. Each read means that the endpoint has accepted the data of the read before.
-type sending struct {
+// timedRequestBody is the request body. Each read means that the endpoint has accepted the data of the read before.
+type timedRequestBody struct {
 	*bodyReader
-	idle    *idle
+	idle    *idleTimer
 	request *request
 }
 
-func (s *sending) Read(b []byte) (int, error) {
+func (s *timedRequestBody) Read(b []byte) (int, error) {
 	s.idle.awaitClient()
 	n, err := s.bodyReader.Read(b)
 	if err != nil {
@@ -109,20 +111,20 @@ func (s *sending) Read(b []byte) (int, error) {
 }
 
 // Close may be called during a read, and the caller may wait for the end of that read.
-func (s *sending) Close() error {
+func (s *timedRequestBody) Close() error {
 	s.request.stopReading(s.bodyReader)
 	return nil
 }
 
-// receiving is the response body.
-type receiving struct {
+// timedResponseBody is the response body.
+type timedResponseBody struct {
 	body io.ReadCloser
-	idle *idle
+	idle *idleTimer
 	// flushes has the same meaning as in answerBody.
 	flushes message.Writer
 }
 
-func (r *receiving) Read(b []byte) (int, error) {
+func (r *timedResponseBody) Read(b []byte) (int, error) {
 	if err := flush(r.flushes); err != nil {
 		return 0, err
 	}
@@ -135,4 +137,4 @@ func (r *receiving) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (r *receiving) stop() { r.idle.end() }
+func (r *timedResponseBody) stop() { r.idle.end() }

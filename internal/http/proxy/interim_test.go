@@ -26,7 +26,7 @@ func TestManyInterimAnswers(t *testing.T) {
 	e := serve(t, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
 	w := &interim{ResponseRecorder: httptest.NewRecorder()}
 	if got := outcome(w.ResponseRecorder,
-		send(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
+		sendCGIBody(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
 		t.Error(got)
 	}
 	if w.count != 50 {

@@ -38,16 +38,16 @@ func (r *request) prepareFields() {
 	}
 }
 
-// mostLoops is the maximum number of times that a request may pass through this controller. It is above one because one
+// maxLoops is the maximum number of times that a request may pass through this controller. It is above one because one
 // controller may run in front of another.
-const mostLoops = 8
+const maxLoops = 8
 
 // Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
-func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
+func Loops(r *message.Request) bool { return exchange.Rounds(r) >= maxLoops }
 
-// mistaken reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
+// dropsName reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
 // could confuse it with a field that the controller sets, or if r.Names rejects it.
-func (r *request) mistaken(f *message.Field) bool {
+func (r *request) dropsName(f *message.Field) bool {
 	return !r.Names.Let(f.Kind) ||
 		r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }
@@ -72,7 +72,7 @@ func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {
 		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
-		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.mistaken(&r.Fields[i]):
+		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.dropsName(&r.Fields[i]):
 			// The controller itself handles Expect: it requests the body when it needs it.
 			continue
 		}

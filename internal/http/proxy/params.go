@@ -20,9 +20,9 @@ type param struct {
 	value *nginx.Template
 }
 
-// usual are the parameters of nginx's fastcgi_params, plus SCRIPT_FILENAME and PATH_INFO. The document root is "/",
-// because it is the root of the endpoint's file system.
-var usual = mustParams(map[string]string{
+// defaultParams are the parameters of nginx's fastcgi_params, plus SCRIPT_FILENAME and PATH_INFO. The document root is
+// "/", because it is the root of the endpoint's file system.
+var defaultParams = mustParams(map[string]string{
 	"QUERY_STRING": "$query_string", "REQUEST_METHOD": "$request_method", "CONTENT_TYPE": "$content_type",
 	"CONTENT_LENGTH": "$content_length", "SCRIPT_NAME": "$fastcgi_script_name", "REQUEST_URI": "$request_uri",
 	"DOCUMENT_URI": "$document_uri", "DOCUMENT_ROOT": "/", "SERVER_PROTOCOL": "$server_protocol",
@@ -60,7 +60,7 @@ func paramsOf(own map[string]string) ([]param, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := slices.DeleteFunc(slices.Clone(usual), func(p param) bool { _, has := own[p.name]; return has })
+	given := slices.DeleteFunc(slices.Clone(defaultParams), func(p param) bool { _, has := own[p.name]; return has })
 	return append(given, list...), nil
 }
 

@@ -175,7 +175,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.idle[c.key]
-	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.most, p.perAddress) ||
+	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.maxIdle, p.perAddress) ||
 		!p.hasRoom(c.key.namespace) {
 		return false
 	}

@@ -65,38 +65,38 @@ type request struct {
 	generation *generation
 	forwarded  forwarded
 	body       *body
-	begun      time.Time
-	// asked is the number of attempts.
-	asked int
+	start      time.Time
+	// attempts is the number of attempts.
+	attempts int
 	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the
 	// request.
 	address string
 	sent    bool
 	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
 	replaced *exchange.Failure
-	// left is set when reading of the body is stopped. It points to the reason why the client had left by then, or to
-	// nil if the client was still there.
-	left atomic.Pointer[error]
-	// held is the request's context, for goroutines that may outlive the request.
-	held context.Context //nolint:containedctx // It is the context of the request.
+	// goneAtStop is set when reading of the body is stopped. It points to the reason why the client had goneAtStop by
+	// then, or to nil if the client was still there.
+	goneAtStop atomic.Pointer[error]
+	// heldContext is the request's context, for goroutines that may outlive the request.
+	heldContext context.Context //nolint:containedctx // It is the context of the request.
 }
 
 // gone returns the reason why the client no longer waits, or nil. If reading of the body was stopped, it returns the
 // reason recorded then, because stopping the read may make the client look gone later.
 func (r *request) gone() error {
-	if left := r.left.Load(); left != nil {
+	if left := r.goneAtStop.Load(); left != nil {
 		return *left
 	}
 	return context.Cause(r.client())
 }
 
 // hold keeps the exchange and the request out of their pools, because goroutines that use them may outlive the request.
-func (r *request) hold() { r.Kept, r.held = true, r.Context() }
+func (r *request) hold() { r.Kept, r.heldContext = true, r.Context() }
 
 // client returns the context of the request.
 func (r *request) client() context.Context {
-	if r.held != nil {
-		return r.held
+	if r.heldContext != nil {
+		return r.heldContext
 	}
 	return r.Context()
 }
@@ -104,7 +104,7 @@ func (r *request) client() context.Context {
 // stopReading stops reading the request body. It does not wait for a read in progress, which returns soon.
 func (r *request) stopReading(from *bodyReader) {
 	left := context.Cause(r.client())
-	r.left.CompareAndSwap(nil, &left)
+	r.goneAtStop.CompareAndSwap(nil, &left)
 	from.stop(left != nil)
 }
 
@@ -121,23 +121,23 @@ func (r *request) stopReadingAndWait(from *bodyReader) {
 func (r *request) try() error {
 	var failed error
 	for {
-		if r.asked == 0 && r.settings.Total > 0 {
-			r.begun = time.Now()
+		if r.attempts == 0 && r.settings.Total > 0 {
+			r.start = time.Now()
 		}
-		r.asked++
+		r.attempts++
 		var ok bool
 		if r.address, ok = r.Next(); !ok {
 			return cmp.Or[error](failed, exchange.Fail(http.StatusServiceUnavailable, ErrNoEndpoint))
 		}
 		r.sent = false
-		r.left.Store(nil)
+		r.goneAtStop.Store(nil)
 		var err error
 		if r.protocol == ir.HTTP || r.protocol == ir.HTTPS {
-			err = r.converse()
+			err = r.roundTripHTTP1()
 		} else {
-			err = r.roundTrip()
+			err = r.roundTripNetHTTP()
 		}
-		again, err := r.judge(err)
+		again, err := r.finishAttempt(err)
 		if !again {
 			return err
 		}
@@ -145,97 +145,97 @@ func (r *request) try() error {
 	}
 }
 
-// judge reports the result of an attempt to the load balancer, unless the client caused the failure: a client must not
-// be able to have healthy endpoints ejected. It returns whether to try another endpoint, and the error for the client
-// if there is no other endpoint.
-func (r *request) judge(err error) (again bool, _ error) {
+// finishAttempt reports the result of an attempt to the load balancer, unless the client caused the failure: a client
+// must not be able to have healthy endpoints ejected. It returns whether to try another endpoint, and the error for the
+// client if there is no other endpoint.
+func (r *request) finishAttempt(err error) (again bool, _ error) {
 	switch {
 	case err == nil:
 		r.Done(false)
 		return false, nil
-	case errors.Is(err, errPassedOn):
+	case errors.Is(err, errTryNext):
 		r.Done(false)
 		return true, exchange.Fail(http.StatusBadGateway, err)
 	case errors.Is(err, exchange.ErrCut):
-		if !errors.Is(err, errNotTaken) && !errors.Is(err, errClientBody) && r.gone() == nil {
+		if !errors.Is(err, errClientWrite) && !errors.Is(err, errClientBody) && r.gone() == nil {
 			r.Done(true)
 		}
 		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
 	}
-	kind, failed := r.explain(err)
+	kind, failed := r.classify(err)
 	switch kind {
-	case refused:
-	case outOfReach:
+	case notRetried:
+	case addressForbidden:
 		r.End()
 	default:
 		r.Done(true)
 	}
-	return r.again(kind), failed
+	return r.retryAllowed(kind), failed
 }
 
-// more reports whether the limits allow another attempt: the number of tries, the time for all tries, and whether the
-// request body can be sent again.
-func (r *request) more() bool {
+// attemptsLeft reports whether the limits allow another attempt: the number of tries, the time for all tries, and
+// whether the request body can be sent again.
+func (r *request) attemptsLeft() bool {
 	whole, _ := r.body.canResend()
-	return whole && r.asked < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.begun) < r.settings.Total)
+	return whole && r.attempts < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.start) < r.settings.Total)
 }
 
-// again reports whether another endpoint may be tried after a failure.
-func (r *request) again(f failure) bool {
-	if f == departed {
+// retryAllowed reports whether another endpoint may be tried after a failure.
+func (r *request) retryAllowed(f failure) bool {
+	if f == endpointRemoved {
 		// The endpoint had already been removed from the backend, so this attempt does not use up a try.
-		r.asked--
+		r.attempts--
 		return true
 	}
-	if f == outOfReach {
-		return r.more()
+	if f == addressForbidden {
+		return r.attemptsLeft()
 	}
-	return r.more() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
+	return r.attemptsLeft() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 
-// againFor reports whether another endpoint may be tried after a response with the given status.
-func (r *request) againFor(status int) bool {
-	return r.settings.retry.allowsStatus(status) && r.more() && r.settings.retry.repeatable(r.Method)
+// retryAllowedFor reports whether another endpoint may be tried after a response with the given status.
+func (r *request) retryAllowedFor(status int) bool {
+	return r.settings.retry.allowsStatus(status) && r.attemptsLeft() && r.settings.retry.repeatable(r.Method)
 }
 
 // ErrNoEndpoint is the error for a backend without available endpoints.
 var ErrNoEndpoint = errors.New("there is no endpoint")
 
 var (
-	// errPassedOn means that the response is not forwarded, because its status allows another endpoint to be tried.
-	errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
+	// errTryNext means that the response is not forwarded, because its status allows another endpoint to be tried.
+	errTryNext = errors.New("the answer has a status that another endpoint is asked for")
 	// errBadRequest means that the request cannot be encoded for the endpoint.
 	errBadRequest = errors.New("the request cannot be written for the endpoint")
 	// errInvalid means that the response is not valid HTTP.
 	errInvalid = errors.New("the answer is no HTTP")
 	// errPanicked ends a transfer whose goroutine panicked.
 	errPanicked = errors.New("the transfer failed because of a fault of the controller")
-	// errNotTaken means that the response could not be written to the client.
-	errNotTaken = errors.New("the client does not take it")
+	// errClientWrite means that the response could not be written to the client.
+	errClientWrite = errors.New("the client does not take it")
 )
 
-// explain returns the kind of a failure and the error for the client.
-func (r *request) explain(err error) (failure, error) {
+// classify returns the kind of a failure and the error for the client.
+func (r *request) classify(err error) (failure, error) {
 	status, kind := http.StatusBadGateway, failedByError
 	var invalid *http1.Error
 	var ours *exchange.Failure
 	var closed *reach.Refusal
 	switch gone := r.gone(); {
 	case errors.As(err, &ours):
-		return refused, err
+		return notRetried, err
 	case errors.Is(err, errClientBody):
-		return refused, readFailed(gone, err)
+		return notRetried, readFailed(gone, err)
 	case gone != nil:
-		return refused, exchange.Fail(clientGone, gone)
+		return notRetried, exchange.Fail(clientGone, gone)
 	case errors.Is(err, errBadRequest):
-		status, kind = http.StatusBadRequest, refused
+		status, kind = http.StatusBadRequest, notRetried
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 		// This process ran out of file descriptors, so the endpoint is not to blame.
-		status, kind = http.StatusServiceUnavailable, refused
+		status, kind = http.StatusServiceUnavailable, notRetried
 	case errors.As(err, &closed):
-		status, kind = http.StatusServiceUnavailable, outOfReach
-	case errors.Is(err, errGone):
-		status, kind = http.StatusServiceUnavailable, departed
+		status, kind = http.StatusServiceUnavailable, addressForbidden
+	case errors.Is(err, errRemoved):
+		status, kind = http.StatusServiceUnavailable, endpointRemoved
 	case isTimeout(err):
 		status, kind = http.StatusGatewayTimeout, failedByTimeout
 	case errors.Is(err, errInvalid) || errors.As(err, &invalid):

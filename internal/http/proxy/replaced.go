@@ -15,10 +15,10 @@ const wwwAuthenticate = "WWW-Authenticate"
 // replace discards a response, because the client gets an error page instead. The connection is kept only if the whole
 // body arrived with the head, so that no one has to wait for the rest.
 func (r *request) replace(c *conn) {
-	status := c.answer.Status
+	status := c.response.Status
 	r.replaced = exchange.Fail(status, exchange.ErrReplaced)
 	if status == http.StatusUnauthorized {
-		for _, field := range c.answer.Fields {
+		for _, field := range c.response.Fields {
 			if field.Is(message.Other, wwwAuthenticate) {
 				r.Left.Add(field)
 			}
@@ -28,7 +28,7 @@ func (r *request) replace(c *conn) {
 }
 
 // skip skips the body. It returns false if not all of the body has arrived.
-func (b *answerBody) skip() bool {
+func (b *responseBody) skip() bool {
 	if b.framing == http1.Sized && int64(len(b.c.buffered())) >= b.left {
 		b.c.at += int(b.left)
 		b.ended = true

@@ -32,7 +32,8 @@ func TestRetryConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoints := of(serve(t, test.first), serve(t, says(fine)))
-			if got := ask(pool(t), request(t, test.method, "body"), settings(test.on...), endpoints); got != test.want {
+			if got := sendCGI(pool(t), request(t, test.method, "body"), settings(test.on...),
+				endpoints); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -43,7 +44,7 @@ func TestRetryConditions(t *testing.T) {
 // left.
 func TestTheLastAnswerCounts(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
-	if got := ask(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
+	if got := sendCGI(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
 		bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
 	}

@@ -113,13 +113,13 @@ const (
 	failedByError failure = iota
 	failedByTimeout
 	failedByInvalid
-	// departed means that the endpoint was removed from the backend before a connection was opened.
-	departed
-	// outOfReach means that connections to the address are forbidden. The endpoint did not fail, and another one may be
-	// tried.
-	outOfReach
-	// refused means that the endpoint did not cause the failure and that the request must not be retried.
-	refused
+	// endpointRemoved means that the endpoint was removed from the backend before a connection was opened.
+	endpointRemoved
+	// addressForbidden means that connections to the address are forbidden. The endpoint did not fail, and another one
+	// may be tried.
+	addressForbidden
+	// notRetried means that the endpoint did not cause the failure and that the request must not be retried.
+	notRetried
 )
 
 // allows reports whether another endpoint may be tried after a failure.

@@ -24,7 +24,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	s := settings()
 	s.Read, s.Tries = 50*time.Millisecond, 1
 	w := httptest.NewRecorder()
-	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
+	if got := outcome(w, sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
 		t.Error(got)
 	}
 }
@@ -46,7 +46,7 @@ func TestSlowButAlive(t *testing.T) {
 	// On a busy machine the endpoint may occasionally be silent for longer, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := httptest.NewRecorder()
-		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+
+		if got := outcome(w, sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+
 			strings.Repeat("x", 20) {
 			return errors.New(got)
 		}
@@ -71,7 +71,8 @@ func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
 	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := slowly{httptest.NewRecorder()}
-		if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
+		if err := sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil ||
+			w.Body.Len() != size {
 			return fmt.Errorf("%d bytes, error %w", w.Body.Len(), err)
 		}
 		return nil
@@ -88,7 +89,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 		e, p := serve(t, says(fine)), pool(t)
 		for range 4 {
 			w := httptest.NewRecorder()
-			if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+			if got := outcome(w, sendCGIBody(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
 				return errors.New(got)
 			}
 			<-time.After(2 * s.Read)
@@ -136,7 +137,7 @@ func TestAClientThatPausesIsNotGone(t *testing.T) {
 		e := &endpoint{Listener: fixture.Listen(t)}
 		fixture.Serve(e, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}})
-		if got := outcome(w.ResponseRecorder, send(pool(t), w, r, s, of(e))); got != "error 408" {
+		if got := outcome(w.ResponseRecorder, sendCGIBody(pool(t), w, r, s, of(e))); got != "error 408" {
 			t.Errorf("%s: %s", protocol, got)
 		}
 	}

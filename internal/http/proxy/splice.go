@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// leastSpliced is the minimum size of the rest of a body, in bytes, for which copying in the kernel is faster.
-const leastSpliced = 64 << 10
+// minSpliced is the minimum size of the rest of a body, in bytes, for which copying in the kernel is faster.
+const minSpliced = 64 << 10
 
 // splices reports whether the kernel may copy a body from one socket to the other. Both must be plain TCP, and the body
 // must not need buffering.
@@ -32,7 +32,7 @@ func (r *request) splice(c *conn) error {
 	for moved := time.Now(); b.left > 0; {
 		until := time.Now().Add(tick)
 		_ = c.bare.SetReadDeadline(until)
-		c.stopAgain()
+		c.keepInterrupted()
 		n, err := r.Writer.ReadFrom(&io.LimitedReader{R: c.bare, N: b.left})
 		b.left -= n
 		now := time.Now()
@@ -43,7 +43,7 @@ func (r *request) splice(c *conn) error {
 		case !isTimeout(err) && c.closed():
 			return fmt.Errorf("reading the answer: %w", err)
 		case !isTimeout(err) || now.Before(until) || c.interrupted.Load():
-			return taken(err)
+			return clientWriteError(err)
 		case n > 0:
 			moved = now
 		case now.Sub(moved) >= c.in.limit:

@@ -23,26 +23,26 @@ func (r *request) switched(c *conn) error {
 	// The connection cannot carry further requests.
 	c.head.KeepAlive = false
 	r.Answered(time.Time{})
-	if err := r.head(&c.answer); err != nil {
+	if err := r.writeHead(&c.response); err != nil {
 		return err
 	}
 	if !c.finish() {
-		return r.cut(fmt.Errorf("%w: %w", errNotTaken, r.gone()))
+		return r.abort(fmt.Errorf("%w: %w", errClientWrite, r.gone()))
 	}
 	client, err := r.Writer.Switch()
 	if err != nil {
-		return r.cut(taken(err))
+		return r.abort(clientWriteError(err))
 	}
 	defer client.Close()
 	conn, ok := client.(net.Conn)
 	if !ok {
-		return r.cut(fmt.Errorf("%w: its connection has no time limits", errNotTaken))
+		return r.abort(fmt.Errorf("%w: its connection has no time limits", errClientWrite))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
 		// The server may already have cancelled the context, since a hijacked connection no longer belongs to it.
 		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
 	}
-	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
+	t := &tunnel{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
 	if in := c.buffered(); len(in) > 0 {
 		c.at = c.end
 		if _, err := conn.Write(in); err != nil {
@@ -60,8 +60,8 @@ func (r *request) switched(c *conn) error {
 	return nil
 }
 
-// talk holds the state that both directions of a connection share.
-type talk struct {
+// tunnel holds the state that both directions of a connection share.
+type tunnel struct {
 	// limit is the maximum time without data in either direction. tick is the interval at which each direction checks
 	// it.
 	limit, tick time.Duration
@@ -71,8 +71,8 @@ type talk struct {
 	last time.Time
 }
 
-// heard records that data was copied, if anything is true. It reports whether the last data is too long ago.
-func (t *talk) heard(anything bool) (tooLong bool) {
+// record records that data was copied, if anything is true. It reports whether the last data is too long ago.
+func (t *tunnel) record(anything bool) (tooLong bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -83,19 +83,19 @@ func (t *talk) heard(anything bool) (tooLong bool) {
 }
 
 // copy copies one direction. If the source ends, only this direction is closed. Any other error closes both.
-func (t *talk) copy(to, from net.Conn) {
+func (t *tunnel) copy(to, from net.Conn) {
 	buffer := small.Get()
 	t.copyWith(buffer.Bytes(), to, from)
 	buffer.Release()
 }
 
-func (t *talk) copyWith(buffer []byte, to, from net.Conn) {
+func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 	for {
 		now := time.Now()
 		_ = from.SetReadDeadline(now.Add(t.tick))
 		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
 		n, err := move(to, from, buffer)
-		silent := t.heard(n > 0)
+		silent := t.record(n > 0)
 		switch half, ok := to.(interface{ CloseWrite() error }); {
 		case err == nil && ok:
 			_ = half.CloseWrite()

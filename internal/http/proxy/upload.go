@@ -25,7 +25,7 @@ type upload struct {
 func (r *request) upload(c *conn) *upload {
 	r.hold()
 	u := &upload{from: r.body.reader(), done: make(chan struct{})}
-	c.sends()
+	c.suspendReadDeadline()
 	panics.Go("proxy/upload", func() {
 		defer close(u.done)
 		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
@@ -34,7 +34,7 @@ func (r *request) upload(c *conn) *upload {
 			c.interrupt()
 			return
 		}
-		c.sent()
+		c.startReadTimeout()
 	})
 	return u
 }
@@ -79,13 +79,13 @@ func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	u.complete = true
 }
 
-// largest is the maximum size of a piece that is written at once, in bytes. Each piece has the whole write timeout.
-const largest = 128 << 10
+// maxPiece is the maximum size of a piece that is written at once, in bytes. Each piece has the whole write timeout.
+const maxPiece = 128 << 10
 
 // write sends a body in memory.
 func (u *upload) write(c *conn, memory []byte) {
 	for left := memory; len(left) > 0; {
-		piece := left[:min(len(left), largest)]
+		piece := left[:min(len(left), maxPiece)]
 		left = left[len(piece):]
 		u.last.Store(len(left) == 0)
 		if u.failed = c.write(piece); u.failed != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // readHead reads a response head of at most the given number of bytes and returns its size.
-func (c *conn) readHead(method string, most int) (int, error) {
+func (c *conn) readHead(method string, limit int) (int, error) {
 	scanner := http1.Scanner{Response: true}
 	for {
 		if len(c.buffered()) > 0 {
@@ -21,8 +21,8 @@ func (c *conn) readHead(method string, most int) (int, error) {
 				return 0, err
 			case head != nil:
 				c.at += end
-				return end, c.head.Parse(head, method, &c.answer)
-			case len(c.buffered()) >= most:
+				return end, c.head.Parse(head, method, &c.response)
+			case len(c.buffered()) >= limit:
 				return 0, http1.ErrHeadTooLarge
 			}
 		}
@@ -35,13 +35,13 @@ func (c *conn) readHead(method string, most int) (int, error) {
 // forget releases the memory of the last request.
 func (c *conn) forget() {
 	c.buffer.Release()
-	clear(c.answer.Fields[:cap(c.answer.Fields)])
+	clear(c.response.Fields[:cap(c.response.Fields)])
 	clear(c.fields[:cap(c.fields)])
-	c.body = answerBody{}
+	c.body = responseBody{}
 }
 
-// answerBody reads the body of a response.
-type answerBody struct {
+// responseBody reads the body of a response.
+type responseBody struct {
 	c       *conn
 	framing http1.Framing
 	// left is the number of bytes left of a body with a known length.
@@ -53,15 +53,15 @@ type answerBody struct {
 }
 
 // begin starts at the body that follows the head that was read last.
-func (b *answerBody) begin(c *conn) {
-	*b = answerBody{c: c, framing: c.head.Framing, left: c.answer.Length}
+func (b *responseBody) begin(c *conn) {
+	*b = responseBody{c: c, framing: c.head.Framing, left: c.response.Length}
 	b.ended = b.framing == http1.NoBody
 }
 
-func (b *answerBody) stop() { b.c.interrupt() }
+func (b *responseBody) stop() { b.c.interrupt() }
 
 // Read implements io.Reader.
-func (b *answerBody) Read(to []byte) (int, error) {
+func (b *responseBody) Read(to []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
 	}
@@ -85,7 +85,7 @@ func (b *answerBody) Read(to []byte) (int, error) {
 }
 
 // readSome reads from the buffer if it has data, otherwise directly from the connection.
-func (b *answerBody) readSome(to []byte) (int, error) {
+func (b *responseBody) readSome(to []byte) (int, error) {
 	in := b.c.buffered()
 	if len(in) == 0 {
 		if err := flush(b.flushes); err != nil {
@@ -99,7 +99,7 @@ func (b *answerBody) readSome(to []byte) (int, error) {
 }
 
 // readChunks waits for data and then reads as much as is available.
-func (b *answerBody) readChunks(to []byte) (n int, _ error) {
+func (b *responseBody) readChunks(to []byte) (n int, _ error) {
 	for n < len(to) && (n == 0 || len(b.c.buffered()) > 0) {
 		if len(b.c.buffered()) == 0 {
 			if err := flush(b.flushes); err != nil {
@@ -126,8 +126,8 @@ func (b *answerBody) readChunks(to []byte) (n int, _ error) {
 	return n, nil
 }
 
-// passBody forwards the body of a response to the client.
-func (r *request) passBody(c *conn) error {
+// forwardBody forwards the body of a response to the client.
+func (r *request) forwardBody(c *conn) error {
 	b := &c.body
 	switch in := c.buffered(); {
 	case b.ended:
@@ -137,20 +137,20 @@ func (r *request) passBody(c *conn) error {
 		n := int(b.left)
 		c.at += n
 		return r.write(in[:n])
-	case b.framing == http1.Sized && b.left-int64(len(in)) >= leastSpliced && r.splices(c):
+	case b.framing == http1.Sized && b.left-int64(len(in)) >= minSpliced && r.splices(c):
 		return r.splice(c)
 	}
-	if r.flushes(&c.answer) {
+	if r.flushes(&c.response) {
 		b.flushes = r.Writer
 	} else if r.settings.BufferResponse {
 		// Another goroutine may read the body, so its reads must be interruptible.
 		c.watch()
 	}
-	if err := r.copy(b, c.answer.Length); err != nil {
+	if err := r.copy(b, c.response.Length); err != nil {
 		return err
 	}
 	if trailers := b.chunks.Trailers(); len(trailers) > 0 {
-		return taken(r.Writer.Trailer(trailers))
+		return clientWriteError(r.Writer.Trailer(trailers))
 	}
 	return nil
 }
@@ -204,18 +204,18 @@ func flush(w message.Writer) error {
 	if w == nil {
 		return nil
 	}
-	return taken(w.Flush())
+	return clientWriteError(w.Flush())
 }
 
 func (r *request) write(part []byte) error {
 	_, err := r.Writer.Write(part)
-	return taken(err)
+	return clientWriteError(err)
 }
 
-// taken wraps an error of writing to the client in errNotTaken, to distinguish it from errors of endpoints.
-func taken(err error) error {
+// clientWriteError wraps an error of writing to the client in errNotTaken, to distinguish it from errors of endpoints.
+func clientWriteError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", errNotTaken, err)
+	return fmt.Errorf("%w: %w", errClientWrite, err)
 }

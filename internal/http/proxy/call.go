@@ -16,17 +16,17 @@ import (
 // These IDs identify external services to the guard: services named by an address, services named by a DNS name, which
 // may resolve to any address, and services named by the host of the request, which this process itself may serve.
 const (
-	askedAddress = "service/address"
-	askedName    = "service/name"
-	askedOwn     = "service/own"
+	serviceByAddress     = "service/address"
+	serviceByName        = "service/name"
+	serviceByRequestHost = "service/own"
 )
 
 // NewServicePool returns a pool for calls to external services. It is not used for endpoints.
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
-		guard.SetName(askedName, true)
-		guard.SetName(askedOwn, true)
-		guard.LetAsk(askedOwn)
+		guard.SetName(serviceByName, true)
+		guard.SetName(serviceByRequestHost, true)
+		guard.LetAsk(serviceByRequestHost)
 	}
 	p := NewPool(guard)
 	p.descriptors = calls
@@ -43,49 +43,49 @@ func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) 
 		to.secured, config = g, g.one
 	}
 	if c := p.reuse(to, q.Dispensable); c != nil {
-		answer, err := p.askOn(c, r, q)
+		answer, err := p.callOn(c, r, q)
 		// The connection may have been closed before the call arrived. A call with a body is never sent twice.
 		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
-			return answer, asked(q, err)
+			return answer, callError(q, err)
 		}
 	}
-	d := dialing{
-		pool: p, backend: askedName, namespace: q.Namespace, timeout: q.Connect, spare: q.Dispensable,
+	d := dialer{
+		pool: p, backend: serviceByName, namespace: q.Namespace, timeout: q.Connect, spare: q.Dispensable,
 		listed: func() bool { return true },
 	}
 	if _, err := netip.ParseAddrPort(q.Address); err == nil {
-		d.backend = askedAddress
+		d.backend = serviceByAddress
 	} else if q.Own {
-		d.backend = askedOwn
+		d.backend = serviceByRequestHost
 	}
 	socket, share, err := d.open(r.Context(), q.Address, config)
 	if err != nil {
-		return callout.Answer{}, asked(q, err)
+		return callout.Answer{}, callError(q, err)
 	}
 	c := newConn(socket, to)
 	c.share = share
-	answer, err := p.askOn(c, r, q)
-	return answer, asked(q, err)
+	answer, err := p.callOn(c, r, q)
+	return answer, callError(q, err)
 }
 
-func asked(q *callout.Call, err error) error {
+func callError(q *callout.Call, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s at %s: %w", q.Purpose, q.Address, err)
 }
 
-// askOn makes the call on one connection. It returns the connection to the pool if it can be reused.
-func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
+// callOn makes the call on one connection. It returns the connection to the pool if it can be reused.
+func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
 	over := false
 	defer c.closeUnless(&over)
 	c.begin(r, q.Read, q.Write)
 	if q.Drain > 0 {
 		c.watch()
 	}
-	c.questions++
-	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.questions >= q.Requests
-	answer, size, err := c.ask(q, last)
+	c.calls++
+	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.calls >= q.Requests
+	answer, size, err := c.roundTripCall(q, last)
 	if err == nil && (q.Drain > 0 || !last && c.head.KeepAlive) {
 		last = !c.discard(max(callout.MostBytes, q.Drain)-size, q.Drain > 0) || last
 	}
@@ -94,14 +94,14 @@ func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answ
 		c.close()
 		return answer, err
 	}
-	c.most, c.lifetime = q.Idle, q.IdleTimeout
+	c.maxIdle, c.lifetime = q.Idle, q.IdleTimeout
 	p.keep(c)
 	return answer, nil
 }
 
-// ask sends a call and reads the head of the response. It returns the size of the head.
-func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
-	if err := c.call(q, last); err != nil {
+// roundTripCall sends a call and reads the head of the response. It returns the size of the head.
+func (c *conn) roundTripCall(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
+	if err := c.writeCall(q, last); err != nil {
 		return answer, 0, err
 	}
 	for {
@@ -110,24 +110,24 @@ func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int,
 			return answer, 0, err
 		}
 		size += n
-		switch status := c.answer.Status; {
+		switch status := c.response.Status; {
 		case status == 101:
 			return answer, 0, errSwitches
 		case status >= 200:
-			return q.NewAnswer(status, c.answer.Fields), size, nil
+			return q.NewAnswer(status, c.response.Fields), size, nil
 		}
 	}
 }
 
-// call sends a call.
-func (c *conn) call(q *callout.Call, last bool) error {
+// writeCall sends a writeCall.
+func (c *conn) writeCall(q *callout.Call, last bool) error {
 	buffer := small.Get()
-	err := c.callWith(buffer.Bytes(), q, last)
+	err := c.writeCallWith(buffer.Bytes(), q, last)
 	buffer.Release()
 	return err
 }
 
-func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
+func (c *conn) writeCallWith(buffer []byte, q *callout.Call, last bool) error {
 	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
 	if len(q.Body) > 0 {
 		line.Framing, line.Length = http1.Sized, int64(len(q.Body))
@@ -145,21 +145,21 @@ func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
 // discard reads the rest of a response of at most the given number of bytes, so that the connection can be reused. It
 // returns false if the rest is larger or does not arrive at once. With patience it waits for the rest until the read
 // timeout or the end of the request.
-func (c *conn) discard(most int, patience bool) bool {
+func (c *conn) discard(limit int, patience bool) bool {
 	var chunks http1.Decoder
-	left := c.answer.Length
-	for waits := false; !c.passes(&chunks, &left); waits = true {
+	left := c.response.Length
+	for waits := false; !c.skipBody(&chunks, &left); waits = true {
 		switch {
 		case patience:
 			c.extendRead()
 		case !waits:
-			_ = c.bare.SetReadDeadline(time.Now().Add(glance))
+			_ = c.bare.SetReadDeadline(time.Now().Add(watchDelay))
 			c.in.moved = time.Time{}
-			c.stopAgain()
+			c.keepInterrupted()
 		}
 		c.at, c.end = 0, 0
 		n, err := c.socket.Read(c.buffer.Bytes())
-		if most -= n; err != nil || most < 0 {
+		if limit -= n; err != nil || limit < 0 {
 			return false
 		}
 		c.end = n
@@ -167,15 +167,15 @@ func (c *conn) discard(most int, patience bool) bool {
 	return true
 }
 
-// passes skips the part of the body that is in the buffer. It reports whether the end of the body was reached.
-func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
+// skipBody skips the part of the body that is in the buffer. It reports whether the end of the body was reached.
+func (c *conn) skipBody(chunks *http1.Decoder, left *int64) bool {
 	switch c.head.Framing {
 	case http1.NoBody:
 		return true
 	case http1.UntilClose:
 		return false
 	case http1.Chunked:
-		return c.passesChunks(chunks)
+		return c.skipChunks(chunks)
 	case http1.Sized:
 		n := min(*left, int64(c.end-c.at))
 		c.at += int(n)
@@ -185,7 +185,7 @@ func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
 	return false
 }
 
-func (c *conn) passesChunks(chunks *http1.Decoder) bool {
+func (c *conn) skipChunks(chunks *http1.Decoder) bool {
 	for c.at < c.end {
 		_, n, done, err := chunks.Next(c.buffered())
 		c.at += n

@@ -46,7 +46,7 @@ func (t *transports) closeIdle() {
 // timeouts, since these belong to the requests.
 func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
-		return ctx.Value(dialingKey{}).(*dialing).lend(ctx, address, secure)
+		return ctx.Value(dialerKey{}).(*dialer).openAccounted(ctx, address, secure)
 	}
 	t := &http.Transport{
 		DialContext: dial, DialTLSContext: dial, DisableCompression: true,
@@ -58,18 +58,18 @@ func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration)
 	return t
 }
 
-// roundTrip sends the request to an endpoint that speaks gRPC or FastCGI, and forwards the response.
-func (r *request) roundTrip() error {
+// roundTripNetHTTP sends the request to an endpoint that speaks gRPC or FastCGI, and forwards the response.
+func (r *request) roundTripNetHTTP() error {
 	r.hold()
 	from := r.body.reader()
-	idle := newIdle(r.Context(), r.settings, func() {
+	idle := newIdleTimer(r.Context(), r.settings, func() {
 		if from != nil {
 			r.stopReading(from)
 		}
 	})
 	defer idle.end()
 	defer r.stopReadingAndWait(from)
-	response, err := r.ask(idle, from)
+	response, err := r.sendNetHTTP(idle, from)
 	idle.pause()
 	if err != nil {
 		r.stopReadingAndWait(from)
@@ -79,20 +79,20 @@ func (r *request) roundTrip() error {
 		return idle.explain(err)
 	}
 	defer response.Body.Close()
-	if r.AnsweredWith(response.StatusCode); r.againFor(response.StatusCode) {
-		return errPassedOn
+	if r.AnsweredWith(response.StatusCode); r.retryAllowedFor(response.StatusCode) {
+		return errTryNext
 	}
 	r.Answered(r.body.sentAt())
-	return r.passForeign(response, &receiving{body: response.Body, idle: idle})
+	return r.forwardNetHTTP(response, &timedResponseBody{body: response.Body, idle: idle})
 }
 
-func (r *request) ask(idle *idle, from *bodyReader) (*http.Response, error) {
-	d := r.dialing()
-	request := r.foreign(context.WithValue(idle.ctx, dialingKey{}, d))
+func (r *request) sendNetHTTP(idle *idleTimer, from *bodyReader) (*http.Response, error) {
+	d := r.dialer()
+	request := r.netHTTPRequest(context.WithValue(idle.ctx, dialerKey{}, d))
 	if from == nil {
 		idle.reset(idle.read)
 	} else {
-		request.Body = &sending{from, idle, r}
+		request.Body = &timedRequestBody{from, idle, r}
 		idle.reset(idle.write)
 	}
 	var response *http.Response
@@ -114,8 +114,8 @@ func (r *request) ask(idle *idle, from *bodyReader) (*http.Response, error) {
 	return response, err
 }
 
-// foreign returns the request as an http.Request.
-func (r *request) foreign(ctx context.Context) *http.Request {
+// netHTTPRequest returns the request as an http.Request.
+func (r *request) netHTTPRequest(ctx context.Context) *http.Request {
 	to := r.ToHTTP().WithContext(ctx)
 	to.Header = r.outgoing(nil).Header()
 	if r.Fields.HasToken(message.TE, "trailers") {
@@ -133,8 +133,8 @@ func (r *request) foreign(ctx context.Context) *http.Request {
 	return to
 }
 
-// passForeign writes a response that net/http has read to the client.
-func (r *request) passForeign(response *http.Response, from *receiving) error {
+// forwardNetHTTP writes a response that net/http has read to the client.
+func (r *request) forwardNetHTTP(response *http.Response, from *timedResponseBody) error {
 	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
 	for _, field := range message.FieldsOf(response.Header) {
 		if !field.Kind.Hop() {
@@ -147,15 +147,15 @@ func (r *request) passForeign(response *http.Response, from *receiving) error {
 	if r.flushes(&answer) {
 		from.flushes = r.Writer
 	}
-	if err := r.head(&answer); err != nil {
+	if err := r.writeHead(&answer); err != nil {
 		return err
 	}
 	err := r.copy(from, answer.Length)
 	if err == nil {
-		err = taken(r.Writer.Trailer(message.FieldsOf(response.Trailer)))
+		err = clientWriteError(r.Writer.Trailer(message.FieldsOf(response.Trailer)))
 	}
-	if _, broken := r.body.canResend(); err != nil && !errors.Is(err, errNotTaken) && broken != nil {
+	if _, broken := r.body.canResend(); err != nil && !errors.Is(err, errClientWrite) && broken != nil {
 		err = broken
 	}
-	return r.cut(err)
+	return r.abort(err)
 }
