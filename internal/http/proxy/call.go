@@ -39,8 +39,8 @@ func NewServicePool(guard *reach.Guard) *Pool {
 func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
-		g := p.usual.Load()
-		to.secured, config = g, g.one
+		g := p.defaultClient.Load()
+		to.secured, config = g, g.http1Config
 	}
 	if c := p.reuse(to, q.Dispensable); c != nil {
 		answer, err := p.callOn(c, r, q)

@@ -66,7 +66,7 @@ func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 		take = share.TakeSpare
 	}
 	for !take(1) {
-		if !p.makeRoom(namespace) {
+		if !p.closeOneIdle(namespace) {
 			return nil, p.descriptors.refuse()
 		}
 	}
@@ -82,8 +82,8 @@ func (p *Pool) reuse(to key, spare bool) *conn {
 	return p.take(to)
 }
 
-// makeRoom closes an idle connection of a namespace. It returns false if there is none.
-func (p *Pool) makeRoom(namespace string) bool {
+// closeOneIdle closes an idle connection of a namespace. It returns false if there is none.
+func (p *Pool) closeOneIdle(namespace string) bool {
 	c := p.anyIdle(namespace)
 	if c == nil {
 		return false
@@ -96,7 +96,7 @@ func (p *Pool) makeRoom(namespace string) bool {
 func (p *Pool) anyIdle(namespace string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of[namespace] == 0 {
+	if p.byNamespace[namespace] == 0 {
 		return nil
 	}
 	for to, list := range p.idle {
@@ -106,7 +106,7 @@ func (p *Pool) anyIdle(namespace string) *conn {
 		c := list[0]
 		list[0] = nil
 		p.idle[to] = list[1:]
-		p.counted(to, -1)
+		p.addIdle(to, -1)
 		return c
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 func (r *request) roundTripHTTP1() error {
 	to, config := key{namespace: r.Backend.Namespace(), address: r.address}, (*tls.Config)(nil)
 	if r.protocol == ir.HTTPS {
-		to.secured, config = r.generation, r.generation.one
+		to.secured, config = r.tlsClient, r.tlsClient.http1Config
 	}
 	if c := r.pool.reuse(to, r.withoutRoom()); c != nil {
 		err := r.roundTripOn(c)

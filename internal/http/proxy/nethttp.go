@@ -101,9 +101,9 @@ func (r *request) sendNetHTTP(idle *idleTimer, from *bodyReader) (*http.Response
 	case r.settings.speaksCGI():
 		response, err = r.roundTripCGI(d, request)
 	case r.protocol == ir.GRPCS:
-		response, err = r.generation.secure.of(r.Backend.Namespace()).RoundTrip(request)
+		response, err = r.tlsClient.secure.of(r.Backend.Namespace()).RoundTrip(request)
 	default:
-		response, err = r.generation.clear.of(r.Backend.Namespace()).RoundTrip(request)
+		response, err = r.tlsClient.clear.of(r.Backend.Namespace()).RoundTrip(request)
 	}
 	var failed dialFailed
 	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") &&

@@ -17,11 +17,11 @@ import (
 // Its methods may be called from any goroutine.
 type Pool struct {
 	mu sync.Mutex
-	// idle holds the idle connections by key, the most recently used one last. count is their total number, and of is
-	// their number by namespace.
-	idle  map[key][]*conn
-	count int
-	of    map[string]int
+	// idle holds the idle connections by key, the most recently used one last. count is their total number, and
+	// byNamespace is their number by namespace.
+	idle        map[key][]*conn
+	count       int
+	byNamespace map[string]int
 	// sweeps is the timer of the next sweep. It is nil if no sweep is scheduled.
 	sweeps *time.Timer
 	closed bool
@@ -32,14 +32,14 @@ type Pool struct {
 	idleTimeout time.Duration
 	// endpoints yields the addresses of all current endpoints. Nil means that they are unknown.
 	endpoints iter.Seq[string]
-	// usual is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it. Only
-	// Configure changes it.
-	usual atomic.Pointer[generation]
+	// defaultClient is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it.
+	// Only Configure changes it.
+	defaultClient atomic.Pointer[tlsClient]
 	// guard decides which addresses may be dialled. descriptors limits the number of connections.
 	guard       *reach.Guard
 	descriptors *descriptors
 	// secured holds the connections of routes that configure TLS for their endpoints.
-	secured map[way]*Secured
+	secured map[tlsKey]*Secured
 }
 
 // key identifies connections that are interchangeable. Namespaces never share a connection, even to the same address:
@@ -47,7 +47,7 @@ type Pool struct {
 type key struct {
 	namespace, address string
 	// secured is nil for connections without TLS.
-	secured *generation
+	secured *tlsClient
 	// own is true for external services that may be served by this process itself.
 	own bool
 }
@@ -56,11 +56,11 @@ const (
 	// The defaults are ingress-nginx's: upstream-keepalive-connections and upstream-keepalive-timeout.
 	defaultPerAddress  = 320
 	defaultIdleTimeout = 60 * time.Second
-	// total is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
-	total = 8192
-	// generous limits one namespace to this many times the number of free places. A single namespace can use 8/9 of all
-	// places, so there is always room for another namespace, as in package budget.
-	generous = 8
+	// maxIdle is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
+	maxIdle = 8192
+	// freePlacesFactor limits one namespace to this many times the number of free places. A single namespace can use
+	// 8/9 of all places, so there is always room for another namespace, as in package budget.
+	freePlacesFactor = 8
 	// sweepPeriod is the interval between sweeps. If connections are kept for a shorter time, the interval is that
 	// time, but at least shortestPeriod.
 	sweepPeriod, shortestPeriod = 5 * time.Second, time.Second
@@ -70,7 +70,7 @@ const (
 func NewPool(guard *reach.Guard) *Pool {
 	p := &Pool{
 		guard: guard, descriptors: endpoints,
-		idle: map[key][]*conn{}, of: map[string]int{}, secured: map[way]*Secured{},
+		idle: map[key][]*conn{}, byNamespace: map[string]int{}, secured: map[tlsKey]*Secured{},
 	}
 	p.Configure(0, 0)
 	return p
@@ -80,7 +80,7 @@ func NewPool(guard *reach.Guard) *Pool {
 // Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress keep their connections.
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
-		for _, s := range p.everySecured() {
+		for _, s := range p.allSecured() {
 			s.forget()
 		}
 	}
@@ -96,11 +96,11 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
 	p.keepsNone.Store(perAddress < 0)
-	fresh := newGeneration(&tls.Config{
+	fresh := newTLSClient(&tls.Config{
 		// As in ingress-nginx, the certificates of endpoints are verified only if proxy-ssl-verify requests it.
 		InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0),
 	}, perAddress, idleTimeout)
-	old := p.usual.Swap(fresh)
+	old := p.defaultClient.Swap(fresh)
 	p.mu.Unlock()
 	p.retire(old)
 	return true
@@ -117,8 +117,8 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.usual.Load().closeIdle()
-	for _, s := range p.everySecured() {
+	p.defaultClient.Load().closeIdle()
+	for _, s := range p.allSecured() {
 		s.forget()
 	}
 	for _, c := range p.unused(time.Now()) {
@@ -148,15 +148,15 @@ func (p *Pool) pop(to key) *conn {
 	c := list[last]
 	list[last] = nil
 	p.idle[to] = list[:last]
-	p.counted(to, -1)
+	p.addIdle(to, -1)
 	return c
 }
 
-// counted adds n to the number of idle connections. The caller holds the mutex.
-func (p *Pool) counted(to key, n int) {
+// addIdle adds n to the number of idle connections. The caller holds the mutex.
+func (p *Pool) addIdle(to key, n int) {
 	p.count += n
-	if p.of[to.namespace] += n; p.of[to.namespace] == 0 {
-		delete(p.of, to.namespace)
+	if p.byNamespace[to.namespace] += n; p.byNamespace[to.namespace] == 0 {
+		delete(p.byNamespace, to.namespace)
 	}
 }
 
@@ -179,7 +179,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 		!p.hasRoom(c.key.namespace) {
 		return false
 	}
-	p.counted(c.key, 1)
+	p.addIdle(c.key, 1)
 	if front {
 		p.idle[c.key] = slices.Insert(list, 0, c)
 	} else {
@@ -192,7 +192,9 @@ func (p *Pool) put(c *conn, front bool) bool {
 }
 
 // hasRoom reports whether a namespace may have one more idle connection. The caller holds the mutex.
-func (p *Pool) hasRoom(namespace string) bool { return p.of[namespace] < generous*(total-p.count) }
+func (p *Pool) hasRoom(namespace string) bool {
+	return p.byNamespace[namespace] < freePlacesFactor*(maxIdle-p.count)
+}
 
 // period returns the interval between sweeps. The caller holds the mutex.
 func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
@@ -257,7 +259,7 @@ func (p *Pool) unused(now time.Time) []*conn {
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}
-		p.counted(to, -n)
+		p.addIdle(to, -n)
 		if p.idle[to] = slices.Clone(list[n:]); n == len(list) {
 			delete(p.idle, to)
 		}

@@ -107,7 +107,7 @@ func TestThePoolHasLimits(t *testing.T) {
 	defer p.Close()
 	one, _ := connected(t, listener)
 	two, _ := connected(t, listener)
-	p.count = total - 1
+	p.count = maxIdle - 1
 	p.keep(one)
 	p.keep(two)
 	if got := p.take(one.key); got != one || p.take(one.key) != nil {
@@ -147,11 +147,11 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	defer listener.Close()
 	p := NewPool(nil)
 	defer p.Close()
-	one, two := newGeneration(&tls.Config{}, 1, time.Minute), newGeneration(&tls.Config{}, 1, time.Minute)
+	one, two := newTLSClient(&tls.Config{}, 1, time.Minute), newTLSClient(&tls.Config{}, 1, time.Minute)
 	c, _ := connected(t, listener)
 	c.key.secured = one
 	p.keep(c)
-	for _, other := range []*generation{nil, two, p.usual.Load()} {
+	for _, other := range []*tlsClient{nil, two, p.defaultClient.Load()} {
 		if p.take(key{address: c.key.address, secured: other}) != nil {
 			t.Error("the connection of another way is taken")
 		}
@@ -184,7 +184,7 @@ func BenchmarkGeneration(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if g, err := p.generation(ir.HTTPS, nil); g == nil || err != nil {
+			if g, err := p.tlsClient(ir.HTTPS, nil); g == nil || err != nil {
 				b.Error("there is none")
 			}
 		}
@@ -202,11 +202,11 @@ func TestTenant22IdleConnections(t *testing.T) {
 	defer p.Close()
 	// Add as many connections of b as allowed. Only the counts change.
 	for p.hasRoom("b") {
-		p.counted(key{namespace: "b"}, 1)
+		p.addIdle(key{namespace: "b"}, 1)
 	}
-	defer p.counted(key{namespace: "b"}, -p.of["b"])
-	if p.count < total/2 || p.count >= total {
-		t.Errorf("one namespace alone has %d of %d", p.count, total)
+	defer p.addIdle(key{namespace: "b"}, -p.byNamespace["b"])
+	if p.count < maxIdle/2 || p.count >= maxIdle {
+		t.Errorf("one namespace alone has %d of %d", p.count, maxIdle)
 	}
 	c, _ := connected(t, listener)
 	c.key.namespace = "a"

@@ -41,7 +41,7 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
-	if r.generation, err = r.pool.generation(r.protocol, secured); err != nil {
+	if r.tlsClient, err = r.pool.tlsClient(r.protocol, secured); err != nil {
 		return err
 	}
 	defer func() { r.body.close() }()
@@ -59,13 +59,13 @@ func (r *request) forward(secured *Secured) (err error) {
 // request holds the state of one request while it is forwarded.
 type request struct {
 	*exchange.Exchange
-	settings   *Settings
-	pool       *Pool
-	protocol   ir.BackendProtocol
-	generation *generation
-	forwarded  forwarded
-	body       *body
-	start      time.Time
+	settings  *Settings
+	pool      *Pool
+	protocol  ir.BackendProtocol
+	tlsClient *tlsClient
+	forwarded forwarded
+	body      *body
+	start     time.Time
 	// attempts is the number of attempts.
 	attempts int
 	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the

@@ -20,26 +20,27 @@ import (
 // of another, or use an endpoint that it does not trust itself.
 type Secured struct {
 	pool *Pool
-	way  way
+	key  tlsKey
 	// users is the number of calls of Secure without a matching Release. The mutex of the pool guards it.
 	users int
 
 	mu      sync.Mutex
-	current atomic.Pointer[generation]
+	current atomic.Pointer[tlsClient]
 }
 
-// way is the key of a Secured. If a Secret was forgotten and loaded again, its authority is a new one and so is the
+// tlsKey is the key of a Secured. If a Secret was forgotten and loaded again, its authority is a new one and so is the
 // key.
-type way struct {
+type tlsKey struct {
 	tls       ir.BackendTLS
 	authority *trust.Authority
 }
 
-// generation is a TLS configuration with the contents that the Secret had at one time.
-type generation struct {
+// tlsClient is a TLS configuration with the contents that the Secret had at one time.
+type tlsClient struct {
 	contents *trust.Contents
-	// one is the TLS configuration for HTTP/1.1. The transports clear and secure speak HTTP/2, without and with TLS.
-	one           *tls.Config
+	// http1Config is the TLS configuration for HTTP/1.1. The transports clear and secure speak HTTP/2, without and with
+	// TLS.
+	http1Config   *tls.Config
 	clear, secure *transports
 	// err is the reason why no request may be sent. Nil means that requests may be sent.
 	err error
@@ -47,23 +48,23 @@ type generation struct {
 	retired bool
 }
 
-func newGeneration(config *tls.Config, perAddress int, idleTimeout time.Duration) *generation {
+func newTLSClient(config *tls.Config, perAddress int, idleTimeout time.Duration) *tlsClient {
 	speaking := func(protocol string) *tls.Config {
 		spoken := config.Clone()
 		spoken.NextProtos = []string{protocol}
 		return spoken
 	}
 	h2 := speaking("h2")
-	return &generation{
-		one:    speaking("http/1.1"),
-		clear:  &transports{fresh: func() *http.Transport { return newTransport(nil, perAddress, idleTimeout) }},
-		secure: &transports{fresh: func() *http.Transport { return newTransport(h2, perAddress, idleTimeout) }},
+	return &tlsClient{
+		http1Config: speaking("http/1.1"),
+		clear:       &transports{fresh: func() *http.Transport { return newTransport(nil, perAddress, idleTimeout) }},
+		secure:      &transports{fresh: func() *http.Transport { return newTransport(h2, perAddress, idleTimeout) }},
 	}
 }
 
-func (g *generation) isRetired() bool { return g != nil && g.retired }
+func (g *tlsClient) isRetired() bool { return g != nil && g.retired }
 
-func (g *generation) closeIdle() {
+func (g *tlsClient) closeIdle() {
 	for _, t := range [...]*transports{g.clear, g.secure} {
 		if t != nil {
 			t.closeIdle()
@@ -76,10 +77,10 @@ func (g *generation) closeIdle() {
 func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := way{*t, authority}
+	key := tlsKey{*t, authority}
 	s := p.secured[key]
 	if s == nil {
-		s = &Secured{pool: p, way: key}
+		s = &Secured{pool: p, key: key}
 		p.secured[key] = s
 	}
 	s.users++
@@ -96,7 +97,7 @@ func (s *Secured) Release() {
 	s.users--
 	last := s.users == 0
 	if last {
-		delete(s.pool.secured, s.way)
+		delete(s.pool.secured, s.key)
 	}
 	s.pool.mu.Unlock()
 	if last {
@@ -111,39 +112,39 @@ func (s *Secured) forget() {
 	s.pool.retire(s.current.Swap(nil))
 }
 
-// now returns the generation for the current contents of the Secret.
-func (s *Secured) now() *generation {
-	if g := s.current.Load(); g != nil && g.contents == s.way.authority.Contents() {
+// currentClient returns the generation for the current contents of the Secret.
+func (s *Secured) currentClient() *tlsClient {
+	if g := s.current.Load(); g != nil && g.contents == s.key.authority.Contents() {
 		return g
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	contents := s.way.authority.Contents()
+	contents := s.key.authority.Contents()
 	old := s.current.Load()
 	if old != nil && old.contents == contents {
 		return old
 	}
-	g := s.make(contents)
+	g := s.newClient(contents)
 	s.current.Store(g)
 	s.pool.retire(old)
 	return g
 }
 
-func (s *Secured) make(contents *trust.Contents) *generation {
-	config, err := contents.ClientConfig(&s.way.tls)
+func (s *Secured) newClient(contents *trust.Contents) *tlsClient {
+	config, err := contents.ClientConfig(&s.key.tls)
 	if err != nil {
-		return &generation{contents: contents,
-			err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
+		return &tlsClient{contents: contents,
+			err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.key.tls.Secret, err)}
 	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	g := newGeneration(config, s.pool.perAddress, s.pool.idleTimeout)
+	g := newTLSClient(config, s.pool.perAddress, s.pool.idleTimeout)
 	g.contents = contents
 	return g
 }
 
 // retire closes the idle connections of a generation. Connections with requests are closed after their requests.
-func (p *Pool) retire(g *generation) {
+func (p *Pool) retire(g *tlsClient) {
 	if g == nil {
 		return
 	}
@@ -154,7 +155,7 @@ func (p *Pool) retire(g *generation) {
 	for to, list := range p.idle {
 		if to.secured == g {
 			found = append(found, list...)
-			p.counted(to, -len(list))
+			p.addIdle(to, -len(list))
 			delete(p.idle, to)
 		}
 	}
@@ -164,13 +165,13 @@ func (p *Pool) retire(g *generation) {
 	}
 }
 
-// generation returns the generation for a protocol: the one of s for HTTPS and GRPCS, otherwise the pool's default. An
+// tlsClient returns the tlsClient for a protocol: the one of s for HTTPS and GRPCS, otherwise the pool's default. An
 // error carries the status for the client; no request may be sent then.
-func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation, error) {
+func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, error) {
 	if s == nil || !speaksTLS(protocol) {
-		return p.usual.Load(), nil
+		return p.defaultClient.Load(), nil
 	}
-	g := s.now()
+	g := s.currentClient()
 	if g.err != nil {
 		return nil, exchange.Fail(http.StatusBadGateway, g.err)
 	}
@@ -183,8 +184,8 @@ func speaksGRPC(protocol ir.BackendProtocol) bool { return protocol == ir.GRPC |
 
 func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
 
-// everySecured returns all Secured of the pool.
-func (p *Pool) everySecured() []*Secured {
+// allSecured returns all Secured of the pool.
+func (p *Pool) allSecured() []*Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.secured))
