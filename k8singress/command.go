@@ -25,11 +25,10 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "k8singress",
-		Usage: "render|lint|show|get|run",
-		Short: "Shows what the ingress controller makes of manifests, or what a running one says, or runs one",
-		Long: "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, " +
-			"without a cluster; or what\n" +
-			"a running one says.",
+		Usage: "render|explain|lint|show|get|run",
+		Short: "Checks and explains Kubernetes manifests offline, queries a running ingress controller, and runs one",
+		Long: "Checks and explains Kubernetes manifests offline, queries a running controller, and runs one.\n" +
+			"render, explain and lint read a folder of manifests or a single file, and need no cluster.",
 		CobraFunc: commands,
 	})
 }
@@ -49,34 +48,30 @@ func commands(parent *cobra.Command) {
 		run              func(*offline, *cobra.Command, *engine.Offline) error
 	}{
 		{
-			"render", "Prints the whole Caddy JSON for a folder of manifests",
-			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is " +
-				"needed. What is\n" +
-				"left out because it cannot be served is listed on standard error.",
+			"render", "Prints the complete Caddy JSON for manifests",
+			"Prints the complete Caddy JSON for manifests. Caddy can run it unless it refers to Secrets, whose\n" +
+				"content is not included. Objects that cannot be served are left out, and listed on standard error.",
 			(*offline).render,
 		},
 		{
-			"explain", "Prints what requests for each path meet, and where they go",
-			"Prints, for each host and path of the manifests, the filters that a request meets, in this order and " +
-				"with their\n" +
-				"settings, and the backend behind them. What holds for all requests stands in docs/annotations.md " +
-				"(Order).",
+			"explain", "Prints the filters and the backend of each path",
+			"Prints, for each host and path of the manifests, the filters that process a request, in order and\n" +
+				"with their settings, and the backend that gets it. docs/annotations.md lists the steps that are\n" +
+				"the same for all requests.",
 			(*offline).explain,
 		},
 		{
-			"lint", "Prints what the controller says of each object in a folder of manifests",
-			"Prints what the controller says of each Ingress and of each object with a fault, and ends with status " +
-				"1 if one of\n" +
-				"them asks for something that cannot be served, or if there is nothing to read. A Service without " +
-				"endpoints is no\n" +
-				"error: offline, nothing runs.",
+			"lint", "Checks manifests, and prints the problems of each object",
+			"Prints the problems of each object, and \"ok\" for each Ingress without problems. The exit status is\n" +
+				"1 if an object has an error, or if there are no manifests. A Service without endpoints is not an\n" +
+				"error, because no pods run offline.",
 			(*offline).lint,
 		},
 	} {
 		var flags offline
 		cmd := &cobra.Command{Use: c.use + " -f DIR|FILE [--config CADDYFILE]", Short: c.short, Long: c.long,
 			Args: noArguments}
-		cmd.Flags().StringVarP(&flags.folder, "filename", "f", "", "folder of manifests, or a single file")
+		cmd.Flags().StringVarP(&flags.folder, "filename", "f", "", "folder with manifests, or a single file")
 		cmd.Flags().StringVarP(&flags.config, "config", "c", "",
 			"Caddyfile or Caddy JSON with the options of the controller")
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, c.run) }
@@ -92,19 +87,20 @@ func noArguments(cmd *cobra.Command, arguments []string) error {
 	case len(arguments) == 0:
 		return nil
 	case cmd.Flags().Changed("filename"):
-		return fmt.Errorf("-f takes one folder or one file, and %q is one more: give the folder that they are in",
+		return fmt.Errorf(
+			"-f takes a single folder or file, but there is also %q: pass the folder that contains the files",
 			arguments[0])
 	}
-	return fmt.Errorf("the folder is given with -f: %s -f %s", cmd.CommandPath(), arguments[0])
+	return fmt.Errorf("the folder must follow -f: %s -f %s", cmd.CommandPath(), arguments[0])
 }
 
 func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *engine.Offline) error) error {
 	switch o.folder {
 	case "":
-		return errors.New("which manifests? -f DIR, or -f FILE, is needed")
+		return errors.New("no manifests are given: add -f DIR or -f FILE")
 	case "-":
 		return errors.New(
-			"-f takes a folder or a file, and does not read standard input: write the manifests into a file")
+			"-f takes a folder or a file, and does not read standard input: write the manifests to a file")
 	}
 	// From here on, errors are about the manifests, so the usage text is not printed.
 	cmd.SilenceUsage = true
@@ -133,7 +129,8 @@ func (o *offline) nothing(s *snapshot.Snapshot) error {
 		}
 	}
 	return fmt.Errorf(
-		"%s holds no manifest of a kind that is read: those are %s, in files that end in .yaml, .yml or .json",
+		"%s has no manifests that the controller reads: it reads the kinds %s, in files with the extension "+
+			".yaml, .yml or .json",
 		o.folder, strings.Join(names, ", "))
 }
 
@@ -159,7 +156,7 @@ func optionsFrom(file string) (settings.Config, error) {
 	}
 	raw, ok := config.AppsRaw["k8singress"]
 	if !ok {
-		return app.Config, fmt.Errorf("%s has no k8singress option", file)
+		return app.Config, fmt.Errorf("%s does not configure k8singress: add the global option k8singress", file)
 	}
 	if err := caddy.StrictUnmarshalJSON(raw, &app); err != nil {
 		return app.Config, fmt.Errorf("decoding the options: %w", err)
@@ -208,7 +205,7 @@ func (o *offline) known(verdicts []*report.Verdict) []*report.Verdict {
 }
 
 // errLint sets the exit status. The problems have been printed already.
-var errLint = errors.New("some objects cannot be served as they are")
+var errLint = errors.New("some objects have errors")
 
 func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	out, bad := cmd.OutOrStdout(), false
@@ -235,7 +232,7 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 		return err
 	}
 	if len(verdicts) == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s has no Ingress: nothing is served, and there is nothing to say\n", o.folder)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s has no Ingress, so nothing is served\n", o.folder)
 	}
 	return nil
 }

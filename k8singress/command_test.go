@@ -59,12 +59,12 @@ func manifests(name string) string { return filepath.Join("testdata", "manifests
 
 // endOfLint is the last line that lint prints on standard error, by folder.
 var endOfLint = map[string]string{
-	"errors":   "some objects cannot be served",
-	"not-yaml": "some objects cannot be served",
-	"empty": "empty holds no manifest of a kind that is read: those are Ingress, IngressClass, Service, " +
+	"errors":   "some objects have errors",
+	"not-yaml": "some objects have errors",
+	"empty": "empty has no manifests that the controller reads: it reads the kinds Ingress, IngressClass, Service, " +
 		"EndpointSlice, ",
-	"other-kinds": "other-kinds holds no manifest of a kind that is read: those are Ingress, ",
-	"no-ingress":  "no-ingress has no Ingress: nothing is served",
+	"other-kinds": "other-kinds has no manifests that the controller reads: it reads the kinds Ingress, ",
+	"no-ingress":  "no-ingress has no Ingress, so nothing is served",
 }
 
 func TestLint(t *testing.T) {
@@ -297,16 +297,16 @@ func TestMisuse(t *testing.T) {
 		"folder not there": {[]string{"lint", "-f", "testdata/nowhere"},
 			"testdata/nowhere: no such file or directory"},
 		"one more argument": {[]string{"lint", "-f", clean, "more"},
-			`-f takes one folder or one file, and "more" is one more`},
+			`-f takes a single folder or file, but there is also "more"`},
 		"folder without flag": {[]string{"lint", clean},
-			"the folder is given with -f: caddy k8singress lint -f " + clean},
+			"the folder must follow -f: caddy k8singress lint -f " + clean},
 		"standard input": {[]string{"render", "-f", "-"}, "does not read standard input"},
 		"misspelt":       {[]string{"lnt"}, `unknown command "lnt"`},
 		"unknown flag":   {[]string{"lint", "-f", clean, "--strict"}, "unknown flag: --strict"},
 		"config not there": {[]string{"render", "-f", clean, "-c", bad("nowhere")},
 			"nowhere: no such file or directory"},
 		"no option in config": {[]string{"render", "-f", clean, "-c", bad("other.json")},
-			"other.json has no k8singress option"},
+			"other.json does not configure k8singress"},
 		"unknown option": {[]string{"render", "-f", clean, "-c", bad("unknown.json")},
 			`unknown field "ingress_klass"`},
 		"unknown subdirective": {[]string{"render", "-f", clean, "-c", bad("unknown.Caddyfile")},

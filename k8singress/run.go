@@ -163,16 +163,14 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--config CADDYFILE] [FLAGS OF INGRESS-NGINX]",
 		Short: "Runs the controller with the command line of ingress-nginx",
-		Long: "Runs the controller with the command line of ingress-nginx, of which docs/flags.md says what each " +
-			"flag does. A Caddyfile is\n" +
-			"for what ingress-nginx has no flag for; where both say something, the flag counts. Called by the name " +
-			nginxName + ",\n" +
-			"the program takes the flags without the words before them.",
+		Long: "Runs the controller with the command line of ingress-nginx. docs/flags.md describes the flags. A\n" +
+			"Caddyfile can set options for which ingress-nginx has no flag; if both set an option, the flag wins.\n" +
+			"If the binary has the name " + nginxName + ", it takes the flags without the words k8singress run.",
 		Args: cobra.NoArgs,
 	}
 	addFlags(cmd.Flags(), given)
-	cmd.Flags().StringVarP(&config, "config", "c", os.DevNull, "Caddyfile with further options")
-	showVersion := cmd.Flags().Bool("version", false, "prints the version, and ends")
+	cmd.Flags().StringVarP(&config, "config", "c", os.DevNull, "Caddyfile with additional options")
+	showVersion := cmd.Flags().Bool("version", false, "print the version and exit")
 	cmd.SetFlagErrorFunc(unknownFlag)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *showVersion {
@@ -246,7 +244,7 @@ func runCaddy(root *cobra.Command, config string) error {
 			return err
 		}
 	}
-	logs.Logger("").Info("taking the command line of ingress-nginx",
+	logs.Logger("").Info("using the command line of ingress-nginx",
 		zap.Strings("flags", sortedNames(commandLine.given)))
 	return run.RunE(run, nil)
 }

@@ -26,10 +26,9 @@ func showCommand() *cobra.Command {
 	var at adminAddress
 	cmd := &cobra.Command{
 		Use:   "show " + strings.Join(words, "|") + " [--config CADDYFILE|--address ADDRESS]",
-		Short: "Prints what the admin API of a running controller says",
-		Long: "Prints what the admin API of a running controller says: its status, the verdict on each object, all " +
-			"that is served, or its\n" +
-			"metrics. " + whereAdminIs,
+		Short: "Prints the status, objects, configuration or metrics of a running controller",
+		Long: "Queries the admin API of a running controller, and prints its status, the verdict on each object,\n" +
+			"the served configuration, or its metrics.\n" + whereAdminIs,
 		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: words,
 	}
 	at.addFlags(cmd)
@@ -42,13 +41,13 @@ func getCommand() *cobra.Command {
 	var at adminAddress
 	cmd := &cobra.Command{
 		Use:   "get PATH [--config CADDYFILE|--address ADDRESS]",
-		Short: "Prints what the admin API answers for a path, such as /k8singress/status",
-		Long: "Prints what the admin API answers for a path, such as /k8singress/status or /config/apps/http. An " +
-			"answer that is an error\n" +
-			"ends with status 1. " + whereAdminIs,
+		Short: "Prints the response of the admin API for a path, such as /k8singress/status",
+		Long: "Prints the response of the admin API for a path, such as /k8singress/status or /config/apps/http.\n" +
+			"The exit status is 1 if the response is an error.\n" + whereAdminIs,
 		Args: func(cmd *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 || !strings.HasPrefix(arguments[0], "/") {
-				return fmt.Errorf("which path? It begins with a slash: %s /k8singress/status", cmd.CommandPath())
+				return fmt.Errorf("the argument must be one path that starts with a slash: %s /k8singress/status",
+					cmd.CommandPath())
 			}
 			return nil
 		},
@@ -61,8 +60,8 @@ func getCommand() *cobra.Command {
 // configInPods is the default configuration file of the image. Commands in the pod read it, so they need no flags.
 const configInPods = "/etc/caddy/Caddyfile"
 
-const whereAdminIs = "The API is at the address in the configuration file, which is " + configInPods + "\n" +
-	"if there is one, or else at $CADDY_ADMIN or localhost:2019."
+const whereAdminIs = "The address of the API comes from the configuration file, by default " + configInPods + ".\n" +
+	"Without a configuration file, it is $CADDY_ADMIN or localhost:2019."
 
 // adminAddress holds the flags that locate the admin API.
 type adminAddress struct {
@@ -70,7 +69,7 @@ type adminAddress struct {
 }
 
 func (a *adminAddress) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&a.config, "config", "c", "", "Caddyfile or Caddy JSON that says where the admin API is")
+	cmd.Flags().StringVarP(&a.config, "config", "c", "", "Caddyfile or Caddy JSON with the address of the admin API")
 	cmd.Flags().StringVar(&a.address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
 }
 
@@ -83,11 +82,11 @@ func (a *adminAddress) print(cmd *cobra.Command, path string) error {
 	}
 	at, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, config, "")
 	if err != nil {
-		return fmt.Errorf("looking for the address of the admin API: %w", err)
+		return fmt.Errorf("finding the address of the admin API: %w", err)
 	}
 	response, err := caddycmd.AdminAPIRequest(at, http.MethodGet, path, nil, nil)
 	if err != nil {
-		return fmt.Errorf("asking the admin API at %s: %w", at, err)
+		return fmt.Errorf("querying the admin API at %s: %w", at, err)
 	}
 	defer response.Body.Close()
 	_, err = io.Copy(cmd.OutOrStdout(), response.Body)

@@ -46,14 +46,14 @@ func showRefuses(t *testing.T, at string) {
 			t.Errorf("show %q: status %d: %s", what, got.status, got.stderr)
 		}
 	}
-	for path, want := range map[string]string{"/k8singress/nothing": "404", "status": "begins with a slash",
-		"": "begins with a slash"} {
+	for path, want := range map[string]string{"/k8singress/nothing": "404", "status": "starts with a slash",
+		"": "starts with a slash"} {
 		if got := run(t, "get", path, "--address", at); got.status == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("get %q: status %d: %s", path, got.status, got.stderr)
 		}
 	}
 	if got := run(t, "show", "status", "--address", at+"x"); got.status == 0 ||
-		!strings.Contains(got.stderr, "asking the admin API at "+at+"x") {
+		!strings.Contains(got.stderr, "querying the admin API at "+at+"x") {
 		t.Errorf("without a socket: status %d: %s", got.status, got.stderr)
 	}
 }

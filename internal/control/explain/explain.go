@@ -31,13 +31,13 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	}
 	fmt.Fprintln(b, name)
 	if h.AliasOf != "" {
-		fmt.Fprintf(b, "  as %s\n", h.AliasOf)
+		fmt.Fprintf(b, "  alias of %s\n", h.AliasOf)
 	}
 	if h.ClientAuth != nil {
 		step(b, 1, "client certificates", document.Encode(h.ClientAuth))
 	}
 	for _, backend := range passedTo(h) {
-		fmt.Fprintf(b, "  TLS as it is, to %s\n", backend)
+		fmt.Fprintf(b, "  TLS passthrough to %s\n", backend)
 	}
 	for _, r := range h.Routes {
 		writeRoute(b, r, d)
@@ -94,7 +94,7 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 
 func ofFallback(s *document.Share) string {
 	if s.Fallback {
-		return ", and what finds no endpoint elsewhere"
+		return ", and requests whose backend has no endpoint"
 	}
 	return ""
 }
