@@ -72,7 +72,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
 		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"},
 			"--publish-status-address: --publish-service is given, too"},
-		{[]string{"--annotations-prefix=example.com"}, "annotations with another prefix are not read"},
+		{[]string{"--annotations-prefix=example.com"}, "another prefix is not supported yet"},
 		{[]string{"--config=/does/not/exist"}, "/does/not/exist"},
 		{[]string{"--v=5", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},
 		{[]string{"--config=" + ports}, "publish_ports needs publish_service"},

@@ -50,7 +50,7 @@ func Apply(base settings.Config, given map[string]string) (Settings, []report.Pr
 			continue
 		}
 		if row.Ignored != "" {
-			r.Warn("", "--"+name, "it has no effect: "+row.Ignored)
+			r.Warn("", "--"+name, "this flag has no effect: "+row.Ignored)
 		}
 		r.Read(row, given[name], "--"+name)
 	}
@@ -66,7 +66,8 @@ var pairs = [][2]string{{"publish-service", "publish-status-address"}, {"watch-n
 func refusePairs(r *option.Reading[Settings], given map[string]string) {
 	for _, pair := range pairs {
 		if given[pair[0]] != "" && given[pair[1]] != "" {
-			r.Refuse("", "--"+pair[1], fmt.Sprintf("--%s is given, too: give one of them", pair[0]))
+			r.Refuse("", "--"+pair[1], fmt.Sprintf("this flag cannot be combined with --%s: remove one of them",
+				pair[0]))
 		}
 	}
 }
@@ -146,7 +147,7 @@ func readBool(s string) (bool, error) {
 func readSeconds(s string) (settings.Duration, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > 24*60*60 {
-		return 0, fmt.Errorf("%q is no number of seconds", s)
+		return 0, fmt.Errorf("%q is not a number of seconds from 0 to 86400", s)
 	}
 	return settings.Duration(time.Duration(n) * time.Second), nil
 }
@@ -154,14 +155,14 @@ func readSeconds(s string) (settings.Duration, error) {
 func readDuration(s string) (settings.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < settings.LeastElectionTTL {
-		return 0, fmt.Errorf("%q is no duration of %s or more, such as 30s", s, settings.LeastElectionTTL)
+		return 0, fmt.Errorf("%q is not a duration of at least %s, such as 30s", s, settings.LeastElectionTTL)
 	}
 	return settings.Duration(d), nil
 }
 
 func readPort(s string) (string, error) {
 	if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%q is no port: they are 1 to 65535", s)
+		return "", fmt.Errorf("%q is not a port from 1 to 65535", s)
 	}
 	return s, nil
 }
@@ -184,7 +185,7 @@ func readList(s string) ([]string, error) {
 
 func readPath(s string) (string, error) {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "?#*{} ") {
-		return "", fmt.Errorf("%q is no path: it begins with / and has none of ?#*{} in it", s)
+		return "", fmt.Errorf("%q is not a path: it must start with / and must not contain spaces or any of ?#*{}", s)
 	}
 	return s, nil
 }
@@ -220,7 +221,7 @@ func readUpdateStatus(s string) (string, error) {
 func readLevel(s *Settings, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil {
-		return fmt.Errorf("%q is no number", value)
+		return fmt.Errorf("%q is not a number", value)
 	}
 	s.Debug = n >= 3
 	return nil

@@ -150,15 +150,15 @@ func TestNodes(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, value, message string }{
 		{"configmap", "no-namespace", "is not namespace/name"},
-		{"http-port", "http", "is no port"},
-		{"http-port", "65536", "is no port"},
+		{"http-port", "http", "is not a port"},
+		{"http-port", "65536", "is not a port"},
 		{"enable-metrics", "perhaps", "is neither true nor false"},
-		{"shutdown-grace-period", "-1", "is no number of seconds"},
-		{"election-ttl", "30", "is no duration"},
-		{"health-check-path", "healthz", "is no path"},
-		{"health-check-path", "/{env.HOME}", "is no path"},
-		{"election-ttl", "1s", "5s or more"},
-		{"annotations-prefix", "example.com", "keep requests out"},
+		{"shutdown-grace-period", "-1", "is not a number of seconds"},
+		{"election-ttl", "30", "is not a duration"},
+		{"health-check-path", "healthz", "is not a path"},
+		{"health-check-path", "/{env.HOME}", "is not a path"},
+		{"election-ttl", "1s", "at least 5s"},
+		{"annotations-prefix", "example.com", "may restrict access"},
 		{"enable-ssl-chain-completion", "true", "tls.crt"},
 		{"apiserver-host", "https://192.0.2.1", "--kubeconfig"},
 	} {

@@ -8,11 +8,12 @@ import (
 
 // Reasons why flags have no effect.
 const (
-	dropped           = "ingress-nginx has dropped it"
-	noGeoIP           = "there are no variables of GeoIP yet"
-	ownLog            = "the log goes to standard error, unless Caddy's global option log says otherwise"
-	ownMetrics        = "the metrics of requests have labels and buckets of their own"
-	profilesElsewhere = "profiles are at /debug/pprof of the admin API"
+	dropped = "ingress-nginx has removed it"
+	noGeoIP = "GeoIP is not supported yet"
+	ownLog  = "the log is written to standard error, unless Caddy's global option log sets another " +
+		"destination"
+	ownMetrics        = "the labels and buckets of the request metrics are fixed"
+	profilesElsewhere = "profiles are available at /debug/pprof of the admin API"
 )
 
 // Table lists the flags of ingress-nginx v1.15.1, including those of klog, and some flags that ingress-nginx has
@@ -39,13 +40,13 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback",
 		Scope: "default_certificate",
-		Doc:   "The Secret that answers for names without a certificate.",
+		Doc:   "The Secret with the certificate for server names without their own certificate.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.DefaultCertificate }, ir.ParseName),
 	},
 	{
 		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend",
 		Scope: "default_backend",
-		Doc:   "The Service that answers requests which no host or path is for.",
+		Doc:   "The Service for requests whose host or path no Ingress defines.",
 		Parse: set(func(c *settings.Config) *ir.ServicePort { return &c.DefaultBackend }, ir.ParseServicePort),
 	},
 	{
@@ -56,14 +57,14 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "publish-status-address", Values: text, Default: "none", Example: "192.0.2.1", Scope: "publish_address",
-		Doc:   "The addresses that are written to the status of Ingresses, with commas between them.",
+		Doc:   "The addresses that are written to the status of Ingresses, separated by commas.",
 		Parse: set(func(c *settings.Config) *[]string { return &c.PublishAddress }, readList),
 	},
 	{
 		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true",
 		Scope: "publish_nodes",
-		Doc: "Without `--publish-service` and `--publish-status-address`, the status has the addresses of the nodes " +
-			"that the pods of the controller run on: with `true` the internal ones.",
+		Doc: "Without `--publish-service` and `--publish-status-address`, the status contains the addresses of the " +
+			"nodes on which the controller's pods run. With `true`, these are the internal addresses.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.internalNodes, err = readBool(value)
 			return err
@@ -71,7 +72,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "update-status", Values: boolean, Default: "true", Example: "false", Scope: "status",
-		Doc:   "With `false` no address is written to the status of Ingresses.",
+		Doc:   "With `false`, the status of Ingresses is not updated.",
 		Parse: set(func(c *settings.Config) *string { return &c.Status }, readUpdateStatus),
 	},
 	{
@@ -88,19 +89,19 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "ingress-class-by-name", Values: boolean, Default: "false", Example: "true",
 		Scope: "ingress_class_by_name",
-		Doc: "Serves Ingresses of the class that `--ingress-class` names, whatever the `spec.controller` of that " +
-			"IngressClass is.",
+		Doc: "Serves Ingresses of the IngressClass with the name in `--ingress-class`, whatever its " +
+			"`spec.controller` is.",
 		Parse: set(func(c *settings.Config) *bool { return &c.IngressClassByName }, readBool),
 	},
 	{
 		Name: "watch-ingress-without-class", Values: boolean, Default: "false", Example: "true",
 		Scope: "watch_ingress_without_class",
-		Doc:   "Serves Ingresses that name no class, too.",
+		Doc:   "Also serves Ingresses without a class.",
 		Parse: set(func(c *settings.Config) *bool { return &c.WatchIngressWithoutClass }, readBool),
 	},
 	{
 		Name: "watch-namespace", Values: text, Default: "all", Example: "shop", Scope: "namespaces",
-		Doc: "The one namespace whose objects are followed.",
+		Doc: "The only namespace whose objects are watched.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.kubernetes().Namespaces, err = readList(value)
 			return err
@@ -117,32 +118,32 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "disable-catch-all", Values: boolean, Default: "false", Example: "true", Scope: "disable_catch_all",
-		Doc:   "Refuses Ingresses that would answer for every host.",
+		Doc:   "Rejects Ingresses that match every host.",
 		Parse: set(func(c *settings.Config) *bool { return &c.DisableCatchAll }, readBool),
 	},
 	{
 		Name: "enable-ssl-passthrough", Values: boolean, Default: "false", Example: "true", Scope: "ssl_passthrough",
-		Doc:   "Lets Ingresses pass TLS connections on.",
+		Doc:   "Allows Ingresses to pass TLS connections through to endpoints (ssl-passthrough).",
 		Parse: set(func(c *settings.Config) *bool { return &c.SSLPassthrough }, readBool),
 	},
 	{
 		Name: "disable-svc-external-name", Values: boolean, Default: "false", Example: "true", Scope: "external_names",
-		Doc:   "Refuses Services of type ExternalName.",
+		Doc:   "Rejects Services of type ExternalName.",
 		Parse: set(func(c *settings.Config) *string { return &c.ExternalNames }, readExternalNames),
 	},
 	{
 		Name: "http-port", Values: number, Default: "80", Example: "8080", Scope: "http",
-		Doc:   "The port that answers HTTP.",
+		Doc:   "The HTTP port.",
 		Parse: set(func(c *settings.Config) *[]string { return &c.HTTP }, readAddress),
 	},
 	{
 		Name: "https-port", Values: number, Default: "443", Example: "8443", Scope: "https",
-		Doc:   "The port that answers HTTPS.",
+		Doc:   "The HTTPS port.",
 		Parse: set(func(c *settings.Config) *[]string { return &c.HTTPS }, readAddress),
 	},
 	{
 		Name: "healthz-port", Values: number, Default: "10254", Example: "10254", Scope: "health",
-		Doc: "The port that answers probes and `/metrics`.",
+		Doc: "The port for health probes and `/metrics`.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.healthPort, err = readPort(value)
 			return err
@@ -150,7 +151,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "healthz-host", Values: text, Default: "all addresses", Example: "127.0.0.1", Scope: "health",
-		Doc: "The address of that port.",
+		Doc: "The listen address of `--healthz-port`.",
 		Parse: func(s *Settings, value string) error {
 			s.healthHost = value
 			return nil
@@ -158,24 +159,24 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "health-check-path", Values: text, Default: "/healthz", Example: "/alive", Scope: "health_path",
-		Doc:   "The path that answers whether the process works.",
+		Doc:   "The path of the liveness probe.",
 		Parse: set(func(c *settings.Config) *string { return &c.HealthPath }, readPath),
 	},
 	{
 		Name: "enable-metrics", Values: boolean, Default: "true", Example: "false", Scope: "health_metrics",
-		Doc:   "Serves `/metrics` at the port for probes.",
+		Doc:   "Serves `/metrics` on the port for health probes.",
 		Parse: set(func(c *settings.Config) *bool { return &c.HealthMetrics }, readBool),
 	},
 	{
 		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
-		Doc:   "For how many seconds new requests are still taken once the process has to end.",
+		Doc:   "The number of seconds for which new requests are still accepted during shutdown.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),
 	},
 	{
 		Name: "election-id", Values: text, Default: "ingress-controller-leader", Example: "ingress-nginx-leader",
 		Scope: "election_id",
-		Doc: "The name of the Lease, with `k8singress-` before it: two controllers side by side never share one. " +
-			"Where the rights allow only the Lease of the name itself, that one is used.",
+		Doc: "The name of the Lease, to which the prefix `k8singress-` is added, so that ingress-nginx with the " +
+			"same flags uses another Lease. If RBAC allows only the name without the prefix, that name is used.",
 		Parse: func(s *Settings, value string) error {
 			s.Config.ElectionID, s.Config.ElectionFallback = leasePrefix+value, value
 			return nil
@@ -183,18 +184,18 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "disable-leader-election", Values: boolean, Default: "false", Example: "true", Scope: "election",
-		Doc:   "Asks for no Lease: every replica writes status and Events.",
+		Doc:   "Uses no Lease: every replica writes status and Events.",
 		Parse: set(func(c *settings.Config) *string { return &c.Election }, readElection),
 	},
 	{
 		Name: "election-ttl", Values: duration, Default: "30s", Example: "30s", Scope: "election_ttl",
-		Doc:   "How long the Lease is good when its holder does not renew it.",
+		Doc:   "How long the Lease is valid if its holder does not renew it.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ElectionTTL }, readDuration),
 	},
 	{
 		Name: "kubeconfig", Values: text, Default: "the service account of the pod",
 		Example: "/etc/kubernetes/admin.conf", Scope: "kubeconfig",
-		Doc: "A file that says how to reach the API server.",
+		Doc: "The kubeconfig file for access to the API server.",
 		Parse: func(s *Settings, value string) error {
 			s.kubernetes().Kubeconfig = value
 			return nil
@@ -203,38 +204,39 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "annotations-prefix", Values: text, Default: "nginx.ingress.kubernetes.io",
 		Example: "nginx.ingress.kubernetes.io",
-		Doc:     "Another prefix ends the start: without it, what keeps requests out would not be read.",
+		Doc: "Any other prefix is an error, because annotations with that prefix would not be read, and some of " +
+			"them restrict access.",
 		Parse: only("nginx.ingress.kubernetes.io",
-			"annotations with another prefix are not read yet, and some of them keep requests out"),
+			"another prefix is not supported yet, and annotations with it may restrict access: use "+
+				"nginx.ingress.kubernetes.io"),
 	},
 	{
 		Name: "apiserver-host", Values: text, Default: "none", Example: "",
-		Doc:   "An address ends the start: it would be another cluster.",
-		Parse: only("", "it is not supported: give --kubeconfig a file with this address"),
+		Doc:   "Any address is an error, because it could be another cluster: use `--kubeconfig`.",
+		Parse: only("", "this flag is not supported: set --kubeconfig to a file with this address"),
 	},
 	{
 		Name: "certificate-authority", Values: text, Default: "none", Example: "",
-		Doc:   "A file ends the start.",
-		Parse: only("", "it is not supported: give --kubeconfig a file that names it"),
+		Doc:   "Any file is an error: use `--kubeconfig`.",
+		Parse: only("", "this flag is not supported: set --kubeconfig to a file with this certificate authority"),
 	},
 	{
 		Name: "enable-ssl-chain-completion", Values: boolean, Default: "false", Example: "false",
-		Doc: "`true` ends the start: it would fetch addresses that stand in the certificates of tenants.",
+		Doc: "`true` is an error, because the controller would send requests to URLs in the certificates of tenants.",
 		Parse: only("false",
-			"it would fetch addresses that stand in certificates: put the whole chain into tls.crt of each Secret"),
+			"this would send requests to URLs in certificates: put the whole chain into tls.crt of each Secret"),
 	},
 	{
 		Name: "update-status-on-shutdown", Values: boolean, Default: "true",
-		Ignored: "what was written to the status stays when the process ends, because another replica may go on",
+		Ignored: "the status is kept when the process ends, because other replicas may still be running",
 	},
 	{
 		Name: "enable-topology-aware-routing", Values: boolean, Default: "false",
-		Ignored: "the controller follows hints for zones where the option zone of the Caddyfile says in which one " +
-			"it runs",
+		Ignored: "the controller uses topology hints if the Caddyfile option zone is set to its zone",
 	},
 	{
 		Name: "post-shutdown-grace-period", Values: number, Default: "10",
-		Ignored: "the process ends as soon as the last request has",
+		Ignored: "the process ends as soon as the last request has ended ended",
 	},
 	{
 		Name: "profiling", Values: boolean, Default: "true",
@@ -250,7 +252,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "validating-webhook", Values: text, Default: "none",
-		Ignored: "there is no webhook yet: take the ValidatingWebhookConfiguration away, for its failurePolicy may " +
+		Ignored: "there is no webhook yet: delete the ValidatingWebhookConfiguration, because its failurePolicy may " +
 			"block changes of Ingresses",
 	},
 	{
@@ -319,11 +321,11 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "health-check-timeout", Values: number, Default: "10",
-		Ignored: "the controller asks no other process whether it works",
+		Ignored: "there is no other process whose health is checked",
 	},
 	{
 		Name: "sync-period", Values: duration, Default: "0s",
-		Ignored: "changes are followed by watches",
+		Ignored: "the controller watches all objects",
 	},
 	{
 		Name: "sync-rate-limit", Values: text, Default: "0.3",
@@ -331,11 +333,11 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "dynamic-configuration-retries", Values: number, Default: "15",
-		Ignored: "there is no second process that a change is sent to",
+		Ignored: "there is no separate nginx process to configure",
 	},
 	{
 		Name: "disable-full-test", Values: boolean, Default: "false",
-		Ignored: "there is no configuration of nginx to test",
+		Ignored: "there is no nginx configuration to test",
 	},
 	{
 		Name: "disable-sync-events", Values: boolean, Default: "false",
@@ -343,43 +345,43 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "internal-logger-address", Values: text, Default: "127.0.0.1:11514",
-		Ignored: "the access log is written by the process itself",
+		Ignored: "the process writes the access log itself",
 	},
 	{
 		Name: "status-port", Values: number, Default: "10246",
-		Ignored: "there is no second process with a port of its own",
+		Ignored: "there is no separate nginx process with such a port",
 	},
 	{
 		Name: "stream-port", Values: number, Default: "10247",
-		Ignored: "there is no second process with a port of its own",
+		Ignored: "there is no separate nginx process with such a port",
 	},
 	{
 		Name: "ssl-passthrough-proxy-port", Values: number, Default: "442",
-		Ignored: "connections that are passed on stay in the process",
+		Ignored: "the same process handles passed-through connections",
 	},
 	{
 		Name: "default-server-port", Values: number, Default: "8181",
-		Ignored: "the process answers unknown hosts itself",
+		Ignored: "the same process serves unknown hosts",
 	},
 	{
 		Name: "status-update-interval", Values: number, Default: "60",
-		Ignored: "a status is written when it changes",
+		Ignored: "the status is written when it changes",
 	},
 	{
 		Name: "monitor-max-batch-size", Values: number, Default: "10000",
-		Ignored: "metrics are counted in the process",
+		Ignored: "the same process counts metrics",
 	},
 	{
 		Name: "deep-inspect", Values: boolean, Default: "true",
-		Ignored: "values are data, and never configuration that could be injected into",
+		Ignored: "values of annotations are never inserted into configuration text",
 	},
 	{
 		Name: "enable-annotation-validation", Values: boolean, Default: "true",
-		Ignored: "every value is checked, always",
+		Ignored: "every value is always validated",
 	},
 	{
 		Name: "v", Values: number, Default: "0", Example: "2",
-		Doc:   "The verbosity of log lines: 3 and more is the level DEBUG.",
+		Doc:   "The verbosity of the log: 3 or more sets the level DEBUG.",
 		Parse: readLevel,
 	},
 	{
