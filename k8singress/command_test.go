@@ -198,12 +198,12 @@ func TestRenderOfNothing(t *testing.T) {
 // TestLintOfPorts checks that ConfigMaps with ports are validated with the options that name them.
 func TestLintOfPorts(t *testing.T) {
 	got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", "ports.Caddyfile"))
-	const want = "warning  ConfigMap/ingress-nginx/dns-udp: (ConfigMapNotReferenced)\n" +
-		"warning  ConfigMap/ingress-nginx/exposed: (ConfigMapNotReferenced)\n" +
-		"warning  ConfigMap/ingress-nginx/ingress-nginx-tcp: (ConfigMapNotReferenced)\n" +
-		"error    ConfigMap/ingress-nginx/tcp-services data[99999]: (InvalidEntry)\n" +
-		"warning  ConfigMap/ingress-nginx/udp-service: (ConfigMapNotFound)\n" +
-		"error    Service/shop/db metadata.annotations[k8singress.io/tcp-ports]: (PortNotAllowed)\n"
+	const want = "warning  ConfigMap/ingress-nginx/dns-udp: (ConfigMapNotReferenced)\nwarning  " +
+		"ConfigMap/ingress-nginx/exposed: (ConfigMapNotReferenced)\nwarning  " +
+		"ConfigMap/ingress-nginx/ingress-nginx-tcp: (ConfigMapNotReferenced)\nerror    " +
+		"ConfigMap/ingress-nginx/tcp-services data[99999]: (InvalidEntry)\nwarning  " +
+		"ConfigMap/ingress-nginx/udp-service: (ConfigMapNotFound)\nerror    Service/shop/db " +
+		"metadata.annotations[k8singress.io/tcp-ports]: (PortNotAllowed)\n"
 	if diff := cmp.Diff(want, withoutMessages(got.stdout)); got.status != 1 || diff != "" {
 		t.Errorf("status %d, -want +got:\n%s", got.status, diff)
 	}
@@ -213,19 +213,19 @@ func TestLintOfPorts(t *testing.T) {
 func TestLintOfUnnamedPorts(t *testing.T) {
 	for config, want := range map[string][]string{
 		"Caddyfile": {
-			"warning  ConfigMap/ingress-nginx/tcp-services: nothing opens these ports: no option names this " +
-				"ConfigMap. Write tcp_services ingress-nginx/tcp-services into the block of k8singress " +
+			"warning  ConfigMap/ingress-nginx/tcp-services: these ports are not open, because no option names this " +
+				"ConfigMap: add tcp_services ingress-nginx/tcp-services to the k8singress block of the Caddyfile " +
 				"(ConfigMapNotReferenced)\n",
-			"ConfigMap/ingress-nginx/exposed: its entries look like TCP or UDP ports, and nothing opens them: no " +
-				"option names this ConfigMap. Write tcp_services ingress-nginx/exposed or udp_services " +
-				"ingress-nginx/exposed into",
-			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports " +
+			"ConfigMap/ingress-nginx/exposed: the entries look like TCP or UDP ports, and the ports are not open, " +
+				"because no option names this ConfigMap: add tcp_services ingress-nginx/exposed or udp_services " +
+				"ingress-nginx/exposed to the k8singress block",
+			"Services may not open TCP ports here: the administrator can allow it with the option service_tcp_ports " +
 				"(PortNotAllowed)\n",
 		},
 		"ports.Caddyfile": {
-			"ConfigMap/ingress-nginx/ingress-nginx-tcp: nothing opens these ports: tcp_services names " +
-				"ingress-nginx/tcp-services. Put the entries there, or write tcp_services " +
-				"ingress-nginx/ingress-nginx-tcp in its place (ConfigMapNotReferenced)\n",
+			"ConfigMap/ingress-nginx/ingress-nginx-tcp: these ports are not open, because tcp_services names " +
+				"ingress-nginx/tcp-services: move the entries there, or write tcp_services " +
+				"ingress-nginx/ingress-nginx-tcp instead (ConfigMapNotReferenced)\n",
 		},
 	} {
 		got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", config))
@@ -243,9 +243,9 @@ func TestLintOfPassthrough(t *testing.T) {
 	const field = "Ingress/default/vault metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: "
 	for config, want := range map[string]string{
 		"": "info     " + field +
-			"not checked: give the Caddyfile, with ssl_passthrough in it, with --config (NotChecked)\n",
+			"not checked: set --config to a Caddyfile with the option ssl_passthrough (NotChecked)\n",
 		"ports.Caddyfile": "warning  " + field +
-			"ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. " +
+			"ssl-passthrough has no effect, because the administrator has not enabled it: TLS is terminated here. " +
 			"Set the option ssl_passthrough in the Caddyfile (InvalidAnnotation)\n",
 		"passthrough.Caddyfile": "ok       Ingress/default/vault\n",
 	} {

@@ -55,12 +55,12 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	}
 	ref, without := refOf(loser.Object), ""
 	if overruled := overruledAnnotations(&loser.LoadBalancing, &winner.LoadBalancing); len(overruled) > 0 {
-		without = ": what this one says with " + strings.Join(overruled, ", ") + " has no effect on it"
+		without = ": the annotations " + strings.Join(overruled, ", ") + " of this Ingress have no effect on it"
 	}
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
 		Message: fmt.Sprintf(
-			"%s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
+			"%s configures other load balancing for the backend %s, which applies to all Ingresses with this backend%s",
 			snapshot.Elder(winner.Object, loser.Object), b.backend.ID, without),
 	})
 }
@@ -193,7 +193,8 @@ func (b *balanced) quarantine(r *ingress.Result, fault *panics.Panic) {
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Error, Reason: report.Quarantined, Field: "metadata.annotations",
 		Message: fmt.Sprintf(
-			"what this Ingress says of load balancing has no effect on the backend %s, because reading it fails: %v",
+			"the load balancing annotations of this Ingress have no effect on the backend %s, because reading them "+
+				"failed: %v",
 			b.backend.ID, fault),
 	})
 }

@@ -68,7 +68,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	if len(config.Defaults.ErrorPages.Statuses) > 0 && !d.hasBackend {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[custom-http-errors]",
-			Message: "this has an effect only on Ingresses with the annotation default-backend: for the others, set " +
+			Message: "this applies only to Ingresses with the annotation default-backend: for other Ingresses, set " +
 				"the option default_backend",
 		})
 	}
@@ -82,7 +82,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.ConfigMapNotFound,
 			Message: fmt.Sprintf(
-				"there is no ConfigMap %s, which configmap names: all options have their defaults until there is one",
+				"the ConfigMap %s of the option configmap does not exist: all keys have their defaults until it exists",
 				name),
 		})
 	}
@@ -101,8 +101,8 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
 		d.say(ref, report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotFound, Message: fmt.Sprintf(
-			"there is no ConfigMap %s, which the controller's ConfigMap names: there are no headers from it until "+
-				"there is one", name)})
+			"the ConfigMap %s, to which the controller's ConfigMap refers, does not exist: its headers are not "+
+				"added until it exists", name)})
 		return nil
 	}
 	headers, bad := configmap.ReadHeaders(object.Data)
@@ -110,7 +110,7 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	for _, key := range slices.Sorted(maps.Keys(bad)) {
 		d.say(ref, report.Problem{
 			Severity: report.Error, Reason: report.InvalidEntry, Field: "data[" + key + "]",
-			Message: fmt.Sprintf("%v: this header is left out", bad[key]),
+			Message: fmt.Sprintf("%v: this header is ignored", bad[key]),
 		})
 	}
 	return headers
@@ -132,8 +132,7 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	d.global.DefaultBackend = d.backend.ID
 	if p != nil {
 		d.say(ref, report.Problem{Severity: p.Severity, Reason: p.Reason,
-			Message: p.Message + ", which default_backend names: requests that no " +
-				"host or path is for get 404"})
+			Message: p.Message + " (option default_backend): requests that no host or path matches get 404"})
 	}
 }
 
@@ -184,8 +183,8 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 		Severity: report.Warning, Reason: report.ClassConflict,
 		Field: report.AnnotationField(networkingv1.AnnotationIsDefaultIngressClass),
 		Message: fmt.Sprintf(
-			"there is more than one default class, %s too: a new Ingress without a class gets the newest of them, %s; "+
-				"let one be the default", strings.Join(others, ", "), all[0].Name),
+			"there are other default classes (%s): a new Ingress without a class gets the newest one, %s. Mark only "+
+				"one class as the default", strings.Join(others, ", "), all[0].Name),
 	})
 }
 

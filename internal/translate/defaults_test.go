@@ -41,7 +41,7 @@ func TestGlobalConfigMap(t *testing.T) {
 	ref := snapshot.RefOf(object)
 	before, verdicts := translator.Translate(store.Take(), options)
 	if got := said(verdicts, ref); len(got) != 1 ||
-		!strings.Contains(got[0], "ConfigMapNotFound  there is no ConfigMap a/global") {
+		!strings.Contains(got[0], "ConfigMapNotFound  the ConfigMap a/global of the option configmap does not exist") {
 		t.Errorf("without the ConfigMap: %q", got)
 	}
 	if before.Global == nil {
@@ -99,12 +99,12 @@ func TestParametersOfAClass(t *testing.T) {
 		{
 			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"},
 			ir.Name{Namespace: "a", Name: "global"},
-			"spec.parameters.name there is no ConfigMap a/class", false,
+			"spec.parameters.name the ConfigMap a/class does not exist", false,
 		},
 		{
 			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")},
 			ir.Name{},
-			"spec.parameters.name there is no ConfigMap b/gone", false,
+			"spec.parameters.name the ConfigMap b/gone does not exist", false,
 		},
 		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, global,
 			"spec.parameters.namespace", false},
@@ -211,9 +211,9 @@ func TestTwoDefaultClasses(t *testing.T) {
 	bare.Spec.IngressClassName = nil
 	store.Set(bare)
 	config, verdicts := translate.Translate(store.Take(), options)
-	for name, others := range map[string]string{"old": "new, theirs too", "new": "old, theirs too"} {
+	for name, others := range map[string]string{"old": "(new, theirs)", "new": "(old, theirs)"} {
 		got := said(verdicts, classRef(name))
-		if len(got) != 1 || !strings.Contains(got[0], others) || !strings.Contains(got[0], "the newest of them, new;") {
+		if len(got) != 1 || !strings.Contains(got[0], others) || !strings.Contains(got[0], "the newest one, new.") {
 			t.Errorf("of %s is said %q", name, got)
 		}
 	}

@@ -78,8 +78,8 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	return append(all, report.Problem{
 		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
 		Message: fmt.Sprintf(
-			"no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that "+
-				"is the most; name a Secret, or let the administrator raise hosts_per_namespace",
+			"no certificate is requested for %s, because older hosts of the namespace %s already have %d, which is "+
+				"the maximum: name a Secret, or let the administrator raise the option hosts_per_namespace",
 			report.List(over, len(over), 1),
 			of.Namespace, quota),
 	})
@@ -193,7 +193,7 @@ func (n *issuance) dequeue(a *certificateRequest) {
 	namespace := a.object.Namespace
 	i, found := slices.BinarySearchFunc(n.queues[namespace], a, compareRequests)
 	if !found {
-		panic("a request is not where it was put")
+		panic("certificate request not found in its queue")
 	}
 	if n.queues[namespace] = slices.Delete(n.queues[namespace], i, i+1); len(n.queues[namespace]) == 0 {
 		delete(n.queues, namespace)

@@ -144,22 +144,22 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 		return &report.Problem{
 			Severity: report.Error, Reason: report.QuotaExceeded, Field: report.AnnotationField(report.ServerAlias),
 			Message: fmt.Sprintf(
-				"the regular expressions in server-alias of the namespace %s may stand for %d instructions "+
-					"together, and those of older Ingresses leave no room: write fewer or shorter ones, or names "+
-					"and wildcards; those of this Ingress are left out",
+				"the compiled regular expressions in all server-alias annotations of the namespace %s may have at "+
+					"most %d instructions, and older Ingresses come first: the expressions of this Ingress are "+
+					"ignored. Write fewer or shorter expressions, or names and wildcards",
 				ref.Namespace, pattern.MostOfNames),
 		}
 	default:
 		return nil
 	}
-	outcome := "its paths are left out where they are regular expressions, or get 503 if they may keep requests out"
+	outcome := "paths of this Ingress that are regular expressions are ignored, or get 503 if they may restrict access"
 	if t.results[ref].PatternSize > 0 {
-		outcome = "its paths get 503"
+		outcome = "requests for its paths get 503"
 	}
 	return &report.Problem{
 		Severity: report.Error, Reason: report.QuotaExceeded, Field: "spec", Message: fmt.Sprintf(
-			"the regular expressions of the namespace %s may stand for %d instructions together, and those of older "+
-				"Ingresses leave no room: write fewer or shorter ones; %s", ref.Namespace,
+			"the compiled regular expressions of the namespace %s may have at most %d instructions together, and "+
+				"older Ingresses come first: write fewer or shorter expressions; until then, %s", ref.Namespace,
 			pattern.MostOfNamespace, outcome),
 	}
 }

@@ -56,15 +56,15 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 	}
 	if owner != "" && owner != namespace || !t.options.Ownership.Admits(host, namespace) {
 		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
-			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use "+
-				"another host, or a Secret", host)}
+			"another namespace owns %s, so the ports with its certificate are not open: use another host, or a Secret",
+			host)}
 	}
 	reason, why := t.options.Ingress.Issuance.Refuse(host)
 	if why == "" {
 		return nil
 	}
 	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(
-		"no issuer is asked for a certificate of %s, so that every TLS handshake of its ports fails: %s", host, why)}
+		"no certificate is requested for %s, so every TLS handshake of its ports fails: %s", host, why)}
 }
 
 // without returns routes without the refused ones. If nothing is refused, it returns the same slice.

@@ -167,5 +167,5 @@ func TestSecretThatMayNotBeRead(t *testing.T) {
 	}
 	f.store.Deny(ref, false)
 	e.eventually("it is told that there is none",
-		func() bool { return strings.Contains(e.missing("one"), "there is no Secret a/tls") })
+		func() bool { return strings.Contains(e.missing("one"), "the Secret a/tls does not exist") })
 }

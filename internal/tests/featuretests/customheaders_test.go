@@ -55,7 +55,7 @@ func TestCustomHeaders(t *testing.T) {
 			return nil
 		})
 	}
-	closed("ConfigMapNotFound", "there is no ConfigMap default/headers")
+	closed("ConfigMapNotFound", "the ConfigMap default/headers does not exist")
 	in.write("headers.yaml", fmt.Sprintf(headersMap, `x-own: "{env.HOME} $host", X-New: a`))
 	closed("InvalidAnnotation", "the header X-New is not allowed: add it to global-allowed-response-headers")
 	in.write("global.yaml", fmt.Sprintf(allowedHeaders, "X-Own"))

@@ -185,10 +185,11 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 		"a": "the name evil.example of the Service default/evil leads to addresses that are left out: 127.0.0.1 " +
 			"(loopback), 169.254.169.254 (metadata of the cloud); the option external_names all allows them: " +
 			"requests get 503",
-		"b": "the Service default/literal has \"127.0.0.1\" for externalName, which is an address of the controller " +
-			"itself or of its link, and refused (external_names all would allow it): requests get 503",
-		"c": "the Service default/localhost has \"localhost\" for externalName, which is a name of the controller " +
-			"itself, and refused (external_names all would allow it): requests get 503",
+		"b": "the Service default/literal has \"127.0.0.1\" for externalName, which is not allowed, because it is " +
+			"an address of the controller itself or of its local network (the option \"external_names all\" allows " +
+			"it): requests get 503",
+		"c": "the Service default/localhost has \"localhost\" for externalName, which is not allowed, because it is " +
+			"a name of the controller itself (the option \"external_names all\" allows it): requests get 503",
 		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name: " +
 			"requests get 503",
 	} {

@@ -102,8 +102,8 @@ func TestServicePortConflicts(t *testing.T) {
 	want := []string{
 		"the TCP port " + shared +
 			" belongs to Service/default/one (which counts as older by its name: neither has a creationTimestamp): " +
-			"choose another one",
-		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another one",
+			"choose another port",
+		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another port",
 	}
 	if got := in.messages("Service/default/two", "PortConflict"); !slices.Equal(got, want) {
 		t.Errorf("it is told %q", got)

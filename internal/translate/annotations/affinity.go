@@ -19,16 +19,16 @@ const cookieName = "INGRESSCOOKIE"
 var (
 	affinity = Annotation{
 		Name: "affinity",
-		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes " +
-			"before upstream-hash-by and load-balance.",
+		Doc: "Sends all requests of a client to the same endpoint, by a session cookie. The paths of this " +
+			"Ingress set the cookie. It takes precedence over upstream-hash-by and load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.On }, readAffinity),
 		Check: checkAffinity,
 	}
 	affinityMode = Annotation{
 		Name: "affinity-mode",
-		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no " +
-			"client leaves an endpoint that is there.",
+		Doc: "What happens when endpoints are added: with `balanced`, some clients move to the new endpoints; " +
+			"with `persistent`, clients stay at their endpoint as long as it exists.",
 		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Persistent }, readAffinityMode),
@@ -54,25 +54,29 @@ var (
 	}
 	sessionCookieDomain = Annotation{
 		Name:   "session-cookie-domain",
-		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
-		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress,
+		Doc:    "The Domain attribute of the session cookie, so that subdomains get the cookie, too.",
+		Values: "a domain", Example: "example.com", Default: "none: only the host itself", Scope: ScopeIngress,
 		Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain },
 			nginx.Chars(".-", mostDomainBytes)),
 		Check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
-		Name:   "session-cookie-expires",
-		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress,
+		Name: "session-cookie-expires",
+		Doc: "The number of seconds after which the browser deletes the session cookie. It sets the Expires " +
+			"attribute.",
+		Values: lifetimes, Example: "172800", Default: "none: the browser deletes it at the end of its session",
+		Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.Expires }, readLifetime),
 		Check: checkSticky,
 	}
 	sessionCookieMaxAge = Annotation{
-		Name:   "session-cookie-max-age",
-		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
-		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress,
+		Name: "session-cookie-max-age",
+		Doc: "The number of seconds after which the browser deletes the session cookie. It sets the Max-Age " +
+			"attribute.",
+		Values: lifetimes, Example: "172800", Default: "none: the browser deletes it at the end of its session",
+		Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.MaxAge }, readLifetime),
 		Check: checkSticky,
@@ -87,7 +91,7 @@ var (
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
 		Name:   "session-cookie-conditional-samesite-none",
-		Doc:    "Leaves SameSite=None out for old browsers that do not know it.",
+		Doc:    "Omits SameSite=None for old browsers that do not support it.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.OmitSameSiteNone }, nginx.Bool),
 		Check: checkSticky,
@@ -101,7 +105,7 @@ var (
 	}
 	sessionCookieChangeOnFailure = Annotation{
 		Name:   "session-cookie-change-on-failure",
-		Doc:    "Gives a client another endpoint for good when its own one has failed.",
+		Doc:    "Moves a client to another endpoint permanently if its endpoint fails.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.ChangeOnFailure }, nginx.Bool),
 		Check: checkSticky,
@@ -123,13 +127,13 @@ func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On,
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
 		!strings.Contains(s.RewriteTarget, "$"),
-		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: "+
-			"set session-cookie-path")
+		"the paths are regular expressions, so browsers do not send the session cookie back with such a Path "+
+			"attribute: set session-cookie-path")
 }
 
 func readAffinity(value string) (bool, error) {
 	if value != "cookie" {
-		return false, fmt.Errorf("%s is no affinity: cookie is the only one", nginx.Quote(value))
+		return false, fmt.Errorf("%s is not supported: write cookie", nginx.Quote(value))
 	}
 	return true, nil
 }
@@ -145,7 +149,8 @@ func readCookiePath(value string) (string, error) {
 		return "", err
 	}
 	if strings.Contains(value, ";") {
-		return "", fmt.Errorf("%s has a semicolon in it, which ends a cookie's path", nginx.Quote(value))
+		return "", fmt.Errorf("%s contains a semicolon, which would end the Path attribute of the cookie",
+			nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -154,11 +159,11 @@ func readCookiePath(value string) (string, error) {
 func checkPath(value string) error {
 	switch {
 	case !strings.HasPrefix(value, "/"):
-		return fmt.Errorf("%s does not begin with a slash", nginx.Quote(value))
+		return fmt.Errorf("%s does not start with a slash", nginx.Quote(value))
 	case len(value) > mostPathBytes:
 		return tooLong(mostPathBytes)
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20",
+		return fmt.Errorf("%s contains a space or a character that is not ASCII: percent-encode it, such as %%20",
 			nginx.Quote(value))
 	}
 	return nil
@@ -176,8 +181,9 @@ func readLifetime(value string) (time.Duration, error) {
 	case n <= 0:
 		return 0,
 			nginx.Remark(
-				fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
-					"give %s, or remove the annotation", n, lifetimes))
+				fmt.Sprintf(
+					"%d would make the browser delete the cookie at once, so the attribute is omitted: write %s, or "+
+						"remove the annotation", n, lifetimes))
 	}
 	return time.Duration(n) * time.Second, nil
 }

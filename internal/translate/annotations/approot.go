@@ -12,17 +12,17 @@ import (
 var (
 	appRoot = Annotation{
 		Name: "app-root",
-		Doc: "Answers requests for `/` on the hosts of the Ingress with 302 and the way to this path of the same " +
-			"host, without the query of the request, and whichever paths the Ingress has. The redirect to HTTPS " +
-			"comes first. It holds for the whole host, so that the oldest Ingress of the namespace that [has the " +
-			"host](tenants.md) decides.",
+		Doc: "Redirects requests for `/` to this path of the same host, with status 302 and without the query. " +
+			"It applies whether or not the Ingress defines the path `/`. The redirect to HTTPS comes first. Since " +
+			"it applies to the whole host, the oldest Ingress of the namespace that [owns the host](tenants.md) " +
+			"decides.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.AppRoot }, readRoot),
 	}
 	relativeRedirects = Annotation{
 		Name: "relative-redirects",
-		Doc: "Redirects of app-root name a path alone, and neither a scheme nor a host. Redirects to another " +
-			"scheme or host always name both.",
+		Doc: "Omits the scheme and the host from the Location header of app-root redirects. Redirects to another " +
+			"scheme or host always contain both.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.RelativeRedirects }, nginx.Bool),
 	}
@@ -40,9 +40,9 @@ func (s *Settings) FiltersOfRoot() []ir.Filter {
 func readRoot(value string) (string, error) {
 	switch {
 	case !strings.HasPrefix(value, "/"), strings.HasPrefix(value, "//"):
-		return "", fmt.Errorf("%s is not a path such as /app: it begins with one slash", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not a path that starts with exactly one slash, such as /app", nginx.Quote(value))
 	case value == "/":
-		return "", fmt.Errorf("the path / would lead to itself: write another one, such as /app")
+		return "", fmt.Errorf("the path / would redirect to itself: write another path, such as /app")
 	}
 	return nginx.Chars("/-._~:?&=%#@+,;!()*", mostPathBytes)(value)
 }

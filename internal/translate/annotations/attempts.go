@@ -15,21 +15,21 @@ import (
 var (
 	proxyConnectTimeout = Annotation{
 		Name: "proxy-connect-timeout",
-		Doc: "How many seconds connecting to an endpoint may take. Then another endpoint is tried, and after the " +
-			"last one the client gets 504.",
+		Doc: "The timeout for connecting to an endpoint, in seconds. After it, another endpoint is tried; after " +
+			"the last attempt, the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
-		Doc: "How many seconds an endpoint may send nothing; the whole response may take longer. After that the " +
-			"client gets 504, if the response has not begun.",
+		Doc: "The maximum time between two reads from an endpoint, in seconds; the whole response may take " +
+			"longer. After it, the client gets 504 if the response has not started.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
 		Name:   "proxy-send-timeout",
-		Doc:    "How many seconds an endpoint may stop reading the request that is sent to it.",
+		Doc:    "The maximum time between two writes of the request to an endpoint, in seconds.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
 	}
@@ -41,26 +41,27 @@ const mostTries = 100
 var (
 	proxyNextUpstream = Annotation{
 		Name: "proxy-next-upstream",
-		Doc: "The failures after which another endpoint is tried, as long as the response has not begun. POST, LOCK " +
-			"and PATCH are sent again only with `non_idempotent`, if an endpoint may have got them. With `off` no " +
-			"other endpoint is tried.",
-		Values:  "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them",
+		Doc: "The failures after which a request is sent to another endpoint, as long as the response has not " +
+			"started. POST, LOCK and PATCH requests that an endpoint may have received are retried only with " +
+			"`non_idempotent`. With `off`, no other endpoint is tried.",
+		Values:  "space-separated list of " + strings.Join(conditionNames(), ", "),
 		Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.Retries.On }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name: "proxy-next-upstream-timeout",
-		Doc: "For how many seconds after a request has come another endpoint may still be tried; 0 is " +
-			"without limit.",
+		Doc: "The time after the arrival of a request during which another endpoint may still be tried, in " +
+			"seconds. 0 means no limit.",
 		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name: "proxy-next-upstream-tries",
-		Doc: "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit " +
-			"at 0: here it is the most.",
-		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
+		Doc: "The maximum number of endpoints that are tried for a request. 0 means the maximum; in " +
+			"ingress-nginx it means no limit.",
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", mostTries),
+		Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
 	}
@@ -99,7 +100,7 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	words := strings.Fields(value)
 	for _, w := range words {
 		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
-			return nil, fmt.Errorf("%s is not one of %s: write conditions with spaces between them%s",
+			return nil, fmt.Errorf("%s is not one of %s: write space-separated conditions%s",
 				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Meant(w, conditionNames()))
 		}
 	}

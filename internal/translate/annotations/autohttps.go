@@ -20,10 +20,10 @@ const (
 // AutoHTTPS is the row of the annotation. The key in the ConfigMap has the same meaning.
 var AutoHTTPS = Annotation{
 	Name: OwnPrefix + "auto-https",
-	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` the hosts " +
-		"of an entry of `spec.tls` without `secretName`, with `all` or `true` all hosts without a Secret, and with " +
-		"`off` or `false` none. [HTTPS](https.md) says more.",
-	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or what the option auto_https says",
+	Doc: "Selects the hosts of the Ingress that get a certificate from an issuer, such as Let's Encrypt. With " +
+		"`tls`: the hosts in entries of `spec.tls` without `secretName`. With `all` or `true`: all hosts without a " +
+		"Secret. With `off` or `false`: no hosts. See [HTTPS](https.md).",
+	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or the value of the option auto_https",
 	Scope: ScopeIngress, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
 }

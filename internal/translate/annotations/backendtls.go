@@ -15,12 +15,13 @@ import (
 var (
 	proxySSLSecret = Annotation{
 		Name: "proxy-ssl-secret",
-		Doc: "The Secret for TLS with the endpoints, with backend-protocol HTTPS, GRPCS or AUTO_HTTP: `tls.crt` and " +
-			"`tls.key` are the client certificate, `ca.crt` is the certificate authority that verifies the " +
-			"endpoints' certificates, and `ca.crl` lists revoked ones. It may have the pair, the authority, or " +
-			"both. While it is missing or cannot be read, every request gets 502; if the annotation cannot be read, " +
-			"503. A change of the Secret holds for the next request. It holds for the paths of this Ingress only. " +
-			"No other proxy-ssl-* has an effect without it.",
+		Doc: "The Secret for TLS connections to endpoints, with backend-protocol HTTPS, GRPCS or AUTO_HTTP. " +
+			"`tls.crt` and `tls.key` are the client certificate, `ca.crt` is the certificate authority that " +
+			"verifies the endpoints' certificates, and `ca.crl` lists revoked certificates. The Secret may contain " +
+			"the client certificate, the authority, or both. While it is missing or invalid, every request gets " +
+			"502; if the annotation is invalid, every request gets 503. A change of the Secret applies from the " +
+			"next request on. It applies to the paths of this Ingress only. The other proxy-ssl-* annotations have " +
+			"no effect without it.",
 		Values:  "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
 		Example: "shop/backend-tls",
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
@@ -35,12 +36,12 @@ var (
 	}
 	proxySSLVerify = Annotation{
 		Name: "proxy-ssl-verify",
-		Doc: "With `on`, an endpoint gets a request only if its certificate was issued by one in `ca.crt` of the " +
-			"Secret, and is for the name in proxy-ssl-name. The certificate authorities of the system are not " +
-			"trusted. A wrong value is `off`, as in ingress-nginx.",
+		Doc: "With `on`, an endpoint gets requests only if its certificate is issued by a certificate authority " +
+			"in `ca.crt` of the Secret and is valid for the name in proxy-ssl-name. The system's certificate " +
+			"authorities are not trusted. An invalid value is treated as `off`, as in ingress-nginx.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.Verify }, nginx.OnOff),
-		Meanwhile: "it counts as off, as in ingress-nginx: endpoints are not verified",
+		Meanwhile: "it is treated as off, as in ingress-nginx: endpoints are not verified",
 		Check: func(s *Settings) string {
 			return cmp.Or(checkBackendSecret(s),
 				option.Unless(!s.Asked.BackendTLS.Verify || s.Asked.BackendTLS.Name != "" || !s.UsesTLS(), noName))
@@ -48,17 +49,17 @@ var (
 	}
 	proxySSLVerifyDepth = Annotation{
 		Name: "proxy-ssl-verify-depth",
-		Doc: "How many certificates may stand between the certificate of an endpoint and its root in `ca.crt`. " +
-			"0 is 1.",
+		Doc: "The maximum number of certificates between an endpoint's certificate and its root in `ca.crt`. 0 " +
+			"means 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.BackendTLS.Depth },
 			nginx.Number(0, mostBackendDepth)), Check: checkBackendSecret,
 	}
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
-		Doc: "The name that the certificate of an endpoint has to be for, with proxy-ssl-verify, and that is sent " +
-			"in the handshake (SNI), with proxy-ssl-server-name. The default, " + proxyHost +
-			", is what ingress-nginx calls every backend: set the name for verification.",
+		Doc: "The name for which an endpoint's certificate must be valid (with proxy-ssl-verify), and which is " +
+			"sent as SNI (with proxy-ssl-server-name). Set it for verification: the default, " + proxyHost +
+			", is ingress-nginx's name for every backend.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Name },
 			nginx.Chars(".-_:", mostDomainBytes)),
@@ -66,27 +67,27 @@ var (
 	}
 	proxySSLServerName = Annotation{
 		Name:   "proxy-ssl-server-name",
-		Doc:    "With `on`, the name in proxy-ssl-name is sent in the handshake (SNI).",
+		Doc:    "With `on`, the name in proxy-ssl-name is sent as SNI.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.SendName }, nginx.OnOff),
 		Check: checkBackendSecret,
 	}
 	proxySSLProtocols = Annotation{
 		Name: "proxy-ssl-protocols",
-		Doc: "The versions of TLS with endpoints: all from the oldest to the newest one given. Versions before " +
-			"TLSv1 are not supported.",
-		Values: "some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3, with spaces between them", Example: "TLSv1.3",
+		Doc: "The TLS versions for connections to endpoints: all versions from the oldest to the newest one in " +
+			"the list. Versions before TLSv1 are not supported.",
+		Values: "space-separated list of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3", Example: "TLSv1.3",
 		Default: "TLSv1.2 TLSv1.3",
 		Scope:   ScopeLocation, Risk: RiskLow,
 		Parse: readProtocols, Check: checkBackendSecret,
 	}
 	proxySSLCiphers = Annotation{
 		Name: "proxy-ssl-ciphers",
-		Doc: "The ciphers for TLS 1.2 and older with endpoints, by OpenSSL's names. Their order means nothing, and " +
-			"the ciphers of TLS 1.3 are always on.",
-		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
+		Doc: "The ciphers for connections to endpoints with TLS 1.2 and older, by their OpenSSL names. The " +
+			"order has no effect, and TLS 1.3 ciphers are always enabled.",
+		Values:  "colon-separated names: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-RSA-AES256-GCM-SHA384",
-		Default: "the secure ones", Scope: ScopeLocation, Risk: RiskMedium,
+		Default: "all secure ciphers", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Ciphers },
 			func(value string) (string, error) {
 				ciphers, err := readCiphers(value)
@@ -100,9 +101,8 @@ const (
 	// proxyHost is the value of nginx's $proxy_host, which is the same for all locations of ingress-nginx.
 	proxyHost        = "upstream_balancer"
 	mostBackendDepth = 100
-	noName           = "without proxy-ssl-name the certificate of an endpoint has to be for " + proxyHost +
-		", as in ingress-nginx, or " +
-		"every request gets 502: set proxy-ssl-name to a name of the certificate"
+	noName           = "without proxy-ssl-name, every request gets 502 unless the certificate of the endpoint is " +
+		"valid for " + proxyHost + ", as in ingress-nginx: set proxy-ssl-name to a name in the certificate"
 )
 
 func checkBackendSecret(s *Settings) string {
@@ -153,23 +153,23 @@ func readProtocols(s *Settings, value string) error {
 		case name == "SSLv2" || name == "SSLv3":
 			gone = append(gone, name)
 		case i < 0:
-			return fmt.Errorf("%s is not one of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3, with spaces between them",
+			return fmt.Errorf("%s is not one of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3: write space-separated versions",
 				nginx.Quote(name))
 		default:
 			found[i], least, most = true, min(least, i), max(most, i)
 		}
 	}
 	if most < 0 {
-		return fmt.Errorf("%s has no version that is supported: write some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3",
+		return fmt.Errorf("%s contains no supported version: write some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3",
 			nginx.Quote(value))
 	}
 	s.Asked.BackendTLS.MinVersion, s.Asked.BackendTLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
 	switch {
 	case len(gone) > 0:
-		return nginx.Remark("left out, because it is not supported: " + strings.Join(gone, " "))
+		return nginx.Remark("ignored, because these versions are not supported: " + strings.Join(gone, " "))
 	case len(found) <= most-least:
 		return nginx.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] +
-			" are offered, without a gap")
+			" are offered, including the versions between them")
 	}
 	return nil
 }

@@ -14,21 +14,22 @@ import (
 var (
 	authType = Annotation{
 		Name: "auth-type",
-		Doc: "Lets in clients by a name and a password that auth-secret has. Others get 401. While the Secret is " +
-			"missing, or no user in it can be verified, all requests get 503, and so they do with `digest`, which " +
-			"is not supported. A change of the Secret holds for the next request. The backend does not get the " +
-			"header Authorization.",
+		Doc: "Requires basic authentication with a user name and password from auth-secret. Other clients get " +
+			"401. While the Secret is missing or contains no valid user, all requests get 503. With `digest`, which " +
+			"is not supported, all requests get 503, too. A change of the Secret applies from the next request on. " +
+			"The backend does not get the Authorization header.",
 		Values: "basic", Example: "basic", Default: "no password", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.On }, readAuthType),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	authSecret = Annotation{
 		Name: "auth-secret",
-		Doc: "The Secret with the users. Hashes may be of bcrypt with a cost up to 14, apr1, MD5, SHA-256 or " +
-			"SHA-512 of crypt with up to 200,000 rounds, `{SHA}`, `{SSHA}`, DES, or `{PLAIN}` and the password " +
-			"itself. A user with another one gets 401.",
+		Doc: "The Secret with the users. Supported hashes are bcrypt with a cost of at most 14, apr1, MD5 " +
+			"crypt, SHA-256 and SHA-512 crypt with at most 200,000 rounds, `{SHA}`, `{SSHA}`, DES crypt, and " +
+			"`{PLAIN}` followed by the password itself. A user with any other hash gets 401.",
 		Values:  "name or namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
-		Example: "users", Default: "none, which closes an Ingress with auth-type", Scope: ScopeLocation,
+		Example: "users", Default: "none, so that all requests for an Ingress with auth-type get 503",
+		Scope:   ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.BasicAuth.Secret }, readObjectName),
 		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed,
@@ -36,8 +37,8 @@ var (
 	}
 	authSecretType = Annotation{
 		Name: "auth-secret-type",
-		Doc: "How auth-secret has the users: with `auth-file` its key `auth` is a file of htpasswd, with lines such " +
-			"as `alice:HASH`; with `auth-map` each key is a name, and its value the hash.",
+		Doc: "The format of auth-secret. With `auth-file`, its key `auth` contains an htpasswd file, with lines " +
+			"such as `alice:HASH`. With `auth-map`, each key is a user name, and its value is the hash.",
 		Values: "auth-file or auth-map", Example: "auth-map", Default: "auth-file", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.Map }, readSecretType),
 		OnError: func(s *Settings) { s.Asked.BasicAuth.NoSecret = true }, Meanwhile: withAuthTypeClosed,
@@ -45,8 +46,8 @@ var (
 	}
 	authRealm = Annotation{
 		Name: "auth-realm",
-		Doc: "What browsers show to those whom they ask for a password. `off` is a realm as any other, and does " +
-			"not let everybody in.",
+		Doc: "The realm that browsers show when they prompt for a password. `off` is an ordinary realm here, and " +
+			"does not disable authentication.",
 		Values: "up to 256 letters, digits, spaces and any of `" + realmChars + "`", Example: "Authentication Required",
 		Default: "empty",
 		Scope:   ScopeLocation, Risk: RiskMedium,
@@ -55,13 +56,13 @@ var (
 	}
 	satisfy = Annotation{
 		Name: "satisfy",
-		Doc: "With `any`, a client gets in by its address, if " +
-			"[allowlist-source-range](annotations.md#allowlist-source-range) has it, or else by its password, or " +
-			"else if the service of auth-url lets it in: one will do. One that denylist-source-range has may get in " +
-			"by the others. A wrong value is `all`.",
+		Doc: "With `any`, a client is allowed if at least one check succeeds: its address is in " +
+			"[allowlist-source-range](annotations.md#allowlist-source-range), its password is valid, or the service " +
+			"of auth-url allows it. A client whose address is in denylist-source-range can still be allowed by the " +
+			"password or the service. An invalid value is treated as `all`.",
 		Values: "all or any", Example: "any", Default: "all", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.SatisfyAny }, readSatisfy),
-		Meanwhile: "it counts as all",
+		Meanwhile: "it is treated as all",
 	}
 )
 
@@ -155,10 +156,10 @@ func readAuthType(value string) (bool, error) {
 		return true, nil
 	case "digest":
 		return false, nginx.Unsupported(
-			"digest is not supported: its Secret holds what is as good as the passwords themselves, and browsers " +
-				"use it with MD5 only. Use basic, by HTTPS")
+			"digest is not supported, because its Secret would hold hashes that can be used like passwords, and " +
+				"browsers support it with MD5 only: use basic, with HTTPS")
 	}
-	return false, fmt.Errorf("%s is not basic, which is the one type there is", nginx.Quote(value))
+	return false, fmt.Errorf("%s is not supported: write basic", nginx.Quote(value))
 }
 
 // readRealm reads a realm. It warns about the value that turns the password off in nginx.
@@ -166,8 +167,8 @@ func readRealm(value string) (string, error) {
 	realm, err := nginx.Chars(realmChars+" ", mostRealmBytes)(value)
 	if realm == "off" {
 		err = nginx.Remark(
-			"in ingress-nginx, off lets everybody in without a password. Here it is a realm as any other, and " +
-				"clients are asked: remove auth-type to let everybody in")
+			"off is an ordinary realm here, and clients need a password, but in ingress-nginx it disables " +
+				"authentication: to disable it, remove auth-type")
 	}
 	return realm, err
 }

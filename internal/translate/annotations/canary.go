@@ -16,11 +16,11 @@ import (
 var (
 	canary = Annotation{
 		Name: "canary",
-		Doc: "Makes the Ingress a canary: it answers nothing by itself, and gets a part of the requests of the " +
-			"Ingress with the same host, path and pathType in its namespace, the main Ingress. It has all other " +
-			"annotations of that one, but for load-balance, upstream-hash-by-* and, with affinity-canary-behavior, " +
-			"affinity. A client with a session cookie stays where it is; then the header decides, then the cookie, " +
-			"then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
+		Doc: "Makes the Ingress a canary: it gets a share of the requests of the main Ingress, which is the " +
+			"Ingress with the same host, path and pathType in the same namespace. All other annotations come from " +
+			"the main Ingress, except load-balance, upstream-hash-by-* and, with affinity-canary-behavior, " +
+			"affinity. A client with a session cookie keeps its backend. Otherwise the header decides, then the " +
+			"cookie, then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
 		OnError:   func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true },
@@ -29,21 +29,21 @@ var (
 	}
 	canaryWeight = Annotation{
 		Name:   "canary-weight",
-		Doc:    "How many of canary-weight-total requests the canary gets.",
+		Doc:    "The share of requests for the canary, out of canary-weight-total.",
 		Values: "a number", Example: "10", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Weight }, nginx.Number(0, math.MaxInt32)),
 		Check: checkCanaryWeight,
 	}
 	canaryWeightTotal = Annotation{
 		Name:   "canary-weight-total",
-		Doc:    "What canary-weight is a part of. Less than 100 counts as 100.",
+		Doc:    "The total of which canary-weight is a part. The minimum is 100.",
 		Values: "a number", Example: "1000", Default: "100", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Total }, nginx.Number(0, math.MaxInt32)),
 		Check: needsCanary,
 	}
 	canaryByHeader = Annotation{
 		Name: "canary-by-header",
-		Doc: "A request header that decides: with the value `always` the canary gets the request, with `never` " +
+		Doc: "The name of a request header. With the value `always`, the canary gets the request; with `never`, " +
 			"the main Ingress.",
 		Values: "a header name", Example: "X-Canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Header }, nginx.Token),
@@ -51,16 +51,16 @@ var (
 	}
 	canaryByHeaderValue = Annotation{
 		Name: "canary-by-header-value",
-		Doc: "The value of the header of canary-by-header with which the canary gets a request. `always` and " +
-			"`never` have no meaning of their own then.",
+		Doc: "The value of the header in canary-by-header with which the canary gets a request. It replaces " +
+			"`always` and `never`.",
 		Values: "a text", Example: "beta", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderValue }, asItIs),
 		Check: needsCanaryHeader,
 	}
 	canaryByHeaderPattern = Annotation{
 		Name: "canary-by-header-pattern",
-		Doc: "A regular expression: with a value of the header of canary-by-header in which it is found, the canary " +
-			"gets a request. canary-by-header-value comes before it.",
+		Doc: "A regular expression. If it matches a part of the value of the header in canary-by-header, the " +
+			"canary gets the request. canary-by-header-value takes precedence.",
 		Values: "a regular expression (RE2)", Example: "^beta-", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderPattern }, readPattern),
 		OnError:   func(s *Settings) { s.Asked.Canary.BadHeaderPattern = true },
@@ -69,7 +69,7 @@ var (
 	}
 	canaryByCookie = Annotation{
 		Name: "canary-by-cookie",
-		Doc: "A cookie that decides: with the value `always` the canary gets the request, with `never` the main " +
+		Doc: "The name of a cookie. With the value `always`, the canary gets the request; with `never`, the main " +
 			"Ingress.",
 		Values: "a cookie name", Example: "canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Cookie }, nginx.Token),
@@ -77,8 +77,8 @@ var (
 	}
 	affinityCanaryBehavior = Annotation{
 		Name: "affinity-canary-behavior",
-		Doc: "On a canary: with `sticky` it has the session cookie of the main Ingress, with `legacy` the one that " +
-			"its own annotations ask for, if any.",
+		Doc: "For a canary: with `sticky` it uses the session cookie of the main Ingress, with `legacy` the " +
+			"session cookie of its own annotations, if any.",
 		Values: "sticky or legacy", Example: "legacy", Default: "sticky", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.OwnAffinity },
 			func(value string) (bool, error) {
@@ -117,14 +117,14 @@ func readPattern(value string) (string, error) {
 }
 
 func needsCanary(s *Settings) string {
-	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is no canary: set canary to true")
+	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is not a canary: set canary to true")
 }
 
 func needsCanaryHeader(s *Settings) string {
 	if message := needsCanary(s); message != "" {
 		return message
 	}
-	return option.Unless(s.Canary.Header != "", "this has no effect without canary-by-header, which names the header")
+	return option.Unless(s.Canary.Header != "", "this has no effect without canary-by-header")
 }
 
 func checkCanary(s *Settings) string {
@@ -137,7 +137,7 @@ func checkCanaryWeight(s *Settings) string {
 	if message := needsCanary(s); message != "" || s.Canary.Weight <= s.Canary.Total {
 		return message
 	}
-	return fmt.Sprintf("the weight %d is more than canary-weight-total, which is %d: the canary gets all requests",
+	return fmt.Sprintf("the weight %d is larger than canary-weight-total, which is %d: the canary gets all requests",
 		s.Canary.Weight, s.Canary.Total)
 }
 
@@ -146,7 +146,7 @@ func checkCanaryPattern(s *Settings) string {
 		return message
 	}
 	return option.Unless(s.Canary.HeaderValue == "",
-		"this has no effect beside canary-by-header-value, which comes before it")
+		"this has no effect, because canary-by-header-value takes precedence")
 }
 
 // OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted

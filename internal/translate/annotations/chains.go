@@ -17,12 +17,13 @@ const mostChains = 32
 // Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
-	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name " +
-		"that the Caddyfile does not have closes the Ingress: all of its requests get 503.",
-	Values: "names with commas between them", Example: "audit,waf", Default: "none", Scope: ScopeIngress,
+	Doc: "The names of handler chains of the Caddyfile. A request passes them in this order; " +
+		"[Order](annotations.md#order) shows when. If the Caddyfile does not define one of the names, all requests " +
+		"for the Ingress get 503.",
+	Values: "comma-separated names", Example: "audit,waf", Default: "none", Scope: ScopeIngress,
 	Risk:  RiskMedium,
 	Parse: parseChains, OnError: (*Settings).close,
-	Meanwhile: ingressClosed + ", because a chain may keep requests out",
+	Meanwhile: ingressClosed + ", because a chain may reject requests",
 }
 
 func (s *Settings) chains(string) []ir.Filter {
@@ -46,18 +47,18 @@ func parseChains(s *Settings, value string) error {
 		names = append(names, name)
 	}
 	if len(names) > mostChains {
-		return fmt.Errorf("there are %d names of chains, and %d are the most", len(names), mostChains)
+		return fmt.Errorf("the list has %d names, and the maximum is %d", len(names), mostChains)
 	}
 	s.Chains = names
 	return nil
 }
 
 func noChain(name string, available []string) error {
-	hint := ": no chain is configured (lint reads chains from the Caddyfile that --config names)"
+	hint := ": no chain is configured (lint reads chains from the Caddyfile of the flag --config)"
 	if near := suggest.Of(name, available); near != "" {
-		hint = ", but there is " + near
+		hint = "; did you mean " + near + "?"
 	} else if len(available) > 0 {
-		hint = ": the Caddyfile has others"
+		hint = ": the Caddyfile defines only other chains"
 	}
 	return fmt.Errorf("there is no chain %s%s", nginx.Quote(name), hint)
 }

@@ -16,10 +16,10 @@ import (
 var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
-		Doc: "Requires a client certificate on every host of this Ingress: one that a certificate authority in " +
-			"`ca.crt` of the Secret has issued, and that no list in `ca.crl` revokes. It holds for the host with " +
-			"all of its Ingresses; of several, the oldest counts. While the Secret is missing or cannot be read, " +
-			"every request gets 403.",
+		Doc: "Requires a client certificate on every host of this Ingress. The certificate must be issued by a " +
+			"certificate authority in `ca.crt` of the Secret, and not be revoked by a list in `ca.crl`. This " +
+			"applies to the whole host, including other Ingresses; if several Ingresses have the annotation, the " +
+			"oldest one is used. While the Secret is missing or invalid, every request gets 403.",
 		Values:  "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
 		Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
@@ -28,25 +28,28 @@ var (
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
-		Doc: "With `on`, a client without a valid certificate gets 400. With `optional`, a client without any is " +
-			"let in, and with `optional_no_ca` also a client with a certificate of another authority. `off` asks " +
-			"for none. The backend gets the result in the header ssl-client-verify. A wrong value is `on`.",
+		Doc: "With `on`, clients without a valid certificate get 400. With `optional`, clients without a " +
+			"certificate are allowed. With `optional_no_ca`, clients with a certificate of another authority are " +
+			"allowed, too. With `off`, no certificate is requested. The backend gets the result in the header " +
+			"ssl-client-verify. An invalid value is treated as `on`.",
 		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress,
 		Risk:      RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify),
 		Check:     checkAuthority,
-		Meanwhile: "it counts as on",
+		Meanwhile: "it is treated as on",
 	}
 	authTLSVerifyDepth = Annotation{
-		Name:   "auth-tls-verify-depth",
-		Doc:    "How many certificates may stand between the certificate of a client and its root in `ca.crt`. 0 is 1.",
+		Name: "auth-tls-verify-depth",
+		Doc: "The maximum number of certificates between the client's certificate and its root in `ca.crt`. 0 " +
+			"means 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)),
 		Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
-		Name:   "auth-tls-error-page",
-		Doc:    "The URL that a client is redirected to, with status 302, instead of status 400.",
+		Name: "auth-tls-error-page",
+		Doc: "The URL to which clients without a valid certificate are redirected with 302, instead of the " +
+			"status 400.",
 		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress,
 		Risk:      RiskHigh,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage),
@@ -54,19 +57,19 @@ var (
 		Meanwhile: "clients get 400",
 	}
 	authTLSPassCertificate = Annotation{
-		Name: "auth-tls-pass-certificate-to-upstream",
-		Doc: "Hands the certificate of the client to the backend, in the header ssl-client-cert: PEM, escaped as " +
-			"in a URL.",
+		Name:   "auth-tls-pass-certificate-to-upstream",
+		Doc:    "Sends the client's certificate to the backend in the header ssl-client-cert, as URL-encoded PEM.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, nginx.Bool),
 		Check: checkAuthority,
 	}
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
-		Doc: "A regular expression of the kind RE2 that is searched in the distinguished name of the client, such as " +
-			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it " +
-			"cannot be read, every client does.",
-		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress,
+		Doc: "A regular expression (RE2) that must match a part of the client's distinguished name, such as " +
+			"`CN=alice,O=Shop`. It may also match a part of a longer name. Other clients get 403. If the expression " +
+			"is invalid, every client gets 403.",
+		Values: "a regular expression that starts with CN=", Example: "CN=alice,", Default: "every client",
+		Scope:   ScopeIngress,
 		Risk:    RiskHigh,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject),
 		Check:   checkAuthority,
@@ -107,7 +110,7 @@ func readSecretName(value string) (ir.Name, error) {
 	name, err := ir.ParseName(value)
 	if err != nil || len(validation.IsDNS1123Label(name.Namespace)) > 0 ||
 		len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
-		return ir.Name{}, fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
+		return ir.Name{}, fmt.Errorf("%s is not the name of a Secret: write namespace/name", nginx.Quote(value))
 	}
 	return name, nil
 }
@@ -123,14 +126,14 @@ func readVerify(value string) (ir.ClientVerify, error) {
 func readErrorPage(value string) (string, error) {
 	if strings.HasPrefix(value, "@") || strings.HasPrefix(value, "/") {
 		return "", nginx.Unsupported(nginx.Quote(value) +
-			" is a page of nginx's own, which is not supported: give a URL with https://")
+			" is an internal location of nginx, which is not supported: write a URL that starts with https://")
 	}
 	return readURL(value)
 }
 
 func readSubject(value string) (string, error) {
 	if !strings.HasPrefix(value, "CN=") {
-		return "", fmt.Errorf("%s does not begin with CN=", nginx.Quote(value))
+		return "", fmt.Errorf("%s does not start with CN=", nginx.Quote(value))
 	}
 	return readPattern(value)
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-const twoTexts = "off, or two texts with a space between them, of which the first may be ~ and a regular expression"
+const twoTexts = "off, or two texts separated by a space; the first may be ~ and a regular expression"
 
 // The annotations for cookies that endpoints set.
 var (
 	proxyCookiePath = Annotation{
 		Name: "proxy-cookie-path",
-		Doc: "Rewrites the Path of the cookies that endpoints set: a Path that begins with the first text has the " +
-			"second one there. If the first text is `~`, or `~*` for any case, and a regular expression of the kind " +
-			"RE2, the second text takes the place of each Path that the expression is found in, and `$1` to `$9` " +
-			"are its groups. Both texts may have nginx variables in them.",
+		Doc: "Rewrites the Path attribute of cookies that endpoints set. If the Path starts with the first text, " +
+			"that prefix is replaced by the second text. If the first text is `~` and a regular expression (RE2), " +
+			"or `~*` for a case-insensitive one, the second text replaces each Path in which the expression " +
+			"matches, and `$1` to `$9` are its groups. Both texts may contain nginx variables.",
 		Values: twoTexts, Example: "/app/ /", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *ir.AnswerRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite),
 	}
 	proxyCookieDomain = Annotation{
 		Name: "proxy-cookie-domain",
-		Doc: "Rewrites the Domain of the cookies that endpoints set, if it is the first text, in any case and with " +
-			"or without a dot in front. Expressions and variables are as in proxy-cookie-path.",
+		Doc: "Rewrites the Domain attribute of cookies that endpoints set, if it equals the first text. Case and " +
+			"a leading dot are ignored. Regular expressions and variables work as in proxy-cookie-path.",
 		Values: twoTexts, Example: "localhost example.com", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *ir.AnswerRewrite { return &s.Forwarding.CookieDomain }, readCookieRewrite),
 	}
@@ -40,9 +40,9 @@ func readCookieRewrite(value string) (ir.AnswerRewrite, error) {
 		return ir.AnswerRewrite{}, tooLong(mostPathBytes)
 	case strings.ContainsAny(value, ";\"'"):
 		return ir.AnswerRewrite{}, fmt.Errorf(
-			"%s has a semicolon or a quote in it: attributes cannot be added to cookies here", nginx.Quote(value))
+			"%s contains a semicolon or a quote: attributes cannot be added to cookies", nginx.Quote(value))
 	case len(texts) != 2:
-		return ir.AnswerRewrite{}, fmt.Errorf("%s is neither off nor two texts with a space between them",
+		return ir.AnswerRewrite{}, fmt.Errorf("%s is neither off nor two texts separated by a space",
 			nginx.Quote(value))
 	}
 	rewrite := ir.AnswerRewrite{From: texts[0], To: texts[1]}

@@ -15,48 +15,52 @@ import (
 var (
 	enableCORS = Annotation{
 		Name: "enable-cors",
-		Doc: "Adds the headers of CORS to all answers, errors included, in place of those of the backend, and " +
-			"answers OPTIONS with 204 before whatever keeps clients out. Requests of other origins than " +
-			"cors-allow-origin says get to the backend, and no such headers. The redirect to HTTPS comes first.",
+		Doc: "Adds CORS headers to all responses, including errors; they replace the backend's CORS headers. " +
+			"OPTIONS requests get 204 before access control. Requests from origins that cors-allow-origin does not " +
+			"list are forwarded to the backend, and their responses have no CORS headers. The redirect to HTTPS " +
+			"comes first.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.On }, nginx.Bool),
 	}
 	corsAllowOrigin = Annotation{
 		Name: "cors-allow-origin",
-		Doc: "The origins that may read answers. `*` in place of the first label stands for any one label, and `*` " +
-			"alone for all origins. An entry that cannot be read is left out; without any, no answer has the headers.",
-		Values:  "origins such as https://*.example.com:8443 with commas between them, `null` or `*`",
+		Doc: "The origins that may read responses. `*` as the first label matches any single label, and `*` " +
+			"alone matches all origins. Invalid entries are ignored; if no entry is valid, no response has CORS " +
+			"headers.",
+		Values:  "comma-separated origins such as https://*.example.com:8443, `null` or `*`",
 		Example: "https://www.example.com",
 		Default: "*", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.CORS.Origins }, readOrigins),
-		OnError: func(s *Settings) { s.Asked.CORS.NoOrigin = true }, Meanwhile: "no answer has headers of CORS",
+		OnError: func(s *Settings) { s.Asked.CORS.NoOrigin = true }, Meanwhile: "no response has CORS headers",
 		Lines: true, Check: withoutCORS,
 	}
 	corsAllowMethods = Annotation{
-		Name: "cors-allow-methods", Doc: "The methods that may be asked for.",
-		Values: "methods with commas between them", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress,
+		Name:   "cors-allow-methods",
+		Doc:    "The methods that cross-origin requests may have (Access-Control-Allow-Methods).",
+		Values: "comma-separated methods", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Methods }, readNames), Check: withoutCORS,
 	}
 	corsAllowHeaders = Annotation{
-		Name: "cors-allow-headers", Doc: "The headers that requests may have.",
-		Values: "names with commas between them", Example: "X-Token, Content-Type", Default: usualHeaders,
+		Name:   "cors-allow-headers",
+		Doc:    "The headers that cross-origin requests may have (Access-Control-Allow-Headers).",
+		Values: "comma-separated names", Example: "X-Token, Content-Type", Default: usualHeaders,
 		Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Headers }, readNames), Check: withoutCORS,
 	}
 	corsExposeHeaders = Annotation{
-		Name: "cors-expose-headers", Doc: "The headers of answers that scripts may read.",
-		Values: "names with commas between them, or `*`", Example: "X-Total", Default: "none", Scope: ScopeIngress,
+		Name: "cors-expose-headers", Doc: "The response headers that scripts may read (Access-Control-Expose-Headers).",
+		Values: "comma-separated names, or `*`", Example: "X-Total", Default: "none", Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Expose }, readNames), Check: withoutCORS,
 	}
 	corsAllowCredentials = Annotation{
-		Name: "cors-allow-credentials", Doc: "Whether requests may have cookies and the like.",
+		Name: "cors-allow-credentials", Doc: "Allows cross-origin requests with cookies and other credentials.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.NoCredentials }, nginx.No), Check: withoutCORS,
 	}
 	corsMaxAge = Annotation{
-		Name: "cors-max-age", Doc: "For how long browsers may remember the answer to OPTIONS, in seconds.",
+		Name: "cors-max-age", Doc: "The number of seconds for which browsers may cache the response to OPTIONS.",
 		Values: "a number from -1 to 2147483647", Example: "600", Default: "1728000", Scope: ScopeIngress,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) **int { return &s.Asked.CORS.MaxAge }, func(value string) (*int, error) {
@@ -121,10 +125,10 @@ func readOrigins(value string) ([]string, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, fmt.Errorf("%s has no origin in it: write origins such as https://www.example.com",
+		return nil, fmt.Errorf("%s contains no origin: write origins such as https://www.example.com",
 			nginx.Quote(value))
 	case bad != nil:
-		return all, nginx.Partial("left out, because these are no origins such as https://www.example.com: " +
+		return all, nginx.Partial("ignored, because these are not origins such as https://www.example.com: " +
 			strings.Join(bad, ", "))
 	}
 	return all, nil

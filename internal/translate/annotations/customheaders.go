@@ -16,21 +16,22 @@ import (
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
-		Doc: "The ConfigMap whose data are headers of the answers, in place of those that an endpoint sends with " +
-			"the same names. Values are plain text. The key " +
+		Doc: "The ConfigMap whose data are added to responses as headers. They replace headers of the endpoint " +
+			"with the same names. Values are plain text. The key " +
 			"[global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's " +
-			"ConfigMap has to list each name. While it does not, or a name or a value cannot be used, or the " +
-			"ConfigMap does not exist or is in another namespace, all requests get 503. Redirects and errors that " +
-			"the controller itself answers with do not get the headers.",
+			"ConfigMap must list each name. All requests get 503 while a name is not listed, a name or value is " +
+			"invalid, or the ConfigMap does not exist or is in another namespace. Redirects and errors of the " +
+			"controller itself do not get the headers.",
 		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	GlobalAllowedResponseHeaders = Annotation{
 		Name: "global-allowed-response-headers",
-		Doc: "The headers that an Ingress may set with the annotation " +
-			"[custom-headers](annotations.md#custom-headers), in any case. An Ingress that sets another one is closed.",
-		Values: "names with commas between them", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
+		Doc: "The headers that Ingresses may set with the annotation " +
+			"[custom-headers](annotations.md#custom-headers); case is ignored. All requests for an Ingress that " +
+			"sets another header get 503.",
+		Values: "comma-separated names", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed },
 			nginx.ListOf(checkHeaderName)), Lines: true,
 	}
@@ -61,7 +62,7 @@ func (h *CustomHeaders) Check(name, value string) error {
 	}
 	for _, r := range value {
 		if r < ' ' || r > '~' {
-			return fmt.Errorf("the value has the character %U in it: write it on one line of ASCII text", r)
+			return fmt.Errorf("the value contains the character %U: write one line of ASCII text", r)
 		}
 	}
 	return nil
@@ -91,7 +92,7 @@ func checkHeaderName(name string) error {
 		return err
 	}
 	if message.KindOf(name).Hop() {
-		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be set", name)
+		return fmt.Errorf("the header %s describes a connection or the length of a body, and cannot be set", name)
 	}
 	return nil
 }

@@ -15,24 +15,25 @@ import (
 var (
 	customHTTPErrors = Annotation{
 		Name: "custom-http-errors",
-		Doc: "The errors in whose place clients get what the Service of default-backend answers, or else the " +
-			"[default backend](caddyfile.md#default_backend) of the controller: errors of endpoints and of the " +
-			"controller itself. The status is that of this answer, but for errors of what keeps clients out, which " +
-			"keep theirs. [Error pages](error-pages.md) says what the Service gets.",
-		Values: "numbers from 400 to 599 with commas between them", Example: "404,503", Default: "none",
+		Doc: "The status codes whose responses are replaced by a response from the Service of default-backend, " +
+			"or from the [default backend](caddyfile.md#default_backend) of the controller if that annotation is " +
+			"not set. This applies to errors of endpoints and of the controller. The client gets the status of the " +
+			"new response, except for errors of access control, which keep their status. [Error " +
+			"pages](error-pages.md) describes the request to the Service.",
+		Values: "comma-separated numbers from 400 to 599", Example: "404,503", Default: "none",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]int { return &s.ErrorPages.Statuses }, readStatuses),
 		Check: func(s *Settings) string {
 			return option.Unless(s.ErrorPages.Service != "" || s.ErrorPages.HasDefault,
-				"this has no effect without a Service that answers in place "+
-					"of the errors: name one of the namespace of the Ingress in default-backend, or set the option "+
-					"default_backend of the controller")
+				"this has no effect, because no Service provides error pages: name a Service in the namespace of "+
+					"the Ingress in default-backend, or set the option default_backend of the controller")
 		},
 	}
 	defaultBackend = Annotation{
 		Name: "default-backend",
-		Doc: "The Service that answers in place of the errors of custom-http-errors, and while the Service of a " +
-			"path has no endpoints. Its first port is asked by HTTP. It is one of the namespace of the Ingress.",
+		Doc: "The Service that provides the responses of custom-http-errors. It also serves the requests for a " +
+			"path while the Service of the path has no endpoints. The controller uses its first port with HTTP. The " +
+			"Service is in the namespace of the Ingress.",
 		Values: "the name of a Service", Example: "error-pages",
 		Default: "the default backend of the controller, for errors only",
 		Scope:   ScopeLocation, Risk: RiskLow,
@@ -40,7 +41,7 @@ var (
 	}
 	disableProxyInterceptErrors = Annotation{
 		Name: "disable-proxy-intercept-errors",
-		Doc: "Leaves the answers of endpoints as they are, whatever custom-http-errors says: only errors of the " +
+		Doc: "Keeps the responses of endpoints unchanged, whatever custom-http-errors lists. Only errors of the " +
 			"controller itself are replaced.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.ErrorPages.OwnOnly }, nginx.Bool),
@@ -71,8 +72,7 @@ func readStatuses(value string) ([]int, error) {
 		if err != nil {
 			return nil,
 				fmt.Errorf(
-					"%s is not a number from %d to %d: write the statuses of errors with commas between them, such "+
-						"as 404,503",
+					"%s is not a number from %d to %d: write comma-separated status codes, such as 404,503",
 					nginx.Quote(strings.TrimSpace(text)), leastError, mostError)
 		}
 		all = append(all, status)
@@ -85,8 +85,7 @@ func readServiceName(value string) (string, error) {
 	if strings.Contains(value, "/") {
 		return "",
 			fmt.Errorf(
-				"%s has a slash in it: write the name of a Service in the namespace of the Ingress, without that "+
-					"namespace",
+				"%s contains a slash: write the name of a Service in the namespace of the Ingress, without a namespace",
 				nginx.Quote(value))
 	}
 	if len(validation.IsDNS1123Label(value)) > 0 {

@@ -22,23 +22,25 @@ func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 var (
 	authURL = Annotation{
 		Name: "auth-url",
-		Doc: "Asks this service about each request, without the body. 2xx lets the request in, 401 and 403 refuse " +
-			"it with that status, and anything else is 500, as is a service that cannot be reached. The service " +
-			"gets the headers of the request, and X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, " +
-			"X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From; no X-Forwarded-Proto. Redirects are not " +
-			"followed, and a certificate is not verified. In the host, only $host, $http_host, $namespace, " +
-			"$ingress_name and $service_name are variables, the first two without the port and for rules with a " +
-			"host only. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout hold for the service, too. " +
-			"[Tenants](tenants.md#endpoints) says which addresses are never dialled.",
-		Values:  "a URL, in which nginx variables may stand",
+		Doc: "Sends a request without a body to this service for each client request, to decide whether it is " +
+			"allowed. A 2xx response allows the request. With 401 and 403, the client gets that status. With any " +
+			"other response, or if the service cannot be reached, the client gets 500. The service gets the headers " +
+			"of the client's request, plus X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, " +
+			"X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From, but no X-Forwarded-Proto. Redirects are not " +
+			"followed, and certificates are not verified. The host of the URL may contain only the variables $host, " +
+			"$http_host, $namespace, $ingress_name and $service_name; $host and $http_host have no port, and work " +
+			"only for rules with a host. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout apply to " +
+			"the service, too. [Tenants](tenants.md#endpoints) lists the addresses that are never dialed.",
+		Values:  "a URL that may contain nginx variables",
 		Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
 		Default: "none", Scope: ScopeLocation, Risk: RiskHigh,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.URL }, readAuthURL),
 		OnError: authFailed, Meanwhile: ingressClosed,
 	}
 	authMethod = Annotation{
-		Name:   "auth-method",
-		Doc:    "The method of the request to the service, which gets X-Original-URI and X-Scheme then, too.",
+		Name: "auth-method",
+		Doc: "The method of the request to the service. If it is set, the service also gets X-Original-URI and " +
+			"X-Scheme.",
 		Values: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Example: "HEAD", Default: "GET", Scope: ScopeLocation,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Method },
@@ -47,9 +49,10 @@ var (
 	}
 	authSignIn = Annotation{
 		Name: "auth-signin",
-		Doc: "Where clients are sent with 302 in place of 401. The URL of the request is added as an argument that " +
-			"auth-signin-redirect-param names, unless the URL has one.",
-		Values: "a URL or a path, in which nginx variables may stand", Example: "https://auth.example.com/login",
+		Doc: "The URL to which clients are redirected with 302 instead of 401. The URL of the client's request " +
+			"is added as the query parameter that auth-signin-redirect-param names, unless the URL already has this " +
+			"parameter.",
+		Values: "a URL or a path that may contain nginx variables", Example: "https://auth.example.com/login",
 		Default: "none",
 		Scope:   ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn },
@@ -59,23 +62,24 @@ var (
 			}), Meanwhile: "clients get 401", Check: withoutAuth,
 	}
 	authSignInParam = Annotation{
-		Name: "auth-signin-redirect-param", Doc: "The argument of auth-signin.",
+		Name:   "auth-signin-redirect-param",
+		Doc:    "The name of the query parameter in auth-signin with the URL of the client's request.",
 		Values: "a name", Example: "target", Default: "rd", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Param },
 			nginx.Chars("-_.", mostHeaderBytes)), Check: withoutAuth,
 	}
 	authResponseHeaders = Annotation{
 		Name: "auth-response-headers",
-		Doc: "The headers of the answer of the service that the backend gets. What a client sends by these names, " +
-			"in whatever spelling, the backend never gets, also where the service does not send them.",
-		Values: "names with commas between them", Example: "X-Auth-Request-User, X-Auth-Request-Email", Default: "none",
+		Doc: "The headers of the service's response that are sent to the backend. The client's own headers with " +
+			"these names, in any spelling, are removed, even if the service does not send them.",
+		Values: "comma-separated names", Example: "X-Auth-Request-User, X-Auth-Request-Email", Default: "none",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Auth.Headers }, readAuthHeaders),
 		OnError: authFailed, Meanwhile: ingressClosed, Check: withoutAuth, Lines: true,
 	}
 	authRequestRedirect = Annotation{
-		Name: "auth-request-redirect", Doc: "What the service gets as X-Auth-Request-Redirect.",
-		Values: "text, in which nginx variables may stand", Example: "https://$host$request_uri",
+		Name: "auth-request-redirect", Doc: "The value of the X-Auth-Request-Redirect header that the service gets.",
+		Values: "text that may contain nginx variables", Example: "https://$host$request_uri",
 		Default: "$request_uri",
 		Scope:   ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Redirect }, readAuthText),
@@ -83,9 +87,9 @@ var (
 	}
 	authProxySetHeaders = Annotation{
 		Name: "auth-proxy-set-headers",
-		Doc: "The ConfigMap whose data are headers that the service gets in place of others of these names. nginx " +
-			"variables may stand in their values. While the ConfigMap does not exist, is in another namespace or " +
-			"has a header that cannot be used, all requests get 503.",
+		Doc: "The ConfigMap whose data are sent to the service as headers. They replace other headers with the " +
+			"same names. Values may contain nginx variables. While the ConfigMap does not exist, is in another " +
+			"namespace or contains an invalid header, all requests get 503.",
 		Values: "name or namespace/name", Example: "auth-headers", Default: "none", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SetHeaders }, readObjectName),
@@ -93,39 +97,41 @@ var (
 	}
 	authCacheKey = Annotation{
 		Name: "auth-cache-key",
-		Doc: "Keeps answers of the service, and gives them to requests for which this is the same. Put in all that " +
-			"the service decides by: the cookie or the Authorization header. Host and path of the Ingress belong to " +
-			"the key anyway. Answers with Set-Cookie are not kept; X-Accel-Expires, Cache-Control and Expires of " +
-			"the service count before auth-cache-duration. All kept answers have 128 MiB.",
-		Values: "text, in which nginx variables may stand", Example: "$cookie_session$http_authorization",
-		Default: "no answer is kept",
+		Doc: "Caches responses of the service under this key, and uses them for requests with the same key. " +
+			"Include everything on which the service decides, such as the cookie or the Authorization header. The " +
+			"host and path of the Ingress are always part of the key. Responses with Set-Cookie are not cached. The " +
+			"headers X-Accel-Expires, Cache-Control and Expires of the service take precedence over " +
+			"auth-cache-duration. The size of the whole cache is 128 MiB.",
+		Values: "text that may contain nginx variables", Example: "$cookie_session$http_authorization",
+		Default: "responses are not cached",
 		Scope:   ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.CacheKey }, readAuthText),
-		Check: withoutAuth, Meanwhile: "no answer is kept",
+		Check: withoutAuth, Meanwhile: "responses are not cached",
 	}
 	authCacheDuration = Annotation{
-		Name: "auth-cache-duration", Doc: "Which answers are kept, by their status, and for how long.",
-		Values: "statuses and a time, with spaces between them; several with commas", Example: "200 202 10m, 401 30s",
+		Name: "auth-cache-duration", Doc: "The statuses of responses that are cached, and for how long.",
+		Values:  "space-separated statuses and a time; separate several entries by commas",
+		Example: "200 202 10m, 401 30s",
 		Default: "200 202 401 5m", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *[]ir.AuthLifetime { return &s.Asked.Auth.CacheFor }, readLifetimes),
 		OnError:   func(s *Settings) { s.Asked.Auth.NoCache = true },
-		Meanwhile: "no answer is kept",
+		Meanwhile: "responses are not cached",
 		Check: func(s *Settings) string {
 			return option.Unless(s.Asked.Auth.CacheKey != "", "this has no effect without auth-cache-key")
 		},
 	}
 	authAlwaysSetCookie = Annotation{
 		Name: "auth-always-set-cookie",
-		Doc: "Sets the cookies of the service with every answer. Otherwise it is with those of the statuses 200, " +
-			"201, 204, 206, 301, 302, 303, 304, 307 and 308.",
+		Doc: "Adds the cookies of the service to every response. Otherwise they are added only to responses with " +
+			"the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Auth.AlwaysSetCookie }, nginx.Bool),
 		Check: withoutAuth,
 	}
 	authKeepalive = Annotation{
 		Name: "auth-keepalive",
-		Doc: "How many idle connections to the service are kept. 0 keeps none. Unlike in ingress-nginx, connections " +
-			"are kept without it, and it works with variables in the host.",
+		Doc: "The maximum number of idle connections to the service. 0 keeps no idle connections. Unlike in " +
+			"ingress-nginx, idle connections are also kept by default, and if the host contains variables.",
 		Values: "a number from 0 to 65535", Example: "32", Default: "320", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, 65535)(value)
@@ -136,26 +142,27 @@ var (
 		}), Check: withoutAuth,
 	}
 	authKeepaliveRequests = Annotation{
-		Name: "auth-keepalive-requests", Doc: "How many requests one connection to the service may have.",
+		Name: "auth-keepalive-requests", Doc: "The maximum number of requests on one connection to the service.",
 		Values: "a number from 1 to 1000000", Example: "100", Default: "1000", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAliveRequests }, nginx.Number(1, 1000000)),
 		Check: withoutAuth,
 	}
 	authKeepaliveTimeout = Annotation{
-		Name: "auth-keepalive-timeout", Doc: "For how many seconds an idle connection to the service is kept.",
+		Name:   "auth-keepalive-timeout",
+		Doc:    "The number of seconds for which an idle connection to the service is kept.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Auth.KeepAliveTimeout }, nginx.Seconds(1)),
 		Check: withoutAuth,
 	}
 	authKeepaliveShareVars = Annotation{
 		Name:    "auth-keepalive-share-vars",
-		Ignored: "the request to the service has the variables and the X-Request-ID of its request anyway",
+		Ignored: "the request to the service always has the variables and the X-Request-ID of the client's request",
 		Risk:    RiskLow,
 	}
 	enableGlobalAuth = Annotation{
 		Name: "enable-global-auth",
-		Doc: "Whether [global-auth-url](configmap.md#global-auth-url) of the ConfigMap holds for an Ingress without " +
-			"an auth-url of its own. A value that cannot be read is true.",
+		Doc: "Applies [global-auth-url](configmap.md#global-auth-url) of the ConfigMap to the Ingress, if it has " +
+			"no auth-url. An invalid value is treated as true.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.NoGlobalAuth }, nginx.No),
 	}
@@ -195,8 +202,8 @@ func GlobalAuth(name string) *Annotation {
 	}
 	row.Name = "global-" + own.Name
 	row.Doc = fmt.Sprintf(
-		"[%s](annotations.md#%s) for all Ingresses that have no auth-url of their own, and no enable-global-auth "+
-			"that is false.",
+		"The default of [%s](annotations.md#%s) for external authentication of all Ingresses, except Ingresses with "+
+			"their own auth-url or with enable-global-auth `false`.",
 		own.Name, own.Name)
 	row.Parse = func(s *Settings, value string) (err error) {
 		global(s, func() { err = own.Parse(s, value) })
@@ -206,7 +213,7 @@ func GlobalAuth(name string) *Annotation {
 		row.OnError = func(s *Settings) { global(s, func() { own.OnError(s) }) }
 	}
 	if own.Meanwhile == ingressClosed {
-		row.Meanwhile = "all requests that it is for get 503"
+		row.Meanwhile = "all requests to which it applies get 503"
 	}
 	row.Check = func(s *Settings) (message string) {
 		if own.Check != nil {
@@ -220,9 +227,9 @@ func GlobalAuth(name string) *Annotation {
 // NoAuthLocations is a key of the ConfigMap, and is not in Table.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
-	Doc: "Paths of Ingresses that are one of these, or below one, are served without a password and without " +
-		"external authentication, whether the Ingress or the ConfigMap asks for it.",
-	Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/healthz",
+	Doc: "Paths without basic and external authentication, whether the Ingress or the ConfigMap configures it. A " +
+		"path of an Ingress is exempt if it equals one of these paths or is below it.",
+	Values: "comma-separated paths", Example: "/.well-known/acme-challenge,/healthz",
 	Default: "/.well-known/acme-challenge",
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,
 }
@@ -303,7 +310,7 @@ func readAuthURL(value string) (string, error) {
 
 func readAuthText(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
-		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
+		return "", fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
 	_, err := nginx.ParseTemplate(value)
 	return value, err
@@ -323,12 +330,12 @@ func readAuthHeaders(value string) ([]string, error) {
 		case kind.Mistakable():
 			return nil,
 				fmt.Errorf(
-					"the header %s has another character than letters, digits and hyphens in it: no backend gets "+
-						"such a header", name)
+					"the header %s contains a character other than letters, digits and hyphens: such headers are "+
+						"not forwarded to backends", name)
 		case kind.Spoofable():
 			return nil,
 				fmt.Errorf(
-					"the header %s is what the controller itself tells backends of a client: take it off the list",
+					"the controller itself sets the header %s: remove it from the list",
 					name)
 		}
 		names = append(names, name)
@@ -343,7 +350,7 @@ func CheckAuthHeader(name, value string) error {
 	}
 	for _, r := range value {
 		if r < ' ' || r > '~' {
-			return fmt.Errorf("the value has the character %U in it: write it on one line of ASCII text", r)
+			return fmt.Errorf("the value contains the character %U: write one line of ASCII text", r)
 		}
 	}
 	_, err := nginx.ParseTemplate(strings.TrimSpace(value))
@@ -359,7 +366,7 @@ func readLifetimes(value string) (all []ir.AuthLifetime, err error) {
 		}
 		l := ir.AuthLifetime{}
 		if l.For, err = nginx.Time(words[len(words)-1]); err != nil || len(words) == 1 || l.For <= 0 {
-			return nil, fmt.Errorf("%s is not statuses and a time, such as 200 202 5m", nginx.Quote(text))
+			return nil, fmt.Errorf("%s is not a list of statuses and a time, such as 200 202 5m", nginx.Quote(text))
 		}
 		for _, word := range words[:len(words)-1] {
 			status, err := strconv.Atoi(word)

@@ -18,15 +18,15 @@ const onOff = "on or off"
 var (
 	proxyBuffering = Annotation{
 		Name: "proxy-buffering",
-		Doc: "With `on`, a response is read as fast as the endpoint sends it, however slow the client is. With " +
-			"`off`, it is sent on as it comes in.",
+		Doc: "With `on`, a response is read as fast as the endpoint sends it, even if the client is slow. With " +
+			"`off`, it is read as fast as the client reads it.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
 	}
 	proxyRequestBuffering = Annotation{
 		Name: "proxy-request-buffering",
-		Doc: "With `on`, the whole body of a request is read before it is sent to an endpoint. With `off`, it is " +
-			"sent on as it comes in, and the request is not sent to another endpoint once a part of it has been sent.",
+		Doc: "With `on`, the whole request body is read before it is sent to an endpoint. With `off`, it is " +
+			"forwarded as it arrives, and the request is not retried once a part of the body has been sent.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest },
 			func(value string) (bool, error) {
@@ -36,9 +36,10 @@ var (
 	}
 	proxyBodySize = Annotation{
 		Name: "proxy-body-size",
-		Doc: "How large the body of a request may be. A larger one gets 413, whether or not its length is known " +
-			"before. 0 is without limit.",
-		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation,
+		Doc: "The maximum size of a request body. Requests with a larger body get 413, whether or not they " +
+			"declare their length. 0 means no limit.",
+		Values: "a number of bytes, or a number with the suffix k, m or g", Example: "8m", Default: "1m",
+		Scope: ScopeLocation,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
 	}
@@ -70,9 +71,9 @@ const (
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
-		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS are not verified, as in " +
-			"ingress-nginx, unless proxy-ssl-verify is on. AUTO_HTTP is the protocol of the client's connection. A " +
-			"wrong value is HTTP.",
+		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS endpoints are not verified " +
+			"unless proxy-ssl-verify is on, as in ingress-nginx. AUTO_HTTP uses the protocol of the client's " +
+			"connection. An invalid value is treated as HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation,
 		Risk:      RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
@@ -80,41 +81,42 @@ var (
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
-		Doc: "Sends requests to the address of the Service instead of its endpoints. The cluster chooses the " +
-			"endpoint then: load-balance, affinity and retries have no effect.",
+		Doc: "Sends requests to the cluster IP of the Service instead of its endpoints. The cluster then chooses " +
+			"the endpoint, so load-balance, affinity and retries have no effect.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
 	upstreamVhost = Annotation{
 		Name: "upstream-vhost",
-		Doc: "The Host header that an endpoint gets. It may have nginx variables in it, such as " +
+		Doc: "The Host header that the endpoint gets. It may contain nginx variables, such as " +
 			"$service_name.$namespace.svc.cluster.local.",
-		Values: "a host, with nginx variables", Example: "app.example.com", Default: "what the client sent",
-		Scope: ScopeLocation, Risk: RiskLow,
+		Values: "a host that may contain nginx variables", Example: "app.example.com",
+		Default: "the client's Host header",
+		Scope:   ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
-		Doc: "The Connection header that an endpoint gets with requests that ask for no WebSocket: WebSockets work " +
-			"with both values. The connection itself is kept for the next request with keep-alive only.",
-		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation,
+		Doc: "The Connection header that the endpoint gets, except with WebSocket requests, which work with both " +
+			"values. The connection is reused for other requests only with keep-alive.",
+		Values: "close or keep-alive", Example: "keep-alive", Default: "depends on the request", Scope: ScopeLocation,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection },
 			nginx.OneOf("close", "keep-alive")),
 	}
 	xForwardedPrefix = Annotation{
 		Name:   "x-forwarded-prefix",
-		Doc:    "The X-Forwarded-Prefix header that an endpoint gets, on paths that rewrite-target rewrites.",
+		Doc:    "The X-Forwarded-Prefix header that the endpoint gets, on paths that rewrite-target rewrites.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
 		Check: func(s *Settings) string {
 			return option.Unless(s.RewriteTarget != "",
-				"this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
+				"this has no effect without rewrite-target, as in ingress-nginx")
 		},
 	}
 	fastcgiIndex = Annotation{
 		Name:   "fastcgi-index",
-		Doc:    "The file that is served for a path that ends in a slash, with backend-protocol FCGI.",
+		Doc:    "The file that is served for paths with a trailing slash, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index },
 			nginx.Chars(indexChars, mostPathBytes)),
@@ -122,9 +124,10 @@ var (
 	}
 	fastcgiParams = Annotation{
 		Name: "fastcgi-params-configmap",
-		Doc: "The ConfigMap whose data are parameters for backend-protocol FCGI, besides nginx's usual ones or in " +
-			"place of them. Values may have nginx variables in them, such as /var/www$fastcgi_script_name. While " +
-			"the ConfigMap does not exist, or is in another namespace, or cannot be read, all requests get 503.",
+		Doc: "The ConfigMap whose data are FastCGI parameters, with backend-protocol FCGI. They are added to " +
+			"nginx's usual parameters, or replace them. Values may contain nginx variables, such as " +
+			"/var/www$fastcgi_script_name. While the ConfigMap does not exist, is in another namespace or is " +
+			"invalid, all requests get 503.",
 		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), Check: checkCGI,
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -140,8 +143,7 @@ func (s *Settings) finishPrefix() {
 
 func checkCGI(s *Settings) string {
 	return option.Unless(s.Forwarding.Protocol == ir.FastCGI,
-		"this has no effect, because the backend does not speak FastCGI: "+
-			"set backend-protocol to FCGI")
+		"this has no effect, because the backend does not use FastCGI: set backend-protocol to FCGI")
 }
 
 // readObjectName reads the name of an object, with or without its namespace.
@@ -170,25 +172,25 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 // placeholder.
 func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
-		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
+		return "", fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
 	return readTemplate(hostChars, mostPathBytes)(value)
 }
 
 // buffered explains why the buffer sizes of nginx have no effect.
-const buffered = "buffers grow as they need to, and no response is too large for them"
+const buffered = "buffers grow as needed, and no response is too large for them"
 
 // The annotations that tune nginx and are not needed here. They are not reported, because they are not a mistake.
 var (
-	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "response headers have no limit of this kind",
+	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "there is no such limit for response headers",
 		Risk: RiskLow}
 	proxyBuffersNumber   = Annotation{Name: "proxy-buffers-number", Ignored: buffered, Risk: RiskLow}
 	proxyBusyBuffersSize = Annotation{Name: "proxy-busy-buffers-size", Ignored: buffered, Risk: RiskLow}
 	proxyMaxTempFileSize = Annotation{Name: "proxy-max-temp-file-size",
-		Ignored: "the controller bounds by itself how much of a response it buffers",
+		Ignored: "the controller limits the size of buffered responses itself",
 		Risk:    RiskLow}
 	clientBodyBufferSize = Annotation{Name: "client-body-buffer-size",
-		Ignored: "the controller decides by itself how much of a body it buffers",
+		Ignored: "the controller chooses the size of buffers for request bodies itself",
 		Risk:    RiskLow}
 	http2PushPreload = Annotation{Name: "http2-push-preload", Ignored: "browsers no longer support server push",
 		Risk: RiskLow}
@@ -196,12 +198,12 @@ var (
 
 var proxyHTTPVersion = Annotation{
 	Name:   "proxy-http-version",
-	Doc:    "The version of HTTP to the endpoints. 1.0 is not supported: the endpoint gets 1.1.",
+	Doc:    "The HTTP version for endpoints. 1.0 is not supported: endpoints get 1.1.",
 	Values: "1.1", Example: "1.1", Default: "1.1", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: func(_ *Settings, value string) error {
 		version, err := nginx.OneOf("1.1", "1.0")(value)
 		if version == "1.0" {
-			return nginx.Unsupported("HTTP/1.0 towards endpoints is not supported: they get HTTP/1.1")
+			return nginx.Unsupported("HTTP/1.0 is not supported for endpoints: HTTP/1.1 is used")
 		}
 		return err
 	},

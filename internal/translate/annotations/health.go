@@ -19,10 +19,10 @@ const (
 	checkUnhealthy = 3
 	mostChecks     = 100
 	mostFailures   = 1000
-	noFastCGICheck = "this has no effect, because there is no health check by FastCGI: requests alone show whether " +
-		"such an endpoint works, see " + OwnPrefix + "eject-after-failures"
-	noGRPCStatus = "this has no effect, because gRPC answers a health check with SERVING, and not with a status " +
-		"of HTTP"
+	noFastCGICheck = "this has no effect, because health checks do not support FastCGI: use " + OwnPrefix +
+		"eject-after-failures"
+	noGRPCStatus = "this has no effect, because the response to a gRPC health check is SERVING instead of an " +
+		"HTTP status"
 	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
 )
 
@@ -30,15 +30,15 @@ const (
 var (
 	slowStart = Annotation{
 		Name: OwnPrefix + "slow-start",
-		Doc: "For how many seconds a new endpoint gets less than its share of the requests, growing from little to " +
-			"all of it. 0 is its full share at once.",
+		Doc: "The number of seconds during which a new endpoint gets less than its share of the requests. Its " +
+			"share grows until it is complete. 0 gives it the full share at once.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
 	}
 	ejectAfterFailures = Annotation{
 		Name: OwnPrefix + "eject-after-failures",
-		Doc: "How many requests in a row an endpoint may fail before it is ejected for a while. Now and then one " +
-			"request tries it again. With `off` it is never ejected.",
+		Doc: "The number of consecutive failed requests after which an endpoint is ejected. An ejected endpoint " +
+			"gets single requests from time to time, to test it. With `off`, endpoints are never ejected.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3",
 		Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
@@ -49,31 +49,31 @@ var (
 var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
-		Doc: "Requests this path from every endpoint again and again, and sends no requests to an endpoint that " +
-			"fails. It may have a query. With backend-protocol GRPC or GRPCS the standard health service " +
-			"grpc.health.v1 is called, for the service named behind the slash; / is the server as a whole. FCGI has " +
-			"no health check.",
+		Doc: "Requests this path, which may have a query, from every endpoint at regular intervals, and sends no " +
+			"requests to endpoints that fail the check. With backend-protocol GRPC or GRPCS, the standard health " +
+			"service grpc.health.v1 is called: the text after the slash is the name of the service, and / checks " +
+			"the whole server. There is no health check for FCGI.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
 		Name:   OwnPrefix + "health-check-interval",
-		Doc:    "How many seconds there are from one health check of an endpoint to the next.",
+		Doc:    "The number of seconds between two health checks of an endpoint.",
 		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
 		Check: checkChecked,
 	}
 	healthCheckTimeout = Annotation{
 		Name:   OwnPrefix + "health-check-timeout",
-		Doc:    "How many seconds an endpoint may take for its answer to a health check.",
+		Doc:    "The timeout for the response to a health check, in seconds.",
 		Values: nginx.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, nginx.Seconds(1)),
 		Check: checkChecked,
 	}
 	healthCheckHealthyAfter = Annotation{
 		Name:   OwnPrefix + "health-check-healthy-after",
-		Doc:    "How many health checks in a row let an endpoint get requests again.",
+		Doc:    "The number of consecutive successful health checks after which an endpoint gets requests again.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "2", Scope: ScopeIngress,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, mostChecks)),
@@ -81,7 +81,7 @@ var (
 	}
 	healthCheckUnhealthyAfter = Annotation{
 		Name:   OwnPrefix + "health-check-unhealthy-after",
-		Doc:    "How many failed health checks in a row take an endpoint out.",
+		Doc:    "The number of consecutive failed health checks after which an endpoint gets no more requests.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "3", Scope: ScopeIngress,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, mostChecks)),
@@ -89,7 +89,7 @@ var (
 	}
 	healthCheckStatus = Annotation{
 		Name:   OwnPrefix + "health-check-status",
-		Doc:    "The status that a health check expects.",
+		Doc:    "The status code that a health check expects.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
@@ -128,7 +128,7 @@ func readCheckPath(value string) (string, error) {
 		return "", err
 	}
 	if _, err := url.ParseRequestURI(value); err != nil {
-		return "", fmt.Errorf("%s has a %% in it without two hexadecimal digits behind: write %%25 for it",
+		return "", fmt.Errorf("%s contains a %% without two hexadecimal digits after it: write %%25 instead",
 			nginx.Quote(value))
 	}
 	return value, nil

@@ -12,15 +12,15 @@ const mostKilobytes = 10_000_000
 var (
 	limitRate = Annotation{
 		Name: "limit-rate",
-		Doc: "How many kilobytes of an answer are sent in a second. It holds for each request by itself, so a " +
-			"client gets more with several of them. WebSockets are not slowed down.",
-		Values: "a number of kilobytes from 0; 0 is without limit", Example: "500", Default: "no limit",
+		Doc: "The maximum rate at which a response is sent, in kilobytes per second. The limit applies to each " +
+			"response separately, so a client with several requests gets more. WebSockets are not limited.",
+		Values: "a number of kilobytes; 0 means no limit", Example: "500", Default: "no limit",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.Kilobytes }, nginx.Number(0, mostKilobytes)),
 	}
 	limitRateAfter = Annotation{
-		Name: "limit-rate-after", Doc: "How many kilobytes of an answer are sent before limit-rate holds.",
-		Values: "a number of kilobytes from 0", Example: "1024", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+		Name: "limit-rate-after", Doc: "The number of kilobytes of a response that are sent before limit-rate applies.",
+		Values: "a number of kilobytes", Example: "1024", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.After }, nginx.Number(0, mostKilobytes)),
 	}
 )

@@ -15,14 +15,15 @@ const (
 	// defaultMultiplier is the default of ingress-nginx.
 	defaultMultiplier = 5
 
-	limitValues = "a number from 0 to 1000000; 0 is without limit"
-	limitDoc    = "A client is known by its address, or by what the key " +
-		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable) says. Requests for all hosts and paths " +
-		"of the Ingress count together, and each replica counts those that it gets. Redirects are not counted; " +
-		"requests that a list of addresses or a password keeps out are."
-	exemptDoc = "The networks whose clients have no limits. Where an entry is no network, all clients have them."
+	limitValues = "a number from 0 to 1000000; 0 means no limit"
+	limitDoc    = "Clients are identified by their address, or by the key " +
+		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable). The limit applies to all hosts and " +
+		"paths of the Ingress together. Each replica counts only its own requests. Redirects are not counted. " +
+		"Requests that are then rejected because of the client's address or password are counted."
+	exemptDoc = "The networks whose clients are not limited. If an entry is not a valid network, all clients are " +
+		"limited."
 	// everybodyCounts describes the effect of an invalid exemption: it exempts no client.
-	everybodyCounts = "the limits hold for all clients"
+	everybodyCounts = "the limits apply to all clients"
 	noLimit         = "this has no effect without limit-rps, limit-rpm or limit-connections"
 )
 
@@ -30,24 +31,24 @@ const (
 var (
 	limitRPS = Annotation{
 		Name: "limit-rps",
-		Doc: "How many requests a second one client may send in the long run. At once it may send that many times " +
-			"limit-burst-multiplier, and one more. One too many gets 503, or what the key " +
-			"[limit-req-status-code](configmap.md#limit-req-status-code) says, and does not count. " + limitDoc,
+		Doc: "The average number of requests per second that one client may send. In a burst, a client may send " +
+			"limit-rps × limit-burst-multiplier + 1 requests at once. Further requests get 503, or the status of " +
+			"the key [limit-req-status-code](configmap.md#limit-req-status-code), and are not counted. " + limitDoc,
 		Values: limitValues, Example: "10", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, mostRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitRPM = Annotation{
 		Name: "limit-rpm",
-		Doc: "As [limit-rps](annotations.md#limit-rps), by the minute. With both, a client has to keep to both, and " +
-			"a request that one of them refuses counts for none.",
+		Doc: "Like [limit-rps](annotations.md#limit-rps), per minute. If both are set, both limits apply; a " +
+			"request that one of them rejects is counted by neither.",
 		Values: limitValues, Example: "300", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, mostRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitBurstMultiplier = Annotation{
 		Name:   "limit-burst-multiplier",
-		Doc:    "How many times limit-rps, or limit-rpm, a client may be ahead of it.",
+		Doc:    "The size of a burst, as a multiple of limit-rps or limit-rpm.",
 		Values: "a number from 1 to 1000", Example: "3", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Multiplier },
 			nginx.Number(1, mostMultiplier)),
@@ -59,9 +60,10 @@ var (
 	}
 	limitConnections = Annotation{
 		Name: "limit-connections",
-		Doc: "How many requests of one client may be under way. One counts until its answer has ended, and a " +
-			"WebSocket until it is closed; each stream of HTTP/2 and HTTP/3 counts. One too many gets 503, or what " +
-			"the key [limit-conn-status-code](configmap.md#limit-conn-status-code) says. " + limitDoc,
+		Doc: "The maximum number of concurrent requests of one client. A request is counted until its response " +
+			"ends, and a WebSocket until it is closed. Each HTTP/2 or HTTP/3 stream is one request. Further " +
+			"requests get 503, or the status of the key " +
+			"[limit-conn-status-code](configmap.md#limit-conn-status-code). " + limitDoc,
 		Values: limitValues, Example: "20", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections },
 			nginx.Number(0, mostRequests)),
@@ -77,8 +79,8 @@ var (
 	}
 	limitWhitelist = Annotation{
 		Name: "limit-whitelist",
-		Doc: "The older name of [limit-allowlist](annotations.md#limit-allowlist), which counts where an Ingress " +
-			"has both.",
+		Doc: "The older name of [limit-allowlist](annotations.md#limit-allowlist). If an Ingress has both, " +
+			"limit-allowlist is used.",
 		Values: sourceRangeValues, Example: "10.0.0.0/8", Default: "none", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Limits.Listed }, nginx.AllNetworks),
 		OnError: func(s *Settings) { s.Asked.Limits.NoExemption = true }, Meanwhile: everybodyCounts, Lines: true,
@@ -90,27 +92,27 @@ var (
 var (
 	// LimitStatus is the key limit-req-status-code.
 	LimitStatus = Annotation{
-		Name: "limit-req-status-code", Doc: "The status of the answer to a request above limit-rps or limit-rpm.",
+		Name: "limit-req-status-code", Doc: "The status code for requests above limit-rps or limit-rpm.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Status }, nginx.Number(400, 599)),
 	}
 	// LimitConnectionsStatus is the key limit-conn-status-code.
 	LimitConnectionsStatus = Annotation{
-		Name: "limit-conn-status-code", Doc: "The status of the answer to a request above limit-connections.",
+		Name: "limit-conn-status-code", Doc: "The status code for requests above limit-connections.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.ConnectionsStatus }, nginx.Number(400, 599)),
 	}
 	// LimitKey is the key limit-conn-zone-variable.
 	LimitKey = Annotation{
 		Name: "limit-conn-zone-variable",
-		Doc: "What a client is known by to limit-rps, limit-rpm and limit-connections: text with nginx variables in " +
-			"it. A request for which it is empty is not counted, so a header or a cookie is none that a client " +
-			"should be free to leave out.",
+		Doc: "The key that identifies a client for limit-rps, limit-rpm and limit-connections: text with nginx " +
+			"variables. Requests for which it is empty are not limited, so do not use a header or cookie that " +
+			"clients can omit.",
 		Values: "text with nginx variables", Example: "$http_x_api_key",
 		Default: "$binary_remote_addr, the address of the client",
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key },
 			readTemplate("", mostHashBytes)),
-		Meanwhile: "a client is known by its address",
+		Meanwhile: "clients are identified by their address",
 	}
 )
 

@@ -28,12 +28,12 @@ var algorithms = []struct {
 }
 
 const (
-	needsHash = "there is nothing to hash, so the endpoints take turns: set upstream-hash-by"
+	needsHash = "there is nothing to hash, so endpoints are chosen by round robin: set upstream-hash-by"
 	// needsAffinity describes what ingress-nginx does as well: only affinity sets the cookie.
-	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and " +
-		"affinity-mode"
-	noAffinity = "this has no effect, because no session cookie is asked for: set affinity to cookie"
-	noHash     = "this has no effect, because nothing is hashed: set upstream-hash-by"
+	needsAffinity = "no session cookie is set, so each request goes to a random endpoint: set affinity to cookie, " +
+		"and set affinity-mode"
+	noAffinity = "this has no effect without a session cookie: set affinity to cookie"
+	noHash     = "this has no effect without a hash: set upstream-hash-by"
 	// mostHashBytes is the maximum length of a template, in bytes.
 	mostHashBytes = 1024
 	// subsetSize is the default of ingress-nginx.
@@ -43,11 +43,11 @@ const (
 
 var loadBalance = Annotation{
 	Name: "load-balance",
-	Doc: "How an endpoint is chosen: in turns, or the one that answers soonest (`ewma`), or the one with the fewest " +
-		"requests (`least_conn`, which ingress-nginx no longer has), or at random (`random`, which it never had). " +
-		"`upstream-hash-by` and `affinity` come first; `chash`, `chashsubset`, `sticky_balanced` and " +
-		"`sticky_persistent` need them. If several Ingresses have the same backend, the oldest one that says " +
-		"something decides.",
+	Doc: "How an endpoint is chosen: round robin (`round_robin`), the lowest response time (`ewma`), the fewest " +
+		"requests (`least_conn`, which ingress-nginx has removed), or at random (`random`, which ingress-nginx " +
+		"never had). `upstream-hash-by` and `affinity` take precedence; `chash`, `chashsubset`, `sticky_balanced` " +
+		"and `sticky_persistent` require them. If several Ingresses have the same backend, the oldest one with the " +
+		"annotation decides.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm },
@@ -59,9 +59,9 @@ var loadBalance = Annotation{
 var (
 	upstreamHashBy = Annotation{
 		Name: "upstream-hash-by",
-		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or " +
-			"go, few requests move. The value is text with nginx variables in it, such as $remote_addr, " +
-			"$request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
+		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: if endpoints are " +
+			"added or removed, few requests move to another endpoint. The value is text with nginx variables, such " +
+			"as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation,
 		Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
@@ -70,15 +70,15 @@ var (
 	}
 	upstreamHashBySubset = Annotation{
 		Name:   "upstream-hash-by-subset",
-		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
+		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints instead of one.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Balancing.Subset }, nginx.Bool),
 		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
 	upstreamHashBySubsetSize = Annotation{
 		Name:   "upstream-hash-by-subset-size",
-		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
-		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation,
+		Doc:    "The number of endpoints that share the requests with the same value, with upstream-hash-by-subset.",
+		Values: "a number from 0 to 1000; 0 means the default", Example: "5", Default: "3", Scope: ScopeLocation,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, mostSubset)),
 		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
@@ -107,10 +107,10 @@ func checkAlgorithm(s *Settings) string {
 func checkHashBy(s *Settings) string {
 	switch {
 	case s.Asked.Affinity.On:
-		return "this has no effect, because the session cookie comes first, as in ingress-nginx"
+		return "this has no effect, because the session cookie takes precedence, as in ingress-nginx"
 	case s.Asked.Balancing.HashBy != "" && !strings.Contains(s.Asked.Balancing.HashBy, "$"):
-		return "there is no variable in the value, so that all requests go to the same endpoint: a variable " +
-			"begins with $"
+		return "the value contains no variable, so all requests go to the same endpoint: add a variable, such as " +
+			"$request_uri"
 	}
 	return ""
 }

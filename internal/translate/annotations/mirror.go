@@ -11,15 +11,16 @@ import (
 var (
 	mirrorTarget = Annotation{
 		Name: "mirror-target",
-		Doc: "Sends a copy of each request that is let in to this URL, and throws the answer away. The request does " +
-			"not wait for its copy, and does not fail because of it. The copy has the method, the body and the " +
-			"headers of the request, X-Request-ID, X-Real-IP, X-Forwarded-* and Via, and the query where path and " +
-			"query of the URL have no variable in them. In the host, only $host, $http_host, $namespace, " +
-			"$ingress_name and $service_name are variables, the first two without the port and for rules with a " +
-			"host only. A certificate is not verified. Requests are not copied whose body is longer than a MiB or " +
-			"breaks off, and none while too many copies are under way: [metrics](metrics.md) count them. A copy " +
-			"takes 10 seconds at most. [Tenants](tenants.md#endpoints) says which addresses are never dialled.",
-		Values:  "a URL, in which nginx variables may stand",
+		Doc: "Sends a copy of each request that passes access control to this URL, and discards the response. " +
+			"The request does not wait for its copy, and does not fail if the copy fails. The copy has the method, " +
+			"body and headers of the request, plus X-Request-ID, X-Real-IP, X-Forwarded-* and Via. The query is " +
+			"added if the path and query of the URL contain no variable. The host of the URL may contain only the " +
+			"variables $host, $http_host, $namespace, $ingress_name and $service_name; $host and $http_host have no " +
+			"port, and work only for rules with a host. Certificates are not verified. A request is not copied if " +
+			"its body is longer than 1 MiB or is cut off, or if too many copies are in progress: " +
+			"[metrics](metrics.md) count these requests. A copy takes at most 10 seconds. " +
+			"[Tenants](tenants.md#endpoints) lists the addresses that are never dialed.",
+		Values:  "a URL that may contain nginx variables",
 		Example: "http://mirror.example.svc.cluster.local$request_uri", Default: "none",
 		Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.URL }, func(value string) (string, error) {
@@ -30,12 +31,12 @@ var (
 	}
 	mirrorHost = Annotation{
 		Name: "mirror-host", Doc: "The Host header of the copies.",
-		Values: "a host, with nginx variables", Example: "$host", Default: "the host of mirror-target",
+		Values: "a host that may contain nginx variables", Example: "$host", Default: "the host of mirror-target",
 		Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.Host }, readHost), Check: withoutMirror,
 	}
 	mirrorRequestBody = Annotation{
-		Name: "mirror-request-body", Doc: "Whether the copies have the body of the request.",
+		Name: "mirror-request-body", Doc: "Sends the request body with the copies.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Mirror.WithoutBody },
 			func(value string) (bool, error) {

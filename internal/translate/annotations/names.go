@@ -20,22 +20,22 @@ const mostAliases = 32
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
-		Doc: "More names that the hosts of the Ingress are served by: names, wildcards such as `*.example.com`, for " +
-			"names with any number of labels before that, and regular expressions of the kind RE2 after `~`, which " +
-			"are searched in the name. Hosts of rules come before them, then names before wildcards before " +
-			"expressions, of which the oldest Ingress counts. The name of another host has no effect. It is up to " +
-			"the oldest Ingress of the namespace that [has the host](tenants.md). An entry that cannot be read is " +
-			"left out.",
-		Values: "names with commas between them", Example: "example.org, *.example.net", Default: "none",
+		Doc: "Additional names for the hosts of the Ingress. An entry is a name, a wildcard such as " +
+			"`*.example.com`, which matches any number of labels, or `~` and a regular expression (RE2), which may " +
+			"match any part of the name. A host of a rule takes precedence over aliases. Among aliases, names take " +
+			"precedence over wildcards, and wildcards over regular expressions; of several expressions, the one of " +
+			"the oldest Ingress is used. A name that is the host of a rule has no effect. The oldest Ingress of the " +
+			"namespace that [owns the host](tenants.md) decides. Invalid entries are ignored.",
+		Values: "comma-separated names", Example: "example.org, *.example.net", Default: "none",
 		Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.Aliases }, readAliases),
 	}
 	fromToWWW = Annotation{
 		Name: "from-to-www-redirect",
-		Doc: "Redirects from `www.` and the host to the host, or from the host without `www.` to one with it, " +
-			"unless a rule has that other host. The status is that of " +
-			"[http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate has to be for " +
-			"both names.",
+		Doc: "Redirects `www.` and the host to the host, or, for a host that starts with `www.`, the name " +
+			"without `www.` to the host. There is no redirect if a rule names the other host. The status code comes " +
+			"from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be valid " +
+			"for both names.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}
@@ -65,13 +65,13 @@ func readAliases(value string) ([]string, error) {
 	}
 	switch {
 	case len(all) > mostAliases:
-		return nil, fmt.Errorf("there are %d names, and %d are the most", len(all), mostAliases)
+		return nil, fmt.Errorf("the list has %d names, and the maximum is %d", len(all), mostAliases)
 	case len(all) == 0 && bad == nil:
-		return nil, errors.New("there is no name in the list: write one such as www.example.com")
+		return nil, errors.New("the list is empty: write a name such as www.example.com")
 	case len(all) == 0:
 		return nil, errors.New(strings.Join(bad, "; "))
 	case bad != nil:
-		return all, nginx.Partial("left out: " + strings.Join(bad, "; "))
+		return all, nginx.Partial("ignored: " + strings.Join(bad, "; "))
 	}
 	return all, nil
 }
@@ -83,14 +83,15 @@ func readAlias(word string) (string, error) {
 			_, err = pattern.FoldSize(expression)
 		}
 		if err == nil && expression == "" {
-			err = errors.New("the regular expression behind ~ is empty")
+			err = errors.New("the regular expression after ~ is empty")
 		}
 		return word, err
 	}
 	name := strings.ToLower(word)
 	if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-		return "", fmt.Errorf("%s is neither a host name, nor one after *., nor a regular expression after ~",
-			nginx.Quote(word))
+		return "",
+			fmt.Errorf("%s is not a host name, a wildcard such as *.example.com, or a regular expression after ~",
+				nginx.Quote(word))
 	}
 	return name, nil
 }

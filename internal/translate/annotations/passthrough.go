@@ -10,9 +10,9 @@ import (
 
 var sslPassthrough = Annotation{
 	Name: "ssl-passthrough",
-	Doc: "Hands the TLS connections of the hosts to the backend of the path `/` as they are, so that it ends TLS " +
-		"itself. It needs the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said " +
-		"of the hosts counts for requests without TLS only. [TLS](tls.md#passthrough) has the details.",
+	Doc: "Forwards the TLS connections of the hosts to the backend of the path `/` unchanged, so that the " +
+		"backend terminates TLS. This requires the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough). All " +
+		"other settings of the hosts apply only to requests without TLS. See [TLS](tls.md#passthrough).",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }

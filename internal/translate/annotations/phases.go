@@ -14,40 +14,42 @@ type phase struct {
 // gives the reasons.
 var phases = []phase{
 	// See Serve in package live.
-	{Name: "blocked", Doc: "403 by the [keys](configmap.md) `block-cidrs`, `block-user-agents` and `block-referers`"},
+	{Name: "blocked",
+		Doc: "403 because of the [keys](configmap.md) `block-cidrs`, `block-user-agents` and `block-referers`"},
 	// See checkPath in package live.
-	{Name: "ambiguous paths", Doc: "400 for a path that an endpoint could read as one with another guard"},
+	{Name: "ambiguous paths",
+		Doc: "400 for a path that an endpoint might interpret as a path with other access control"},
 	// See beforeRoute in package live, for routes with a redirect from RedirectFor.
 	{Name: "redirect to HTTPS",
-		Doc: "[TLS](tls.md#redirects) says when; a path that is closed, or leads to another URL, has none"},
+		Doc: "see [TLS](tls.md#redirects); not for paths that return 503, or that redirect to another URL"},
 	// See beforeRoute and admit in package live.
-	{Name: "client certificates", Doc: "`auth-tls-*`, with [what is refused](client-certificates.md#rejected-requests)"},
-	{Name: "closed", Doc: "503 for an Ingress with something that may keep requests out and cannot be done",
+	{Name: "client certificates", Doc: "`auth-tls-*`; see [Client certificates](client-certificates.md#rejected-requests)"},
+	{Name: "invalid access control", Doc: "503 for an Ingress with access control that is invalid or not supported",
 		filters: (*Settings).closed},
 	// See FiltersOfRoot. This phase is only for "/".
-	{Name: "app-root", Doc: "for requests for `/` alone, which meet nothing of what follows"},
-	{Name: "CORS", Doc: "the answer to OPTIONS, and the headers of all answers from here on",
+	{Name: "app-root", Doc: "the redirect of requests for `/`, which skip all later steps"},
+	{Name: "CORS", Doc: "the response to OPTIONS, and headers of all responses from here on",
 		filters: (*Settings).cors},
-	{Name: "redirects", Doc: "`temporal-redirect`, `permanent-redirect`, and a `rewrite-target` that is a URL",
+	{Name: "redirects", Doc: "`temporal-redirect`, `permanent-redirect`, and `rewrite-target` with a URL",
 		filters: (*Settings).redirects},
 	{Name: "limits", Doc: "`limit-connections`, `limit-rps` and `limit-rpm`", filters: (*Settings).limits},
 	{
-		Name: "guards", filters: (*Settings).access,
-		Doc: "`denylist-source-range`, `allowlist-source-range`, then `auth-type`, then `auth-url`; with `satisfy: " +
-			"any`, one of them will do",
+		Name: "access control", filters: (*Settings).access,
+		Doc: "`denylist-source-range`, `allowlist-source-range`, `auth-type`, `auth-url`; with `satisfy: any`, one " +
+			"of them is enough",
 	},
-	{Name: "bandwidth", Doc: "`limit-rate` and `limit-rate-after`, on answers from here on",
+	{Name: "bandwidth", Doc: "`limit-rate` and `limit-rate-after`, for responses from here on",
 		filters: (*Settings).bandwidth},
 	{Name: "chains", Doc: "`k8singress.io/chains`, in the order of the annotation", filters: (*Settings).chains},
-	{Name: "Authorization", Doc: "taken away where `auth-type` has asked for it", filters: (*Settings).withoutPassword},
-	{Name: "rewrite", Doc: "`rewrite-target`: what stands before it sees the path of the client",
+	{Name: "Authorization", Doc: "the header is removed if `auth-type` used it", filters: (*Settings).withoutPassword},
+	{Name: "rewrite", Doc: "`rewrite-target`; earlier steps use the client's path",
 		filters: (*Settings).rewrite},
-	{Name: "custom headers", Doc: "`custom-headers`, on answers from here on", filters: (*Settings).customHeaders},
+	{Name: "custom headers", Doc: "`custom-headers`, for responses from here on", filters: (*Settings).customHeaders},
 	{
 		Name: "mirror", filters: (*Settings).mirror,
-		Doc: "`mirror-target`: requests that have come this far are copied, without a password that `auth-type` has " +
-			"asked for",
+		Doc: "`mirror-target` copies requests that reach this step, without the password for `auth-type`",
 	},
 	// See package proxy.
-	{Name: "endpoints", Doc: "503 without any; 413 for a body that is too large; and the endpoint, with retries"},
+	{Name: "endpoints",
+		Doc: "503 if there are none, 413 if the body is too large, and otherwise the endpoint, with retries"},
 }

@@ -14,24 +14,24 @@ import (
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
-		Doc: "Rewrites the Location and the Refresh of answers: one that begins with this text has " +
-			"proxy-redirect-to there. If it is `~`, or `~*` for any case, and a regular expression of the kind RE2, " +
-			"proxy-redirect-to takes the place of the whole URL that the expression is found in. It may have nginx " +
-			"variables in it.",
-		Values:  "off, default, which is the same here, a text, or ~ and a regular expression",
+		Doc: "Rewrites the Location and Refresh headers of responses: if the URL starts with this text, that " +
+			"prefix is replaced by proxy-redirect-to. If the value is `~` and a regular expression (RE2), or `~*` " +
+			"for a case-insensitive one, proxy-redirect-to replaces the whole URL in which the expression matches. " +
+			"The value may contain nginx variables.",
+		Values:  "off, default (the same as off), a text, or ~ and a regular expression",
 		Example: "http://app.internal:8080/",
 		Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.From }, readProxyRedirectFrom),
 		Check: func(s *Settings) string {
 			asked := &s.Asked.ProxyRedirect
 			return option.Unless(asked.From == off || asked.To != "" && asked.To != off,
-				"this has no effect, because it goes with proxy-redirect-to")
+				"this has no effect without proxy-redirect-to")
 		},
 	}
 	proxyRedirectTo = Annotation{
 		Name: "proxy-redirect-to",
-		Doc: "What takes the place of proxy-redirect-from. It may have nginx variables in it, and `$1` to `$9`, " +
-			"which are the groups of the expression.",
+		Doc: "The replacement for proxy-redirect-from. It may contain nginx variables, and `$1` to `$9` for the " +
+			"groups of the regular expression.",
 		Values: "off, or a text", Example: "https://$host/", Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.To }, readProxyRedirectTo),
 		Check: (*Settings).checkProxyRedirectTo,
@@ -63,9 +63,9 @@ func (s *Settings) checkProxyRedirectTo() string {
 	case asked.To == off:
 		return ""
 	case asked.From == "" || asked.From == off:
-		return "this has no effect, because it goes with proxy-redirect-from"
+		return "this has no effect without proxy-redirect-from"
 	case asked.needsGroups():
-		return "this has no effect, because it has groups in it, and proxy-redirect-from is no regular expression"
+		return "this has no effect, because it refers to groups, and proxy-redirect-from is not a regular expression"
 	}
 	return ""
 }
@@ -103,7 +103,7 @@ func checkRedirectText(value string) error {
 	case len(value) > mostPathBytes:
 		return tooLong(mostPathBytes)
 	case strings.ContainsAny(value, " \t\"'"):
-		return fmt.Errorf("%s has a space or a quote in it: it is one text", nginx.Quote(value))
+		return fmt.Errorf("%s contains a space or a quote: write one text without them", nginx.Quote(value))
 	}
 	return nil
 }

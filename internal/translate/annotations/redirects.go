@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	redirectValues = "a URL that begins with http:// or https://"
-	redirectDoc    = "The backend, the redirect to HTTPS and whatever keeps clients out, but for client " +
-		"certificates, are not asked. Path and query of the request are not in it."
+	redirectValues = "a URL that starts with http:// or https://"
+	redirectDoc    = "This happens before the redirect to HTTPS and before access control, except client " +
+		"certificates; the backend gets no request. The path and query of the request are not added to the URL."
 )
 
 // The annotations for redirects to another URL.
 var (
 	permanentRedirect = Annotation{
 		Name: "permanent-redirect",
-		Doc:  "Answers all requests with the way to this URL, as one for good. " + redirectDoc, Values: redirectValues,
+		Doc:  "Redirects all requests to this URL with status 301. " + redirectDoc, Values: redirectValues,
 		Example: "https://www.example.com/new", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Permanent }, readURL),
 	}
 	permanentRedirectCode = Annotation{
 		Name:   "permanent-redirect-code",
-		Doc:    "The status of permanent-redirect.",
+		Doc:    "The status code of permanent-redirect.",
 		Values: "a number from 300 to 308", Example: "308", Default: "301", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.PermanentCode }, nginx.Number(300, 308)),
 		Check: func(s *Settings) string {
@@ -36,15 +36,15 @@ var (
 	}
 	temporalRedirect = Annotation{
 		Name: "temporal-redirect",
-		Doc: "Answers all requests with the way to this URL, as one for now, also where there is a " +
-			"permanent-redirect. " + redirectDoc,
+		Doc: "Redirects all requests to this URL with status 302. It takes precedence over permanent-redirect. " +
+			redirectDoc,
 		Values: redirectValues, Example: "https://www.example.com/soon", Default: "none", Scope: ScopeLocation,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Redirects.Temporal }, readURL),
 	}
 	temporalRedirectCode = Annotation{
 		Name:   "temporal-redirect-code",
-		Doc:    "The status of temporal-redirect.",
+		Doc:    "The status code of temporal-redirect.",
 		Values: "a number from 300 to 307", Example: "307", Default: "302", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Redirects.TemporalCode }, nginx.Number(300, 307)),
 		Check: func(s *Settings) string {
@@ -76,7 +76,7 @@ func (s *Settings) redirects(path string) []ir.Filter {
 // readURL returns the URL in its normal encoding, so that it cannot contain characters that end a header.
 func readURL(value string) (string, error) {
 	if strings.ContainsAny(value, "${}") {
-		return "", fmt.Errorf("%s has a variable or a brace in it, which are not supported here", nginx.Quote(value))
+		return "", fmt.Errorf("%s contains a variable or a brace, which are not supported here", nginx.Quote(value))
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {

@@ -13,9 +13,9 @@ import (
 // expressions. Here this is limited to the paths of its namespace.
 var useRegex = Annotation{
 	Name: "use-regex",
-	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest " +
-		"first. The other paths that the namespace has on the same hosts become regular expressions as well, " +
-		"whatever their pathType is.",
+	Doc: "Turns the paths of the Ingress into regular expressions. They match at the start of a request path and " +
+		"ignore case; the longest expression is tried first. The other paths that the namespace has on the same " +
+		"hosts become regular expressions, too, whatever their pathType is.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
@@ -24,10 +24,10 @@ var useRegex = Annotation{
 // expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
-	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the " +
-		"path, which is a regular expression then, as are all other paths of the same host. The query stays. A URL " +
-		"that begins with `http://`, `https://` or `$scheme` answers with 302 and the way there, before the " +
-		"redirect to HTTPS and whatever keeps clients out, and may have nginx variables in it.",
+	Doc: "Replaces the whole path of a request before the backend gets it; the query is kept. $1 to $9 are the " +
+		"groups of the path, which becomes a regular expression, like all other paths of the namespace on the same " +
+		"hosts. If the value is a URL that starts with `http://`, `https://` or `$scheme`, requests are redirected " +
+		"to it with 302, before the redirect to HTTPS and before access control. The URL may contain nginx variables.",
 	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
 	Parse: parseRewriteTarget, Raw: true,
 }
@@ -42,9 +42,9 @@ func (s *Settings) rewrite(path string) []ir.Filter {
 func parseRewriteTarget(s *Settings, value string) error {
 	switch {
 	case value == "":
-		return errors.New("the value is empty: give a path such as /")
+		return errors.New("the value is empty: write a path such as /")
 	case strings.ContainsAny(value, " \t"):
-		return errors.New("the value has a space in it: a path has none")
+		return errors.New("the value contains a space: percent-encode it as %20")
 	case nginx.CheckVariables(value) != nil:
 		return nginx.CheckVariables(value)
 	case isURL(value):
@@ -69,7 +69,7 @@ func checkTemplateURL(value string) error {
 		return fmt.Errorf("%s is not a URL such as https://example.com/$1", nginx.Quote(value))
 	}
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
-		return fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
+		return fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
 	_, err := nginx.ParseTemplate(value, nginx.Groups...)
 	return err

@@ -35,11 +35,11 @@ const (
 )
 
 const (
-	snippetDoc = " The text is read, and not run. If it only has directives that set response headers, timeouts, " +
-		"buffers, compression and logs, or `proxy_set_header` of Upgrade, Connection, Host, X-Real-IP and " +
-		"X-Forwarded-*, it has no effect, and a warning says so. Any other text may refuse requests, so that they " +
-		"all get 503; [the option snippets](caddyfile.md#snippets) changes that."
-	configuration = "nginx configuration; `false` is none"
+	snippetDoc = " Snippets have no effect here, but they are checked. If a snippet contains only directives for " +
+		"response headers, timeouts, buffers, compression and logs, or `proxy_set_header` of Upgrade, Connection, " +
+		"Host, X-Real-IP and X-Forwarded-*, requests are served without it, with a warning. Any other snippet might " +
+		"reject requests, so all requests get 503; [the option snippets](caddyfile.md#snippets) changes that."
+	configuration = "nginx configuration; `false` means no snippet"
 	noSnippet     = "snippets are not supported yet, and this one has no effect"
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
 )
@@ -73,15 +73,16 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 // The annotations for snippets and ModSecurity.
 var (
 	configurationSnippet = snippet("configuration-snippet",
-		"Configuration of nginx for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
+		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
-		"Configuration of nginx for the hosts of the Ingress. Here only the paths of this Ingress get 503."+snippetDoc,
+		"nginx configuration for the hosts of the Ingress. If it might reject requests, only the paths of this "+
+			"Ingress get 503."+snippetDoc,
 		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
-		"Configuration of nginx for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
+		"nginx configuration for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
-		"Rules of ModSecurity. They have no effect. If they only detect, because of `SecRuleEngine DetectionOnly`, "+
-			"a warning says so; otherwise all requests get 503.", rowModSecurity, snippets.DetectsOnly)
+		"ModSecurity rules. They have no effect. With `SecRuleEngine DetectionOnly`, requests are served without "+
+			"them, with a warning. Otherwise all requests get 503.", rowModSecurity, snippets.DetectsOnly)
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
 	enableCoreRules   = firewall("enable-owasp-core-rules",
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
@@ -96,29 +97,30 @@ var (
 
 // ofAll returns the row for a snippet in the ConfigMap.
 func ofAll(name, where string, row snippetRow) Annotation {
-	of := snippet(name, "Configuration of nginx for "+where+"."+snippetDoc, row, snippets.Harmless)
-	of.Meanwhile = "all requests for the Ingresses that the ConfigMap is for get 503"
+	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
+	of.Meanwhile = "all requests for the Ingresses to which the ConfigMap applies get 503"
 	return of
 }
 
 // GlobalAuthSnippet is a key of the ConfigMap. A text that may reject requests makes the requests that global-auth-url
 // is for return 503.
 var GlobalAuthSnippet = func() Annotation {
-	row := snippet("global-auth-snippet", "Configuration of nginx for the requests to global-auth-url."+snippetDoc,
+	row := snippet("global-auth-snippet", "nginx configuration for the requests to global-auth-url."+snippetDoc,
 		rowGlobalAuth, snippets.Harmless)
 	row.OnError = func(s *Settings) { s.Asked.Snippets.GlobalAuth = true }
-	row.Meanwhile = "all requests that global-auth-url is for get 503"
+	row.Meanwhile = "all requests to which global-auth-url applies get 503"
 	return row
 }()
 
 // FirewallRules is the row for the key modsecurity-snippet in the ConfigMap. Its rules apply where ModSecurity is on.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
-	Doc: "Rules of ModSecurity for all Ingresses. They have no effect. With `SecRuleEngine On` they refuse requests " +
-		"in ingress-nginx, so that all requests get 503 for Ingresses with " +
+	Doc: "ModSecurity rules for all Ingresses. They have no effect. With `SecRuleEngine On`, they would reject " +
+		"requests in ingress-nginx, so all requests get 503 for Ingresses with " +
 		"[enable-modsecurity](annotations.md#enable-modsecurity) or " +
-		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules), by an annotation or by the ConfigMap.",
-	Values: "rules of ModSecurity; `false` is none", Example: "false", Default: "none", Lines: true,
+		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules), whether an annotation or the ConfigMap " +
+		"sets it.",
+	Values: "ModSecurity rules; `false` means no rules", Example: "false", Default: "none", Lines: true,
 	Parse: func(s *Settings, value string) error {
 		asked := &s.Asked.Snippets
 		asked.Blocks = snippets.EngineOn(value)
@@ -128,8 +130,8 @@ var FirewallRules = Annotation{
 	Check: func(s *Settings) string {
 		switch asked := &s.Asked.Snippets; {
 		case asked.Blocks:
-			return "ModSecurity is not supported: Ingresses with enable-modsecurity or enable-owasp-core-rules " +
-				"get 503" + ignoring
+			return "ModSecurity is not supported: all requests for Ingresses with enable-modsecurity or " +
+				"enable-owasp-core-rules get 503" + ignoring
 		case asked.WithoutEffect[rowModSecurity]:
 			return noSnippet
 		}
@@ -142,9 +144,9 @@ var FirewallRules = Annotation{
 func firewall(name string, of func(*Settings) *bool) Annotation {
 	return Annotation{
 		Name: name,
-		Doc: "ModSecurity is not supported yet. By default it only detects, so that this has no effect and a " +
-			"warning. If the [ConfigMap](configmap.md#modsecurity-snippet) has `SecRuleEngine On`, all requests for " +
-			"the Ingress get 503.",
+		Doc: "ModSecurity is not supported yet. By default it only detects attacks, so this has no effect and " +
+			"gets a warning. If the [ConfigMap](configmap.md#modsecurity-snippet) contains `SecRuleEngine On`, all " +
+			"requests for the Ingress get 503.",
 		Values: booleans, Example: "false", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {
 			on, err := nginx.Bool(value)
@@ -169,8 +171,8 @@ func (s *Settings) firewallBlocks(on bool) error {
 		return nil
 	}
 	return nginx.Unsupported(fmt.Sprintf(
-		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet has it "+
-			"refuse requests: all requests that it is for get 503. Turn ModSecurity off, or set SecRuleEngine "+
+		"ModSecurity is not supported, and \"SecRuleEngine On\" in the ConfigMap's modsecurity-snippet would reject "+
+			"requests: all requests to which it applies get 503. Turn ModSecurity off, or set SecRuleEngine "+
 			"DetectionOnly%s", ignoring))
 }
 

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	sourceRangeValues = "networks and addresses, with commas or line breaks between them"
-	sourceRangeDoc    = "Where use-forwarded-headers, enable-real-ip or use-proxy-protocol say so, the address is " +
-		"the one that a trusted proxy names. With one entry that is no network, all requests get 503."
+	sourceRangeValues = "networks and addresses, separated by commas or line breaks"
+	sourceRangeDoc    = "With use-forwarded-headers, enable-real-ip or use-proxy-protocol, the client's address is " +
+		"the one that a trusted proxy sends. If an entry is not a valid network, all requests get 503."
 )
 
 // The annotations for the addresses of clients. The second is ingress-nginx's older name for the first.
 var (
 	allowlistSourceRange = Annotation{
 		Name: "allowlist-source-range",
-		Doc: "The networks that clients may come from: requests of others get 403. An Ingress with a list of its " +
-			"own has that one in place of the ConfigMap's. " + sourceRangeDoc,
+		Doc: "The networks from which clients are allowed. Requests from other addresses get 403. The list of an " +
+			"Ingress replaces the list in the ConfigMap. " + sourceRangeDoc,
 		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "all networks", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Sources.Allowed }, nginx.AllNetworks),
@@ -26,8 +26,8 @@ var (
 	}
 	whitelistSourceRange = Annotation{
 		Name: "whitelist-source-range",
-		Doc: "The older name of [allowlist-source-range](annotations.md#allowlist-source-range), which counts " +
-			"where an Ingress has both.",
+		Doc: "The older name of [allowlist-source-range](annotations.md#allowlist-source-range). If an Ingress " +
+			"has both, allowlist-source-range is used.",
 		Values: sourceRangeValues, Example: "10.0.0.0/8", Default: "all networks", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Sources.Listed }, nginx.AllNetworks),
@@ -35,8 +35,8 @@ var (
 	}
 	denylistSourceRange = Annotation{
 		Name: "denylist-source-range",
-		Doc: "The networks that no client may come from: their requests get 403, also where allowlist-source-range " +
-			"has them. An Ingress with a list of its own has that one in place of the ConfigMap's. " + sourceRangeDoc,
+		Doc: "The networks from which clients are denied with 403, even if allowlist-source-range contains them. " +
+			"The list of an Ingress replaces the list in the ConfigMap. " + sourceRangeDoc,
 		Values: sourceRangeValues, Example: "192.0.2.0/24", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.SourceRanges.Deny }, nginx.AllNetworks),
 		OnError: (*Settings).close, Meanwhile: ingressClosed, Lines: true,

@@ -11,29 +11,28 @@ import (
 var (
 	sslRedirect = Annotation{
 		Name: "ssl-redirect",
-		Doc: "Redirects HTTP to HTTPS on hosts that the Ingress, or another one with the same host, has an entry of " +
-			"`tls` for. [TLS](tls.md#redirects) has the details.",
+		Doc: "Redirects HTTP to HTTPS on hosts that an entry of `tls` lists, in this Ingress or in another one " +
+			"with the same host. See [TLS](tls.md#redirects).",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, nginx.No),
 	}
 	forceSSLRedirect = Annotation{
 		Name:   "force-ssl-redirect",
-		Doc:    "Redirects HTTP to HTTPS on hosts without an entry of `tls`, too, and whatever ssl-redirect says.",
+		Doc:    "Redirects HTTP to HTTPS on all hosts, even without an entry of `tls` and with ssl-redirect `false`.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
 	}
 	preserveTrailingSlash = Annotation{
 		Name: "preserve-trailing-slash",
-		Doc: "Keeps the slash at the end of the URL that the redirect to HTTPS leads to. Otherwise one is " +
-			"taken off.",
+		Doc: "Keeps the trailing slash of the URL in the redirect to HTTPS. Otherwise the redirect removes one " +
+			"trailing slash.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
 		Name: "use-port-in-redirects",
-		Doc: "Puts the port that the option [`https`](caddyfile.md#https) listens on into the redirect to HTTPS, " +
-			"unless it is 443. It is for clients who reach this port itself, and not one of a load balancer or a " +
-			"Service in front.",
+		Doc: "Adds the port of the option [`https`](caddyfile.md#https) to the redirect to HTTPS, unless it is " +
+			"443. Use it if clients connect to this port directly, without a load balancer or a Service in front.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}

@@ -13,16 +13,18 @@ import (
 var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
-		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, " +
-			"the ciphers of TLS 1.3 are always on, and ciphers without forward secrecy are never. The oldest " +
-			"Ingress that has the annotation counts, of those of the namespace that [has the host](tenants.md).",
-		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
+		Doc: "The TLS 1.2 ciphers for the hosts of the Ingress, by their OpenSSL names. The order has no " +
+			"effect. TLS 1.3 ciphers are always enabled, and ciphers without forward secrecy are never enabled. If " +
+			"several Ingresses of the namespace that [owns the host](tenants.md) have the annotation, the oldest " +
+			"one is used.",
+		Values:  "colon-separated names: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{
-		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is chosen", Risk: RiskLow,
+		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides support is always chosen",
+		Risk: RiskLow,
 	}
 )
 
@@ -89,10 +91,10 @@ func readCiphers(value string) ([]string, error) {
 	list := nginx.Quote(strings.Join(unknown, ":"))
 	switch {
 	case len(known) == 0:
-		return nil, fmt.Errorf("%s has no cipher of TLS 1.2 that there is here: some of %s; it has no effect",
+		return nil, fmt.Errorf("%s contains no supported TLS 1.2 cipher, and has no effect: write some of %s",
 			nginx.Quote(value), strings.Join(cipherNames(), ", "))
 	case len(unknown) > 0:
-		return known, nginx.Remark("left out, because Go has no such ciphers, or they cannot be chosen: " + list)
+		return known, nginx.Remark("ignored, because Go does not support these ciphers or cannot select them: " + list)
 	}
 	return known, nil
 }

@@ -13,9 +13,9 @@ const mostOperationBytes = 256
 var (
 	enableOpenTelemetry = Annotation{
 		Name: "enable-opentelemetry",
-		Doc: "Sends a span of each request to the collector of OpenTelemetry that the key " +
-			"[otlp-collector-host](configmap.md#otlp-collector-host) names, and tells endpoints of the trace in the " +
-			"headers traceparent and tracestate of W3C Trace Context.",
+		Doc: "Sends a span for each request to the OpenTelemetry collector of the key " +
+			"[otlp-collector-host](configmap.md#otlp-collector-host). Endpoints get the trace in the W3C Trace " +
+			"Context headers traceparent and tracestate.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Tracing.On }, nginx.Bool),
 		Check: func(s *Settings) string {
@@ -24,8 +24,8 @@ var (
 	}
 	openTelemetryTrust = Annotation{
 		Name: "opentelemetry-trust-incoming-span",
-		Doc: "Makes the span of a request a part of the trace that the client says in traceparent. With `false` " +
-			"each request begins a trace, and the endpoint is not told of that of the client.",
+		Doc: "Adds the span of a request to the trace in the client's traceparent header. With `false`, each " +
+			"request starts a new trace, and the endpoint does not get the client's trace.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {
 			trusts, err := nginx.Bool(value)
@@ -36,7 +36,7 @@ var (
 	}
 	openTelemetryOperation = Annotation{
 		Name:   "opentelemetry-operation-name",
-		Doc:    "The name of the span of a request. It may have nginx variables in it.",
+		Doc:    "The name of the span of a request. It may contain nginx variables.",
 		Values: "text with variables", Example: "$request_method $location_path", Default: "the path of the Ingress",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Tracing.Operation },
@@ -45,8 +45,8 @@ var (
 )
 
 // NoCollector is the warning for tracing without a collector.
-const NoCollector = "no spans are sent: name a collector of OpenTelemetry in the key otlp-collector-host of the " +
-	"ConfigMap of the controller"
+const NoCollector = "no spans are sent: set the key otlp-collector-host of the controller's ConfigMap to an " +
+	"OpenTelemetry collector"
 
 // tracing holds the values of the annotations for OpenTelemetry.
 type tracing struct {

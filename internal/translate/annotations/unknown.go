@@ -38,8 +38,8 @@ func unknown(key string) string {
 		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, Key(own))
 	case own == "tcp-ports", own == "udp-ports", strings.HasPrefix(own, "stream-"):
 		return fmt.Sprintf(
-			"%s is an annotation of Services, and has no effect on an Ingress: it is for TCP and UDP ports, and "+
-				"belongs on the Service", key)
+			"%s is an annotation of Services, for TCP and UDP ports, and has no effect on an Ingress: move it to "+
+				"the Service", key)
 	}
 	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
 }

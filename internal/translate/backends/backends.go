@@ -37,7 +37,8 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	}
 	object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name)
 	if !ok {
-		return b, problem(report.ServiceNotFound, "name", "there is no Service %s/%s", service.Namespace, service.Name)
+		return b, problem(report.ServiceNotFound, "name", "the Service %s/%s does not exist",
+			service.Namespace, service.Name)
 	}
 	if object.Spec.Type == corev1.ServiceTypeExternalName {
 		return external(b, object, port, o)
@@ -67,7 +68,7 @@ func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *r
 	}
 	b, p := Find(s, service, port, ir.TCP, o)
 	if p != nil && port == "" && p.Field == "port" {
-		p.Message = fmt.Sprintf("the Service %s/%s has no port", service.Namespace, service.Name)
+		p.Message = fmt.Sprintf("the Service %s/%s has no ports", service.Namespace, service.Name)
 	}
 	return b, p
 }

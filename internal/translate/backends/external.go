@@ -22,17 +22,19 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 	anywhere := o.ExternalNames == settings.ExternalNamesAll
 	if !anywhere && o.ExternalNames != "" {
 		return b, problem(report.InvalidBackend, "name",
-			"the Service %s is of type ExternalName, which the administrator has turned off by external_names", name)
+			"the Service %s is of type ExternalName, which the administrator disabled with the option external_names",
+			name)
 	}
 	host, fault := externalHost(service.Spec.ExternalName, anywhere)
 	if fault != "" {
 		return b, problem(report.InvalidBackend, "name",
-			"the Service %s has %q for externalName, which %s", name, service.Spec.ExternalName, fault)
+			"the externalName %[2]q of the Service %[1]s %[3]s", name, service.Spec.ExternalName, fault)
 	}
 	number, target := externalPort(service, port, b.Protocol)
 	if number == 0 {
 		return b, problem(report.InvalidBackend, "port",
-			"the Service %s of type ExternalName has no port %s: name one of its ports, or write a number", name, port)
+			"the Service %s of type ExternalName has no port %s: write the name of one of its ports, or a number", name,
+			port)
 	}
 	b.ID = id(ir.Ref{Namespace: service.Namespace, Name: service.Name}, strconv.Itoa(number), b.Protocol)
 	b.ExternalName, b.Missing = net.JoinHostPort(host, strconv.Itoa(target)), false
@@ -45,7 +47,8 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
 			return "",
-				"is an address of the controller itself or of its link, and refused (external_names all would allow it)"
+				"is not allowed, because it is an address of the controller itself or of its local network (the " +
+					"option \"external_names all\" allows it)"
 		}
 		return ip.Unmap().String(), ""
 	}
@@ -54,7 +57,9 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	case len(validation.IsDNS1123Subdomain(host)) > 0 || numeric(host):
 		return "", "is neither a DNS name nor an IP address"
 	case !anywhere && (host == "localhost" || strings.HasSuffix(host, ".localhost")):
-		return "", "is a name of the controller itself, and refused (external_names all would allow it)"
+		return "",
+			"is not allowed, because it is a name of the controller itself (the option \"external_names all\" " +
+				"allows it)"
 	}
 	return host, ""
 }

@@ -21,100 +21,103 @@ const mostFormatBytes = 8 << 10
 var (
 	disableAccessLog = Key{
 		Name: "disable-access-log", Scope: process,
-		Doc:    "Notes neither requests nor connections of TCP and UDP ports.",
+		Doc:    "Disables the access log for HTTP requests, and for connections of TCP and UDP ports.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.AccessLog.Off, &c.Global.StreamLog.Off} }),
 	}
 	disableHTTPAccessLog = Key{
 		Name: "disable-http-access-log", Scope: process,
-		Doc:    "Notes no HTTP requests.",
+		Doc:    "Disables the access log for HTTP requests.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.AccessLog.Off} }),
 	}
 	disableStreamAccessLog = Key{
 		Name: "disable-stream-access-log", Scope: process,
-		Doc:    "Notes no connections of TCP and UDP ports.",
+		Doc:    "Disables the access log for connections of TCP and UDP ports.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.StreamLog.Off} }),
 	}
 	accessLogPath = Key{
 		Name: "access-log-path", Scope: process,
-		Doc: "The file that requests, and connections of TCP and UDP ports, are noted in. `" + ir.LogStdout +
-			"` and `/dev/stdout` are the " +
-			"standard output. A file that was renamed is made anew.",
+		Doc: "The file of the access log for HTTP requests, and for connections of TCP and UDP ports. `" +
+			ir.LogStdout +
+			"` and `/dev/stdout` are the standard output. If the file is renamed, a new file is created.",
 		Values: "an absolute path", Example: "/var/log/access.log", Default: ir.LogStdout,
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Path }, readLogPath),
 	}
 	httpAccessLogPath = Key{
 		Name: "http-access-log-path", Scope: process,
-		Doc:    "access-log-path for HTTP requests alone.",
-		Values: "an absolute path", Example: "/var/log/http.log", Default: "that of access-log-path",
+		Doc:    "The file of the access log for HTTP requests.",
+		Values: "an absolute path", Example: "/var/log/http.log", Default: "the value of access-log-path",
 		Parse: nginx.Into(func(c *Config) *string { return &c.HTTPLogPath }, readLogPath),
 	}
 	streamAccessLogPath = Key{
 		Name: "stream-access-log-path", Scope: process,
-		Doc:    "access-log-path for connections of TCP and UDP ports alone.",
-		Values: "an absolute path", Example: "/var/log/stream.log", Default: "that of access-log-path",
+		Doc:    "The file of the access log for connections of TCP and UDP ports.",
+		Values: "an absolute path", Example: "/var/log/stream.log", Default: "the value of access-log-path",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Path }, readLogPath),
 	}
 	logFormatStream = Key{
 		Name: "log-format-stream", Scope: process,
-		Doc: "What is noted of a connection of a TCP port, and of a client of a UDP port, when it ends: text with " +
-			"variables of nginx's stream module. There are `$" + strings.Join(nginx.StreamVariables, "`, `$") +
-			"`; the value of another one is `-`. $status is 200 for a " +
-			"connection that an endpoint has taken, 400 for one without the PROXY protocol header or the TLS that " +
-			"its port demands, 403 for one of a client that may not connect, 500 for a fault of the controller, 502 " +
-			"for one that no endpoint has taken, or answered where answers were to come, and 503 for a TCP " +
-			"connection beyond a limit. With a PROXY protocol header, $remote_addr is the client in it. Connections " +
-			"that are passed through (ssl-passthrough) are not noted.",
-		Values: "text with variables", Example: "$remote_addr $status $upstream_addr", Default: "that of ingress-nginx",
-		Parse: nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
+		Doc: "The format of the log line for a connection of a TCP port, or a client of a UDP port: text with " +
+			"variables of nginx's stream module. The line is written at the end of the connection. The variables `$" +
+			strings.Join(nginx.StreamVariables, "`, `$") +
+			"` are supported; other variables have the value `-`. The values of $status are 200 if an endpoint " +
+			"accepted the connection; 400 if the port requires a PROXY protocol header or TLS and the client did " +
+			"not send it; 403 if the client may not connect; 500 for an internal error; 502 if no endpoint accepted " +
+			"the connection, or if expected responses did not arrive; and 503 for a TCP connection above a limit. " +
+			"With a PROXY protocol header, $remote_addr is the client in that header. Passed-through connections " +
+			"(ssl-passthrough) are not logged.",
+		Values: "text with variables", Example: "$remote_addr $status $upstream_addr",
+		Default: "the format of ingress-nginx",
+		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
 	}
 	logFormatUpstream = Key{
 		Name: "log-format-upstream", Scope: process,
-		Doc: "What is noted of a request: text with [variables of nginx](https://nginx.org/en/docs/varindex.html) " +
-			"and of ingress-nginx. The value of one that there is not here is `-`. Sizes are those of bodies; " +
-			"$request_length counts the head as HTTP/1.1 has it, and the body if its length was said.",
-		Values: "text with variables", Example: "$remote_addr $status $request_uri", Default: "that of ingress-nginx",
-		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),
+		Doc: "The format of the log line for a request: text with [variables of " +
+			"nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx. Unsupported variables have the " +
+			"value `-`. Sizes are sizes of bodies. $request_length is the size of the request headers in HTTP/1.1 " +
+			"format, plus the size of the body if the client declared it.",
+		Values: "text with variables", Example: "$remote_addr $status $request_uri",
+		Default: "the format of ingress-nginx",
+		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),
 	}
 	logFormatEscapeJSON = Key{
 		Name: "log-format-escape-json", Scope: process,
-		Doc: "Values are written as they stand in a string of JSON. The quotes around them are part of " +
-			"log-format-upstream.",
+		Doc:    "Escapes values for JSON strings. The quotes around the values must be part of log-format-upstream.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeJSON),
 	}
 	logFormatEscapeNone = Key{
 		Name: "log-format-escape-none", Scope: process,
-		Doc: "Values are written as they are, but for line breaks and other control characters, which no value " +
-			"may have here.",
+		Doc: "Writes values without escaping, except line breaks and other control characters, which are always " +
+			"escaped.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeNone),
 	}
 	skipAccessLogURLs = Key{
 		Name: "skip-access-log-urls", Scope: process,
-		Doc: "Requests that are not noted: their path and query as the client has sent them, or a regular " +
-			"expression with `~` in front of it.",
-		Values: "paths with commas between them", Example: "/healthz,/ready", Default: "none",
+		Doc: "Requests that are not logged. An entry is the path and query as the client sent them, or `~` and a " +
+			"regular expression.",
+		Values: "comma-separated paths", Example: "/healthz,/ready", Default: "none",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.AccessLog.Skip }, readSkipped), Lines: true,
 	}
 	enableAccessLogForDefaultBackend = Key{
 		Name: "enable-access-log-for-default-backend", Scope: process,
-		Doc:    "Notes requests for hosts and paths that no Ingress has, too.",
+		Doc:    "Also logs requests for hosts and paths that no Ingress defines.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.AccessLog.Unknown }, nginx.Bool),
 	}
 	enableSyslog = Key{
 		Name: "enable-syslog", Scope: process,
-		Doc: "Sends the lines of requests to a syslog server by UDP, in place of a file, with the facility local7, " +
-			"the severity info and the tag nginx; those of TCP and UDP ports stay in their file. The log of the " +
-			"controller itself goes where Caddy's option `log` says.",
+		Doc: "Sends the log lines of requests to a syslog server by UDP instead of a file, with the facility " +
+			"local7, the severity info and the tag nginx. The log lines of TCP and UDP ports are still written to " +
+			"their file. The destination of the controller's own log is Caddy's option `log`.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Syslog.On }, nginx.Bool),
 		Check: func(c *Config) string {
 			return option.Unless(!c.Syslog.On || c.Syslog.Host != "",
-				"this has no effect, because syslog-host names no server")
+				"this has no effect, because there is no syslog server: set syslog-host")
 		},
 	}
 	syslogHost = Key{
@@ -123,7 +126,7 @@ var (
 		Parse: nginx.Into(func(c *Config) *string { return &c.Syslog.Host }, readHostFor("syslog-port")),
 	}
 	syslogPort = Key{
-		Name: "syslog-port", Scope: process, Doc: "The port of that server.",
+		Name: "syslog-port", Scope: process, Doc: "The port of the syslog server.",
 		Values: "a number from 1 to 65535", Example: "514", Default: "514",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Syslog.Port }, nginx.Number(1, mostPort)),
 	}
@@ -175,7 +178,8 @@ func (c *Config) finishAccessLog() {
 func readLogPath(value string) (string, error) {
 	switch {
 	case strings.HasPrefix(value, "syslog:"):
-		return "", nginx.Unsupported("it is the path of a file: enable-syslog and syslog-host name a syslog server")
+		return "",
+			nginx.Unsupported("this is not the path of a file: for a syslog server, set enable-syslog and syslog-host")
 	case !strings.HasPrefix(value, "/") || strings.ContainsFunc(value, nginx.IsControl):
 		return "", fmt.Errorf("%s is not an absolute path", nginx.Quote(value))
 	}
@@ -194,12 +198,13 @@ func readStreamFormat(value string) (string, error) {
 func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
 	switch {
 	case len(value) > mostFormatBytes:
-		return "", fmt.Errorf("it has %d bytes, and %d are the most", len(value), mostFormatBytes)
+		return "", fmt.Errorf("the value has %d bytes, and the maximum is %d", len(value), mostFormatBytes)
 	case strings.ContainsFunc(value, nginx.IsControl):
-		return "", errors.New("it has a line break or another control character in it")
+		return "", errors.New("the value contains a line break or another control character")
 	}
 	if names := unknown(nginx.SplitTemplate(value)); len(names) > 0 {
-		return value, nginx.Partial("there is no variable $" + strings.Join(names, ", $") + " here: the value is -")
+		return value, nginx.Partial("these variables are not supported and have the value -: $" +
+			strings.Join(names, ", $"))
 	}
 	return value, nil
 }

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	blockDoc = "They are refused before all else, the redirect to HTTPS included, on all hosts. Connections that " +
-		"are passed through, and those of TCP and UDP ports, are not."
-	textValues = "texts with commas between them, and regular expressions of the kind RE2: behind `~` for the case " +
-		"as it is written, and behind `~*` for any case"
-	textDoc = "A text stands for the whole of it, in any case, and a regular expression for any part of it. An " +
-		"entry with quotes is read as nginx does. "
+	blockDoc = "This applies to all hosts, and happens before everything else, including the redirect to HTTPS. " +
+		"It does not apply to passed-through connections, and to connections of TCP and UDP ports."
+	textValues = "comma-separated texts and regular expressions (RE2); an expression follows `~`, or `~*` to " +
+		"ignore case"
+	textDoc = "A text must be equal to the whole value, ignoring case. A regular expression may match any part " +
+		"of it. Quotes around an entry have the same meaning as in nginx. "
 	allRefused = "all requests for all Ingresses get 503"
 )
 
@@ -24,7 +24,7 @@ var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
 		Doc:     "Networks whose clients get 403. " + blockDoc,
-		Values:  "networks and addresses, with commas or line breaks between them",
+		Values:  "networks and addresses, separated by commas or line breaks",
 		Example: "192.0.2.0/24,2001:db8::/32", Default: "none",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Global.Block.Networks }, nginx.AllNetworks),
 		OnError: (*Config).close, Meanwhile: allRefused, Lines: true,
@@ -58,7 +58,7 @@ func readTexts(value string) ([]string, error) {
 		}
 		if strings.ContainsFunc(entry, nginx.IsControl) {
 			return nil,
-				fmt.Errorf("%s has a line break or another control character in it: write a comma between two entries",
+				fmt.Errorf("%s contains a line break or another control character: separate entries by commas",
 					nginx.Quote(entry))
 		}
 		entry, err := unquote(entry)
@@ -75,7 +75,8 @@ func readTexts(value string) ([]string, error) {
 }
 
 var errQuote = errors.New(
-	"an entry begins with a quote and ends without: write one at both ends, or none, and no comma between them")
+	"an entry starts with a quote and does not end with one: write quotes at both ends or none, without a comma " +
+		"between them")
 
 // unescaped replaces the escape sequences of nginx. A backslash before any other character is kept.
 var unescaped = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n")

@@ -15,63 +15,70 @@ const (
 	mostLeast = 1 << 30
 	// mostTypeBytes is the maximum length of each part of a media type, in bytes.
 	mostTypeBytes = 128
-	codingTypes   = "media types with spaces between them, or `*` for all"
-	typesDefault  = "those of ingress-nginx"
-	codingDoc     = "Answers with the status 200, 403 or 404 are, to clients that accept it with HTTP/1.1 and " +
-		"above; not those that are compressed already, that say `no-transform`, or that are streams of events or gRPC."
+	codingTypes   = "space-separated media types, or `*` for all"
+	typesDefault  = "the types of ingress-nginx"
+	codingDoc     = "This applies to responses with the status 200, 403 or 404, for clients that accept the " +
+		"encoding and use HTTP/1.1 or newer. Responses that are already compressed, that contain `no-transform`, or " +
+		"that are event streams or gRPC are not compressed."
 )
 
 // The keys for compression.
 var (
 	useGzip = Key{
-		Name: "use-gzip", Scope: process, Doc: "Compresses answers by gzip. " + codingDoc,
+		Name: "use-gzip", Scope: process, Doc: "Compresses responses with gzip. " + codingDoc,
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Compression.Gzip.On }, nginx.Bool),
 	}
 	gzipLevel = Key{
-		Name: "gzip-level", Scope: process, Doc: "How hard gzip tries. A higher level takes more time.",
+		Name: "gzip-level", Scope: process,
+		Doc:    "The compression level of gzip. A higher level compresses better and takes more CPU time.",
 		Values: "a number from 1 to 9", Example: "5", Default: "1",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.Level }, nginx.Number(1, 9)),
 	}
 	gzipMinLength = Key{
 		Name: "gzip-min-length", Scope: process,
-		Doc:    "How many bytes a body has that gzip compresses, where its length is known.",
+		Doc: "The minimum length of responses that gzip compresses, in bytes. Responses of unknown length are " +
+			"always compressed.",
 		Values: fmt.Sprintf("a number from 0 to %d", mostLeast), Example: "1000", Default: "256",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.Least }, orNone(mostLeast)),
 	}
 	gzipTypes = Key{
-		Name: "gzip-types", Scope: process, Doc: "The types of answers that gzip compresses, besides text/html.",
+		Name: "gzip-types", Scope: process,
+		Doc:    "The media types of responses that gzip compresses, in addition to text/html.",
 		Values: codingTypes, Example: "text/css application/json", Default: typesDefault,
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Compression.Gzip.Types }, readTypes),
 		Lines: true,
 	}
 	gzipDisable = Key{
 		Name: "gzip-disable", Scope: process,
-		Doc: "A regular expression of the kind RE2, in any case: a client with such a User-Agent gets no gzip. " +
-			"`msie6` stands for the Internet Explorers 4 and 5, and 6 without SV1, as in nginx.",
+		Doc: "A regular expression (RE2) that ignores case. Clients with a matching User-Agent get no gzip. As " +
+			"in nginx, `msie6` matches Internet Explorer 4, 5, and 6 without SV1.",
 		Values: "a regular expression, or `msie6`", Example: "old browser", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Compression.GzipDisable }, readAgents),
 	}
 	enableBrotli = Key{
 		Name: "enable-brotli", Scope: process,
-		Doc:    "Compresses answers by Brotli, which goes before gzip. " + codingDoc,
+		Doc:    "Compresses responses with Brotli, which is preferred over gzip. " + codingDoc,
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Compression.Brotli.On }, nginx.Bool),
 	}
 	brotliLevel = Key{
 		Name: "brotli-level", Scope: process,
-		Doc:    "How hard Brotli tries. A higher level takes more time, and from 10 on very much of it.",
+		Doc: "The compression level of Brotli. A higher level compresses better and takes more CPU time, much " +
+			"more from level 10 on.",
 		Values: "a number from 0 to 11", Example: "5", Default: "4",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.Level }, orNone(11)),
 	}
 	brotliMinLength = Key{
 		Name: "brotli-min-length", Scope: process,
-		Doc:    "How many bytes a body has that Brotli compresses, where its length is known.",
+		Doc: "The minimum length of responses that Brotli compresses, in bytes. Responses of unknown length are " +
+			"always compressed.",
 		Values: fmt.Sprintf("a number from 0 to %d", mostLeast), Example: "256", Default: "20",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.Least }, orNone(mostLeast)),
 	}
 	brotliTypes = Key{
-		Name: "brotli-types", Scope: process, Doc: "The types of answers that Brotli compresses, besides text/html.",
+		Name: "brotli-types", Scope: process,
+		Doc:    "The media types of responses that Brotli compresses, in addition to text/html.",
 		Values: codingTypes, Example: "text/css application/json", Default: typesDefault,
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Compression.Brotli.Types }, readTypes),
 		Lines: true,
@@ -109,7 +116,7 @@ func readTypes(value string) ([]string, error) {
 
 func readAgents(value string) (string, error) {
 	if strings.ContainsFunc(value, nginx.IsControl) {
-		return "", errors.New("it has a line break or another control character in it")
+		return "", errors.New("the value contains a line break or another control character")
 	}
 	_, err := pattern.CompileFold(value)
 	if err != nil {

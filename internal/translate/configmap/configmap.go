@@ -67,8 +67,8 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 		config.Defaults.Closed = true
 		return config, []report.Problem{{
 			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
-				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it "+
-					"may keep requests out",
+				"the ConfigMap has no effect, because reading it failed: %v. All requests for %s get 503, because "+
+					"the ConfigMap may restrict access",
 				caught, r.closed()),
 		}}
 	}
@@ -102,13 +102,14 @@ func (r *reading) one(name, value string) {
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:
 		row.OnError(r.Settings)
 		r.Refuse(report.UnsupportedAccessControl, field,
-			fmt.Sprintf("the key %s keeps requests out, and holds for the process as a whole: in the "+
-				"ConfigMap of a class it has no effect, and all requests for %s get 503. Move it to the global "+
-				"ConfigMap",
+			fmt.Sprintf(
+				"the key %s restricts access for the whole process, and has no effect in the ConfigMap of a class: "+
+					"all requests for %s get 503 until you move it to the global ConfigMap",
 				name, r.closed()))
 	case row.Scope == process && r.class && value != "":
 		r.Warn(report.UnknownKey, field, fmt.Sprintf(
-			"the key %s holds for the process as a whole: it has an effect in the global ConfigMap only", name))
+			"the key %s applies to the whole process, and has no effect in the ConfigMap of a class: move it to the "+
+				"global ConfigMap", name))
 	default:
 		r.Read(row, value, field)
 	}

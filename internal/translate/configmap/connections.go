@@ -24,26 +24,27 @@ const (
 var (
 	clientHeaderTimeout = Key{
 		Name: "client-header-timeout", Scope: process,
-		Doc: "For how many seconds the head of a request may come in. A client that has sent a part of it then gets " +
-			"408. With HTTP/2, and with HTTP/3, it has no meaning: a client that opens a connection and asks for " +
-			"nothing is idle there.",
+		Doc: "The number of seconds within which a client must send the complete headers of a request. A client " +
+			"that has sent only a part of them gets 408. This applies to HTTP/1.1 only: with HTTP/2 and HTTP/3, a " +
+			"client that opens a connection and sends no request is idle.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.HeaderTimeout },
 			nginx.Seconds(1)),
 	}
 	clientBodyTimeout = Key{
 		Name: "client-body-timeout", Scope: process,
-		Doc: "For how many seconds nothing may come in of the body of a request; its client gets 408 then. The " +
-			"streams of gRPC may be silent for longer.",
+		Doc: "The maximum time between two reads of a request body, in seconds. Then the client gets 408. It " +
+			"does not apply to gRPC streams.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.BodyTimeout },
 			nginx.Seconds(1)),
 	}
 	keepAlive = Key{
 		Name: "keep-alive", Scope: process,
-		Doc: "For how many seconds a connection may wait for its next request. 0 ends each connection after one " +
-			"request; those of HTTP/2 and HTTP/3 when the requests are answered that have come by then. Connections " +
-			"of HTTP/2 and HTTP/3 that are open keep the time that they began with.",
+		Doc: "The number of seconds for which a connection stays open without a request. 0 closes each HTTP/1.1 " +
+			"connection after one request, and each HTTP/2 and HTTP/3 connection after the responses to the " +
+			"requests that have arrived by then. Open HTTP/2 and HTTP/3 connections keep the timeout with which " +
+			"they started.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "75",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.KeepAlive },
 			func(value string) (time.Duration, error) {
@@ -56,24 +57,25 @@ var (
 	}
 	keepAliveRequests = Key{
 		Name: "keep-alive-requests", Scope: process,
-		Doc: "How many requests a connection may have. The client is asked for another connection then. The default " +
-			"of ingress-nginx, 1000, is there to free what nginx keeps for a connection; here nothing is kept.",
+		Doc: "The maximum number of requests on a connection; then the client has to open a new one. " +
+			"ingress-nginx has the default 1000 to free the memory that nginx keeps for each connection; this is " +
+			"not needed here.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostRequests), Example: "10000", Default: "no limit",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests },
 			nginx.Number(1, mostRequests)),
 	}
 	largeClientHeaderBuffers = Key{
 		Name: "large-client-header-buffers", Scope: process,
-		Doc: "How many bytes the head of a request may have: a number of buffers and their size, whose product " +
-			"counts. A larger head gets 431. nginx also wants each line to fit into one buffer; here one line may " +
-			"be as long as all. New connections of HTTP/2 and HTTP/3 have it, too.",
-		Values: "a number and a size, which make 4k to 1m", Example: "4 16k", Default: "4 8k",
+		Doc: "The maximum size of request headers: the number of buffers times their size. Requests with larger " +
+			"headers get 431. In nginx each line must fit into one buffer; here a single line may use the whole " +
+			"size. New HTTP/2 and HTTP/3 connections have this limit, too.",
+		Values: "a number and a size; their product is from 4k to 1m", Example: "4 16k", Default: "4 8k",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.MaxHead }, readHeaderBuffers),
 	}
 	http2MaxConcurrentStreams = Key{
 		Name: "http2-max-concurrent-streams", Scope: process,
-		Doc: "How many requests a new connection of HTTP/2 may have at a time. The default of ingress-nginx is " +
-			"128. It has no effect on HTTP/3.",
+		Doc: "The maximum number of concurrent requests on a new HTTP/2 connection. The default of ingress-nginx " +
+			"is 128. It has no effect on HTTP/3.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostStreams), Example: "128", Default: "250",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, mostStreams)),
 	}
@@ -83,7 +85,7 @@ var (
 func readHeaderBuffers(value string) (int, error) {
 	fields := strings.Fields(value)
 	if len(fields) != 2 {
-		return 0, errors.New("it is not a number and a size, such as 4 8k")
+		return 0, errors.New("the value is not a number and a size, such as 4 8k")
 	}
 	number, err := strconv.Atoi(fields[0])
 	if err != nil || number < 1 || number > mostHead {
@@ -94,7 +96,7 @@ func readHeaderBuffers(value string) (int, error) {
 		return 0, err
 	}
 	if all := int64(number) * min(size, mostHead+1); all < leastHead || all > mostHead {
-		return 0, fmt.Errorf("%s are %d bytes: a head needs 4k, and may have 1m", nginx.Quote(value), all)
+		return 0, fmt.Errorf("%s means %d bytes: the minimum is 4k, and the maximum is 1m", nginx.Quote(value), all)
 	}
 	return number * int(size), nil
 }

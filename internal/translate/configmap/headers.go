@@ -19,43 +19,43 @@ const (
 	// ConfigMap, in bytes.
 	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
 	headerMapValues                   = "namespace/name"
-	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there " +
-		"are none, and one that cannot be read is left out."
+	headerMapDoc                      = "Values may contain nginx variables. While the ConfigMap does not exist, no " +
+		"headers are added. Invalid headers are ignored."
 )
 
 // The keys for headers of all requests and responses.
 var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
-		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with " +
-			"the same names. One with a variable is left out of the answer to a request for a host or a path that " +
-			"no Ingress has. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are added as headers to all responses to clients, including errors. They " +
+			"replace headers with the same names. Headers with a variable are not added to responses to requests " +
+			"for a host or path that no Ingress defines. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
 	}
 	proxySetHeaders = Key{
 		Name: "proxy-set-headers", Scope: process,
-		Doc: "The ConfigMap whose data are headers for all endpoints, in place of those with the same names of " +
-			"clients and of the controller; in ingress-nginx the endpoint gets both. " + headerMapDoc,
+		Doc: "The ConfigMap whose data are sent as headers to all endpoints. They replace headers of the client " +
+			"and of the controller with the same names; in ingress-nginx, endpoints get both. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.SetHeaders }, readName),
 	}
 	hideHeaders = Key{
 		Name: "hide-headers", Scope: process,
-		Doc:    "Headers in the answers of endpoints that clients do not get.",
-		Values: "names with commas between them", Example: "X-Powered-By,X-Generator", Default: "none",
+		Doc:    "Response headers of endpoints that clients do not get.",
+		Values: "comma-separated names", Example: "X-Powered-By,X-Generator", Default: "none",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)),
 		Lines: true,
 	}
 	proxyAddOriginalURIHeader = Key{
 		Name: "proxy-add-original-uri-header", Scope: process,
-		Doc:    "Endpoints get the path and the query as the client has sent them, in X-Original-URI.",
+		Doc:    "Sends the path and query of the client's request to endpoints in X-Original-URI.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Headers.OriginalURI }, nginx.Bool),
 	}
 	forwardedHostHeader = Key{
 		Name: "forwarded-host-header", Scope: process,
-		Doc:    "The header that has the host that the client asked for, with use-forwarded-headers.",
+		Doc:    "The header with the host that the client requested, with use-forwarded-headers.",
 		Values: "the name of a header", Example: "X-Original-Host", Default: "X-Forwarded-Host",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.HostHeader }, nginx.Token),
 	}
@@ -65,15 +65,14 @@ var (
 var (
 	enableUnderscoresInHeaders = Key{
 		Name: "enable-underscores-in-headers", Scope: process,
-		Doc:    "Endpoints get headers of clients that have underscores in their names. " + mistakableDoc,
+		Doc:    "Forwards client headers with underscores in their names to endpoints. " + mistakableDoc,
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.Underscores }, nginx.Bool),
 	}
 	ignoreInvalidHeaders = Key{
 		Name: "ignore-invalid-headers", Scope: process,
-		Doc: "With `false`, endpoints get headers of clients with any characters in their names that HTTP allows, " +
-			"underscores too. " +
-			mistakableDoc,
+		Doc: "With `false`, client headers are forwarded to endpoints with any characters in their names that " +
+			"HTTP allows, including underscores. " + mistakableDoc,
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames },
 			func(value string) (bool, error) {
@@ -83,9 +82,9 @@ var (
 	}
 )
 
-const mistakableDoc = "Many endpoints take such a name for the one with hyphens. So none goes on whose letters and " +
-	"digits are those of a header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys " +
-	"hold for requests of connections that are open, too."
+const mistakableDoc = "Since many endpoints treat such a name like the name with hyphens, a header such as " +
+	"X_Forwarded_For is always removed, if its letters and digits are the same as in a header that the controller " +
+	"reads or sets. A change also applies to open connections."
 
 // readName reads the namespace and name of an object.
 func readName(value string) (ir.Name, error) {
@@ -103,7 +102,7 @@ func checkHeaderName(name string) error {
 		return err
 	}
 	if message.KindOf(name).Hop() {
-		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be changed", name)
+		return fmt.Errorf("the header %s describes a connection or the length of a body, and cannot be changed", name)
 	}
 	return nil
 }
@@ -130,10 +129,12 @@ func checkHeader(name, value string, size int) error {
 		return err
 	}
 	if strings.ContainsFunc(value, nginx.IsControl) {
-		return errors.New("the value has a line break or another control character in it")
+		return errors.New("the value contains a line break or another control character")
 	}
 	if size > mostHeadersBytes {
-		return fmt.Errorf("all headers before it have %d bytes, which are the most", mostHeadersBytes)
+		return fmt.Errorf(
+			"the headers of the ConfigMap are larger than %d bytes, which is the maximum: this header is ignored",
+			mostHeadersBytes)
 	}
 	_, err := nginx.ParseTemplate(value)
 	return err

@@ -194,9 +194,9 @@ func TestRefused(t *testing.T) {
 		{"keep-alive-requests", "0", "is not a number from 1"},
 		{"large-client-header-buffers", "32k", "is not a number and a size"},
 		{"large-client-header-buffers", "4 8x", "is not a size"},
-		{"large-client-header-buffers", "1 1k", "a head needs 4k, and may have 1m"},
-		{"large-client-header-buffers", "64 64k", "a head needs 4k, and may have 1m"},
-		{"large-client-header-buffers", "1048576 9223372036854775807", "a head needs 4k, and may have 1m"},
+		{"large-client-header-buffers", "1 1k", "the minimum is 4k, and the maximum is 1m"},
+		{"large-client-header-buffers", "64 64k", "the minimum is 4k, and the maximum is 1m"},
+		{"large-client-header-buffers", "1048576 9223372036854775807", "the minimum is 4k, and the maximum is 1m"},
 		{"large-client-header-buffers", "-1 8k", "is not a number of buffers"},
 		{"http2-max-concurrent-streams", "0", "is not a number from 1"},
 		{"retry-non-idempotent", "maybe", "is neither"},
@@ -270,7 +270,7 @@ func TestAllowedResponseHeaders(t *testing.T) {
 		{",", nil, ""},
 		{"X-Own, x-new,\nX_Third", []string{"X-Own", "x-new", "X_Third"}, ""},
 		{"X-Own,*,X.Own", []string{"X-Own"}, `"*" has '*' in it`},
-		{"transfer-encoding,Connection", nil, "transfer-encoding is about a connection"},
+		{"transfer-encoding,Connection", nil, "transfer-encoding describes a connection"},
 		{strings.Repeat("x", 129), nil, "longer than 128 bytes"},
 	} {
 		t.Run(test.value, func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestClass(t *testing.T) {
 	}
 	if len(problems) != 2 || problems[0].Field != "data[use-forwarded-headers]" ||
 		problems[0].Severity != report.Warning ||
-		!strings.Contains(problems[0].Message, "global ConfigMap only") || problems[1].Field != "data[x]" {
+		!strings.Contains(problems[0].Message, "move it to the global ConfigMap") || problems[1].Field != "data[x]" {
 		t.Errorf("got %v", problems)
 	}
 	if config.Defaults.Forwarding.MaxBody != 8<<20 || len(config.Defaults.Attempts.On) != 3 {
@@ -466,7 +466,7 @@ func TestBlockFailsClosed(t *testing.T) {
 		}
 		class, problems := ParseClass(annotations.Settings{}, map[string]string{key: "10.0.0.1"})
 		if !class.Closed || len(problems) != 1 ||
-			!strings.Contains(problems[0].Message, "Move it to the global ConfigMap") {
+			!strings.Contains(problems[0].Message, "move it to the global ConfigMap") {
 			t.Errorf("%s of a class: closed is %v with %v", key, class.Closed, problems)
 		}
 	}

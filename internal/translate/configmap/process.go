@@ -11,8 +11,8 @@ import (
 // retryNonIdempotent applies to all Ingresses. A single Ingress can set it as a part of proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
-	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every " +
-		"proxy-next-upstream had `non_idempotent` in it.",
+	Doc: "Retries POST, LOCK and PATCH requests at another endpoint, too, even if an endpoint may have received " +
+		"them, as if every proxy-next-upstream contained `non_idempotent`.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
@@ -24,7 +24,7 @@ const mostConnections = 65535
 var (
 	upstreamKeepaliveConnections = Key{
 		Name: "upstream-keepalive-connections", Scope: process,
-		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
+		Doc:    "The maximum number of idle connections that are kept for each endpoint. 0 keeps no idle connections.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, mostConnections)(value)
@@ -36,15 +36,15 @@ var (
 	}
 	upstreamKeepaliveTimeout = Key{
 		Name: "upstream-keepalive-timeout", Scope: process,
-		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
+		Doc:    "The number of seconds for which an idle connection to an endpoint is kept.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Scope: process,
-		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it " +
-			"cannot serve them. It holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 " +
-			"is without limit.",
+		Doc: "How long WebSockets and other streams stay open after their route was removed, or changed so that " +
+			"it no longer applies to them. It also applies to connections of TCP and UDP ports, and of " +
+			"ssl-passthrough. 0 means no limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
@@ -53,9 +53,9 @@ var (
 // generateRequestID sets the field to the opposite of its value, because the default of the key is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
-	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in " +
-		"that header, and which is the variable $request_id. With `false`, both are what the client has sent, " +
-		"or empty.",
+	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get " +
+		"the header, and $request_id is its value. With `false`, both have the value that the client sent, or " +
+		"are empty.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
 		generates, err := nginx.Bool(value)
@@ -65,7 +65,8 @@ var generateRequestID = Key{
 
 func readKeepalive(value string) (time.Duration, error) {
 	if value == "0" {
-		return 0, errors.New("0 does not turn it off: to keep no connections, set upstream-keepalive-connections to 0")
+		return 0,
+			errors.New("the value 0 is not supported: to keep no connections, set upstream-keepalive-connections to 0")
 	}
 	return nginx.Seconds(1)(value)
 }
@@ -81,7 +82,7 @@ func readDrain(value string) (time.Duration, error) {
 
 // autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https overrides it.
 var autoHTTPS = Key{
-	Name: "auto-https", Doc: "It is no key of ingress-nginx. " + annotations.AutoHTTPS.Doc,
+	Name: "auto-https", Doc: "This key does not exist in ingress-nginx. " + annotations.AutoHTTPS.Doc,
 	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
 	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
@@ -90,8 +91,8 @@ var autoHTTPS = Key{
 // ingress-nginx.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
-	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than " +
-		"letters, digits and `-._/`. ingress-nginx refuses such an Ingress, and here it is served.",
+	Doc: "Makes `caddy k8singress lint` warn about paths of the types Exact and Prefix with characters other " +
+		"than letters, digits and `-._/`. ingress-nginx rejects such Ingresses; k8singress serves them.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
@@ -100,9 +101,9 @@ var strictValidatePathType = Key{
 // any case.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In " +
-		"ingress-nginx that needs `true`: otherwise the oldest Ingress of a host sets them for the Ingresses of the " +
-		"host without them. With `false`, Events of such an Ingress say so.",
+	Doc: "Controls a warning. The annotations proxy-ssl-* always apply only to the paths of their own Ingress. " +
+		"In ingress-nginx this requires `true`; with `false`, the oldest Ingress of a host sets them for all " +
+		"Ingresses of the host that lack them. With `false`, Events warn about such Ingresses.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }
@@ -110,8 +111,8 @@ var proxySSLLocationOnly = Key{
 // allowCrossNamespaceResources is the key for annotations that refer to objects of other namespaces.
 var allowCrossNamespaceResources = Key{
 	Name: "allow-cross-namespace-resources", Scope: process,
-	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then " +
-		"use every Secret.",
+	Doc: "Allows annotations of an Ingress to refer to Secrets of other namespaces. Every author of Ingresses " +
+		"can then use every Secret.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
 }

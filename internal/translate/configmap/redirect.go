@@ -10,16 +10,16 @@ import (
 var (
 	httpRedirectCode = Key{
 		Name:   "http-redirect-code",
-		Doc:    "The status of the redirect from HTTP to HTTPS.",
+		Doc:    "The status code of the redirect from HTTP to HTTPS.",
 		Values: "301, 302, 307 or 308", Example: "301", Default: "308",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
-		Doc: "Paths of Ingresses that are one of these, or below one, are not redirected to HTTPS, also with " +
-			"force-ssl-redirect. It is for clients that use HTTP only, such as an ACME issuer with its HTTP-01 " +
-			"challenge.",
-		Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
+		Doc: "Paths that are not redirected to HTTPS, even with force-ssl-redirect. A path of an Ingress is " +
+			"exempt if it equals one of these paths or is below it. This is for clients that use only HTTP, such as " +
+			"an ACME issuer with its HTTP-01 challenge.",
+		Values: "comma-separated paths", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations),
 		Lines:   true,

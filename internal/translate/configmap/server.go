@@ -6,15 +6,15 @@ import "github.com/k8singress/k8singress/internal/model/nginx"
 var (
 	serverTokens = Key{
 		Name: "server-tokens", Scope: process,
-		Doc: "Answers have the header `Server: k8singress`, unless allow-backend-server-header lets that of an " +
-			"endpoint pass. There is no version in it.",
+		Doc: "Adds the header `Server: k8singress` to responses, unless allow-backend-server-header forwards the " +
+			"header of an endpoint. The header contains no version.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.ServerTokens }, nginx.Bool),
 	}
 	allowBackendServerHeader = Key{
 		Name: "allow-backend-server-header", Scope: process,
-		Doc: "Lets the Server header of endpoints pass. Otherwise it is removed. In ingress-nginx it needs " +
-			"server-tokens as well, which removes the header from all answers there.",
+		Doc: "Forwards the Server header of endpoints. Otherwise it is removed. In ingress-nginx this also " +
+			"requires server-tokens, because without it the header is removed from all responses.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.BackendServer }, nginx.Bool),
 	}

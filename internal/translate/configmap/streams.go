@@ -17,15 +17,15 @@ const (
 var (
 	proxyStreamTimeout = Key{
 		Name: "proxy-stream-timeout", Scope: process,
-		Doc: "For how long nothing may move in either direction on a connection of a TCP port or one that is passed " +
-			"through (ssl-passthrough), or between a client of a UDP port and its endpoint, before it is ended.",
+		Doc: "The idle timeout: a connection of a TCP port, a passed-through connection (ssl-passthrough) or the " +
+			"session of a UDP client ends if no data is sent in either direction for this time.",
 		Values: "a time such as 600s or 10m", Example: "10m", Default: "600s for TCP, and 60s for UDP",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.IdleTimeout }, nginx.Timeout),
 	}
 	proxyStreamNextUpstream = Key{
 		Name: "proxy-stream-next-upstream", Scope: process,
-		Doc: "Lets a connection of a TCP port, or one that is passed through, go to another endpoint where one " +
-			"does not accept it.",
+		Doc: "Tries another endpoint if an endpoint does not accept a connection of a TCP port or a " +
+			"passed-through connection.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: func(c *Config, value string) error {
 			others, err := nginx.Bool(value)
@@ -37,22 +37,25 @@ var (
 	}
 	proxyStreamNextUpstreamTimeout = Key{
 		Name: "proxy-stream-next-upstream-timeout", Scope: process,
-		Doc:    "For how long after a connection has come another endpoint may still be tried. 0 is without limit.",
+		Doc: "The time after the start of a connection during which another endpoint may still be tried. 0 means " +
+			"no limit.",
 		Values: "a time such as 600s or 10m", Example: "30s", Default: "600s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
 	}
 	proxyStreamNextUpstreamTries = Key{
 		Name: "proxy-stream-next-upstream-tries", Scope: process,
-		Doc: "How many endpoints are tried at most, one after the other, for a connection. ingress-nginx has no " +
-			"limit at 0: here it is the most.",
-		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostStreamTries), Example: "2", Default: "3",
+		Doc: "The maximum number of endpoints that are tried for a connection. 0 means the maximum; in " +
+			"ingress-nginx it means no limit.",
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", mostStreamTries),
+		Example: "2", Default: "3",
 		Parse: parseStreamTries,
 	}
 	proxyStreamResponses = Key{
 		Name: "proxy-stream-responses", Scope: process,
-		Doc: "After how many responses to each of its datagrams the session of a UDP client ends, which saves the " +
-			"memory of sessions with one question, as in DNS. 0 ends it when it is idle.",
-		Values: "a number from 0 to 1000000", Example: "1", Default: "0; it is 1 in ingress-nginx",
+		Doc: "The number of responses to each datagram after which the session of a UDP client ends. This saves " +
+			"memory for protocols with one response per request, such as DNS. With 0, a session ends only at the " +
+			"idle timeout.",
+		Values: "a number from 0 to 1000000", Example: "1", Default: "0 (1 in ingress-nginx)",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, nginx.Number(0, 1_000_000)),
 	}
 )

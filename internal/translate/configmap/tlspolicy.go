@@ -13,35 +13,35 @@ import (
 var (
 	sslProtocols = Key{
 		Name:   "ssl-protocols",
-		Doc:    "The versions of TLS. Older ones than 1.2 are not supported.",
+		Doc:    "The TLS versions that clients may use. Versions before 1.2 are not supported.",
 		Values: "TLSv1.2, TLSv1.3 or both", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
 		Parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols),
 		Lines: true,
 	}
 	useHTTP2 = Key{
 		Name: "use-http2", Scope: process,
-		Doc:    "Offers HTTP/2 to clients. HTTP/3 is another matter.",
+		Doc:    "Offers HTTP/2 to clients. It does not affect HTTP/3.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, nginx.No),
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Scope: process,
-		Doc: "Refuses TLS handshakes for names that no Ingress has, and handshakes without a name. Otherwise these " +
-			"clients get the default certificate.",
+		Doc: "Rejects TLS handshakes without a server name, or with a name that no Ingress defines. Otherwise " +
+			"these clients get the default certificate.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
 	}
 	sslSessionTickets = Key{
 		Name: "ssl-session-tickets", Scope: process,
-		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours " +
-			"and are forgotten soon, which is what ingress-nginx turns tickets off for. " +
-			"[TLS](tls.md#session-tickets) says who shares the keys.",
+		Doc: "Allows clients to resume TLS sessions. This is always on. ingress-nginx disables tickets because " +
+			"their keys do not change; here the keys change every 12 hours and are deleted soon after. " +
+			"[TLS](tls.md#session-tickets) describes which replicas share the keys.",
 		Values: "true", Example: "true", Default: "true",
 		Parse: func(_ *Config, value string) error {
 			on, err := nginx.Bool(value)
 			if err == nil && !on {
 				return nginx.Remark(
-					"session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
+					"session tickets stay on: their keys change every 12 hours, which protects old sessions")
 			}
 			return err
 		},
@@ -49,7 +49,7 @@ var (
 )
 
 var errNoVersion = errors.New(
-	"neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
+	"the value contains neither TLSv1.2 nor TLSv1.3, and other versions are not supported: both are offered")
 
 // readProtocols reads TLS versions. It ignores unknown versions and names them in the error.
 func readProtocols(value string) (ir.TLSVersion, error) {
@@ -65,7 +65,7 @@ func readProtocols(value string) (ir.TLSVersion, error) {
 	}
 	var err error
 	if len(others) > 0 {
-		err = nginx.Remark(fmt.Sprintf("left out, because TLSv1.2 and TLSv1.3 are the versions there are: %s",
+		err = nginx.Remark(fmt.Sprintf("ignored, because only TLSv1.2 and TLSv1.3 are supported: %s",
 			nginx.Quote(strings.Join(others, " "))))
 	}
 	switch {

@@ -31,9 +31,9 @@ var (
 	openTelemetryOperation = unchecked("opentelemetry-operation-name")
 	otlpCollectorHost      = Key{
 		Name: "otlp-collector-host", Scope: process,
-		Doc: "The collector that spans are sent to, by OTLP over gRPC without TLS. Without it none are sent. Spans " +
-			"that the queue has no room for are dropped without a count; [metrics](metrics.md) count those that the " +
-			"collector did not take. No request waits for it.",
+		Doc: "The collector that gets the spans, by OTLP over gRPC without TLS. If it is empty, no spans are " +
+			"sent. Spans are dropped without being counted if the queue is full; [metrics](metrics.md) count the " +
+			"spans that the collector did not accept. Requests never wait for the collector.",
 		Values: "a host or an IP address", Example: "otel-collector.observability.svc", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Host },
 			readHostFor("otlp-collector-port")),
@@ -44,13 +44,14 @@ var (
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Port }, nginx.Number(1, mostPort)),
 	}
 	otelMaxQueueSize = Key{
-		Name: "otel-max-queuesize", Scope: process, Doc: "How many spans wait at most. Others are dropped then.",
+		Name: "otel-max-queuesize", Scope: process,
+		Doc:    "The maximum number of queued spans. Further spans are dropped.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "4096", Default: "2048",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Queue }, nginx.Number(1, mostSpans)),
 	}
 	otelScheduleDelay = Key{
 		Name: "otel-schedule-delay-millis", Scope: process,
-		Doc:    "For how many milliseconds a span waits at most for others to be sent with it.",
+		Doc:    "The maximum time for which a span is queued until it is sent together with others, in milliseconds.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostDelay), Example: "1000", Default: "5000",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay },
 			func(value string) (time.Duration, error) {
@@ -59,18 +60,18 @@ var (
 			}),
 	}
 	otelMaxExportBatchSize = Key{
-		Name: "otel-max-export-batch-size", Scope: process, Doc: "How many spans are sent at a time.",
+		Name: "otel-max-export-batch-size", Scope: process, Doc: "The maximum number of spans that are sent together.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "256", Default: "512",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Batch }, nginx.Number(1, mostSpans)),
 	}
 	otelServiceName = Key{
-		Name: "otel-service-name", Scope: process, Doc: "The name that this controller has in traces.",
+		Name: "otel-service-name", Scope: process, Doc: "The name of this controller in traces.",
 		Values: "text", Example: "ingress", Default: "nginx",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Service }, readServiceName),
 	}
 	otelSampler = Key{
 		Name: "otel-sampler", Scope: process,
-		Doc:    "Which requests have a span: all, none, or a share of them, which otel-sampler-ratio says.",
+		Doc:    "The requests that get a span: all, none, or the share in otel-sampler-ratio.",
 		Values: "AlwaysOn, AlwaysOff or TraceIdRatioBased", Example: "TraceIdRatioBased", Default: "AlwaysOn",
 		Parse: nginx.Into(func(c *Config) *ir.Sampler { return &c.Global.Collector.Sampler },
 			func(value string) (ir.Sampler, error) {
@@ -80,14 +81,14 @@ var (
 	}
 	otelSamplerRatio = Key{
 		Name: "otel-sampler-ratio", Scope: process,
-		Doc:    "The share of requests that have a span with the otel-sampler TraceIdRatioBased.",
+		Doc:    "The share of requests that get a span, with the otel-sampler TraceIdRatioBased.",
 		Values: "a number from 0 to 1", Example: "0.25", Default: "0.01",
 		Parse: nginx.Into(func(c *Config) *float64 { return &c.Global.Collector.Ratio }, readRatio),
 	}
 	otelSamplerParentBased = Key{
 		Name: "otel-sampler-parent-based", Scope: process,
-		Doc: "The client that has begun a trace decides whether the requests that are part of it have spans; " +
-			"otel-sampler decides about the others.",
+		Doc: "If a request belongs to a trace of the client, the client's decision determines whether it gets a " +
+			"span. otel-sampler decides for all other requests.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice },
 			func(value string) (bool, error) {
@@ -104,8 +105,10 @@ func readHostFor(port string) func(string) (string, error) {
 			return address.String(), nil
 		}
 		if problems := validation.IsDNS1123Subdomain(strings.TrimSuffix(strings.ToLower(value), ".")); problems != nil {
-			return "", fmt.Errorf("%s is neither the name of a host nor an IP address; %s has the port",
-				nginx.Quote(value), port)
+			return "",
+				fmt.Errorf(
+					"%s is neither a host name nor an IP address: write it without a port, and set the port in %s",
+					nginx.Quote(value), port)
 		}
 		return value, nil
 	}
@@ -113,7 +116,7 @@ func readHostFor(port string) func(string) (string, error) {
 
 func readServiceName(value string) (string, error) {
 	if len(value) > mostServiceName || strings.ContainsFunc(value, nginx.IsControl) {
-		return "", fmt.Errorf("a name has at most %d bytes, and no line breaks", mostServiceName)
+		return "", fmt.Errorf("the name contains a line break, or is longer than %d bytes", mostServiceName)
 	}
 	return value, nil
 }
@@ -122,7 +125,7 @@ func readServiceName(value string) (string, error) {
 func readRatio(value string) (float64, error) {
 	ratio, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
-		return 0, errors.New("it is not a number from 0 to 1, such as 0.25")
+		return 0, errors.New("the value is not a number from 0 to 1, such as 0.25")
 	}
 	if ratio == 0 {
 		return -1, nil

@@ -52,18 +52,20 @@ func (m *merging) join(r *Contribution, p *Path) {
 	case main.by.Object.GetNamespace() != r.Object.GetNamespace():
 		problem.Severity = report.Error
 		problem.Message = fmt.Sprintf(
-			"%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
+			"%s defines the path %s of %s, and is in another namespace: a canary gets requests of its own "+
+				"namespace only",
 			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host))
 	case r.Canary.Closed:
 		return
 	case main.canary != nil:
 		problem.Reason = report.PathConflict
 		problem.Message = fmt.Sprintf(
-			"%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
+			"%s is also a canary for the path %s of %s, and a path can have only one: this one gets no requests",
 			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
 	case main.path.Backend.ID == p.Backend.ID:
 		problem.Reason = report.InvalidBackend
-		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID,
+		problem.Message = fmt.Sprintf("the canary has no effect, because it has the same backend %s as %s",
+			p.Backend.ID,
 			main.by.Ref())
 	default:
 		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
@@ -82,17 +84,17 @@ func (m *merging) join(r *Contribution, p *Path) {
 func (m *merging) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
-		return fmt.Sprintf("no main Ingress has a default backend for %s: %s", OrEvery(m.Host.Host), until)
+		return fmt.Sprintf("no main Ingress defines a default backend for %s: %s", OrEvery(m.Host.Host), until)
 	}
 	other := ir.MatchExact
 	if p.Match.Type == ir.MatchExact {
 		other = ir.MatchPrefix
 	}
 	if main, ok := m.taken[m.key(r, ir.PathMatch{Type: other, Path: p.Match.Path})]; ok && !main.path.Last {
-		return fmt.Sprintf("%s has the path %s of %s with the pathType %s, and this one has %s: %s",
+		return fmt.Sprintf("%s defines the path %s of %s with the pathType %s, and the canary has the pathType %s: %s",
 			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host), pathType(other), pathType(p.Match.Type), until)
 	}
-	return fmt.Sprintf("no main Ingress has the path %s of %s: %s", p.Match.Path, OrEvery(m.Host.Host), until)
+	return fmt.Sprintf("no main Ingress defines the path %s of %s: %s", p.Match.Path, OrEvery(m.Host.Host), until)
 }
 
 func pathType(t ir.MatchType) string {

@@ -143,7 +143,7 @@ func (q *quarantine) addProblems(merged *Merged) {
 		merged.Problems[r.Ref()] = append(merged.Problems[r.Ref()], report.Problem{
 			Severity: report.Error, Reason: report.Quarantined,
 			Message: fmt.Sprintf(
-				"the paths for %s get 503, because joining them with those of other Ingresses fails: %v",
+				"requests for the paths of %s get 503, because merging them with other Ingresses failed: %v",
 				OrEvery(q.host), fault),
 		})
 	}

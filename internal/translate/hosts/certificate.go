@@ -64,13 +64,14 @@ func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 		m.noteOther(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
-		has := "has another certificate"
+		other := "another certificate"
 		if m.Certificate.Automated {
-			has = "has the certificate of an issuer"
+			other = "the certificate of an issuer"
 		}
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
-			Message: fmt.Sprintf("%s %s for %s, which is shown", m.elder(m.Certificate.Origin, r), has, c.Host),
+			Message: fmt.Sprintf("%s configures %s for %s, which is used", m.elder(m.Certificate.Origin, r),
+				other, c.Host),
 		})
 	}
 }
@@ -81,7 +82,8 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 	switch {
 	case !m.around.Policy.Admits(c.Host, r.namespace()):
 		list, _ := m.around.Policy.ReservedFor(c.Host)
-		p.Message = fmt.Sprintf("the entry has no effect on %s, which the option host_owner reserves for %s", c.Host,
+		p.Message = fmt.Sprintf(
+			"the entry has no effect on %s, which the option host_owner reserves for the namespaces %s", c.Host,
 			report.List(list, len(list), report.MostListed))
 	case strings.HasPrefix(c.Host, "*.") && m.rulesBelow(r.namespace()):
 		m.noteOther(r, c)
@@ -90,8 +92,7 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 		return
 	case m.Owner.By != nil:
 		p.Message = fmt.Sprintf(
-			"%s has %s, and is of another namespace: the certificate that it names is shown, and this entry has no "+
-				"effect there",
+			"%s in another namespace owns %s: its certificate is used, and this entry has no effect there",
 			m.ownerFor(r), c.Host)
 	default:
 		p.Reason, p.Message = report.InvalidHost, unruled(r, c)
@@ -103,12 +104,13 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 func unruled(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(
-			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls",
+			"no certificate is requested for %s, because no rule names this host: add a rule, or remove the host "+
+				"from tls",
 			c.Host)
 	}
 	return fmt.Sprintf(
-		"the certificate of the Secret %s is not shown for %s: no rule of the namespace %s has this host; write "+
-			"one, or take the host out of tls", c.Secret, c.Host, r.namespace())
+		"the certificate of the Secret %s is not used for %s, because no rule of the namespace %s names this host: "+
+			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
 // noteOther stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is

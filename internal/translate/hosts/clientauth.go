@@ -42,14 +42,14 @@ func (m *merging) clientAuth(r *Contribution) {
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: m.otherClientAuth(r) +
-				": the paths of this Ingress get 403 there. Ask for the same, or use another host",
+				": requests for the paths of this Ingress get 403 there. Configure the same, or use another host",
 		})
 	default:
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict,
 			Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: fmt.Sprintf(
-				"%s asks the clients of %s for certificates in another way, which counts for the whole host",
+				"%s configures other client certificates for %s, which applies to the whole host",
 				m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host)),
 		})
 	}
@@ -59,11 +59,11 @@ func (m *merging) clientAuth(r *Contribution) {
 // requests.
 func (m *merging) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
-		return fmt.Sprintf("%s has %s, and asks its clients for no certificates, which counts for the whole host",
+		return fmt.Sprintf("%s owns %s and requires no client certificates, which applies to the whole host",
 			m.ownerFor(r),
 			OrEvery(m.Host.Host))
 	}
-	return fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
+	return fmt.Sprintf("%s configures other client certificates for %s, which applies to the whole host",
 		m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host))
 }
 
@@ -103,9 +103,10 @@ func (m *merging) unsecured(results []*Contribution) {
 			m.problem(r, report.Problem{
 				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations",
 				Message: fmt.Sprintf(
-					"%s has %s for the same host, which holds for its own paths only: the endpoints of this Ingress "+
-						"are not verified, and are shown no certificate. To have the same here, set it here too; to "+
-						"have this Event no more, set proxy-ssl-location-only in the ConfigMap to true",
+					"%s sets %s for the same host, which applies only to its own paths: the endpoints of this "+
+						"Ingress are not verified, and get no client certificate. To change this, set the "+
+						"annotation here, too. To disable this Event, set proxy-ssl-location-only in the ConfigMap "+
+						"to true",
 					results[i].Ref(), report.BackendTLSSecret),
 			})
 		}

@@ -235,11 +235,11 @@ func (m *merging) explain(r *Contribution, p *Path, winner claim) string {
 	}
 	switch {
 	case winner.path.Last:
-		return fmt.Sprintf("%s has another default backend for %s, which answers", who, of)
+		return fmt.Sprintf("%s has another default backend for %s, which is used", who, of)
 	case winner.by == r:
-		return fmt.Sprintf("the Ingress has the path %s of %s twice, and the first one answers", path, of)
+		return fmt.Sprintf("the Ingress defines the path %s of %s twice, and the first definition is used", path, of)
 	}
-	return fmt.Sprintf("%s has the same path %s of %s, and answers", who, path, of)
+	return fmt.Sprintf("%s defines the same path %s of %s, and gets the requests", who, path, of)
 }
 
 // fallback adds the default backend of an Ingress without rules, to the host "" and to the hosts of its own namespace.

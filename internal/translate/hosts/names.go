@@ -43,7 +43,7 @@ func (m *merging) names() {
 		case aliases == nil:
 			aliases = r
 		case !slices.Equal(aliases.Aliases, r.Aliases):
-			m.withoutName(r, report.ServerAlias, fmt.Sprintf("%s has other aliases of %s, which count",
+			m.withoutName(r, report.ServerAlias, fmt.Sprintf("%s configures other aliases of %s, which are used",
 				snapshot.Elder(aliases.Object, r.Object), OrEvery(m.Host.Host)))
 		}
 		if r.WWW != 0 && www == nil {
@@ -51,8 +51,7 @@ func (m *merging) names() {
 		}
 	}
 	for r := range m.ofOwner(false) {
-		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) +
-			" has it, and is of another namespace"
+		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " in another namespace owns it"
 		if len(r.Aliases) > 0 && m.serves(r) {
 			m.withoutName(r, report.ServerAlias, why)
 		}
@@ -71,7 +70,7 @@ func (m *merging) aliases(r *Contribution) {
 		return
 	case host == "":
 		m.withoutName(r, report.ServerAlias,
-			"this has no effect on the rule without a host, which is for every name anyway")
+			"this has no effect on the rule without a host, which matches every name anyway")
 		return
 	}
 	for _, alias := range r.Aliases {
@@ -93,7 +92,7 @@ func (m *merging) www(r *Contribution) {
 		return
 	case host == "" || strings.HasPrefix(host, "*."):
 		m.withoutName(r, report.FromToWWW,
-			"this has no effect on "+OrEvery(host)+": it is for hosts with a name of their own")
+			"this has no effect on "+OrEvery(host)+": only a complete host name can have such a redirect")
 		return
 	}
 	other, ok := strings.CutPrefix(host, "www.")
@@ -146,7 +145,8 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 			n.addProblem(&w, *p)
 		case by.By != nil:
 			n.addProblem(&w, report.Problem{Severity: report.Warning,
-				Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
+				Message: fmt.Sprintf("%s is already a name of %s, because of %s, so it does not become a name of %s",
+					spelt(name), by.Of,
 					snapshot.RefOf(by.By), w.Of)})
 		default:
 			by = w
@@ -215,20 +215,22 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 	}
 	if own := s.Merged(host); own != nil && own.Owner.By != nil {
 		return &report.Problem{Severity: report.Warning,
-			Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
+			Message: fmt.Sprintf("this has no effect on %s, because a rule of %s names it", host,
 				snapshot.RefOf(own.Owner.By))}
 	}
 	for _, around := range s.others(w.Name) {
 		if m := s.Merged(around); m != nil && m.Owner.By != nil && m.Owner.Namespace != namespace {
 			return &report.Problem{Severity: report.Error,
-				Message: fmt.Sprintf("%s is not served, because %s has %s, and is of another namespace: "+
-					"use another name, or write a rule for it", host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
+				Message: fmt.Sprintf(
+					"%s is not served, because %s in another namespace owns %s: use another name, or add a rule for it",
+					host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
 		}
 	}
 	if other := s.reservedFor(w.Name, namespace); other != "" {
 		return &report.Problem{Severity: report.Error,
-			Message: fmt.Sprintf("%s is not served, because the option host_owner keeps %s for other "+
-				"namespaces: use another name", host, other)}
+			Message: fmt.Sprintf(
+				"%s is not served, because the option host_owner reserves %s for other namespaces: use another name",
+				host, other)}
 	}
 	return nil
 }
@@ -243,9 +245,9 @@ func (s *Naming) tooWide(name string) *report.Problem {
 		option = "host_ownership namespace"
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused,
-		Message: fmt.Sprintf("%s is not served, because it could "+
-			"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a "+
-			"domain of yours", spelt(name), option)}
+		Message: fmt.Sprintf(
+			"%s is not served, because it could match hosts of any owner, which the option %s forbids: list the "+
+				"names, or use a wildcard below your own domain", spelt(name), option)}
 }
 
 // isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and

@@ -110,8 +110,8 @@ func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 	m.problem(r, report.Problem{
 		Severity: report.Error, Reason: report.HostConflict, Field: p.Field,
 		Message: fmt.Sprintf(
-			"the path %s of %s gets 403: %s asks the clients of the host for certificates, and on such a host only "+
-				"its own namespace answers the challenges of certificate authorities", p.Match.Path,
+			"requests for the path %s of %s get 403: %s requires client certificates, and on such a host only its "+
+				"own namespace may serve the challenges of certificate authorities", p.Match.Path,
 			OrEvery(m.Host.Host),
 			m.ownerFor(r)),
 	})
@@ -139,8 +139,8 @@ func (m *merging) addOwnerProblems() {
 			served = append(served, r.Ref().String())
 			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
 				Message: fmt.Sprintf(
-					"%s has %s, and is of another namespace: the paths of this Ingress are served there, and what "+
-						"holds for the whole host is what that namespace says", m.ownerFor(r), OrEvery(m.Host.Host))})
+					"%s in another namespace owns %s: the paths of this Ingress are served there, and that "+
+						"namespace decides about settings of the whole host", m.ownerFor(r), OrEvery(m.Host.Host))})
 		default:
 			refused = append(refused, r.Ref().String())
 			m.refuse(r, "spec.rules")
@@ -174,7 +174,7 @@ func (m *merging) addWildcardProblems() {
 		})
 	}
 	if above := m.around.ownerAbove(); above.By != nil && !m.Owner.Is(above.Namespace) {
-		warn("the namespace %s has %s: requests for %s come to this namespace, and not to that one", above.Namespace,
+		warn("the namespace %s owns %s, but requests for %s are served by this namespace", above.Namespace,
 			WildcardOf(host), host)
 	}
 	var others []string
@@ -186,8 +186,8 @@ func (m *merging) addWildcardProblems() {
 	if len(others) > 0 {
 		slices.Sort(others)
 		warn(
-			"other namespaces have hosts below %s, and requests for these come there: %s. The options "+
-				"host_ownership and host_owner keep them to one namespace", host,
+			"other namespaces own hosts below %s, and get the requests for these: %s. To keep all of them in one "+
+				"namespace, use the option host_ownership or host_owner", host,
 			report.List(others, len(others), report.MostListed))
 	}
 }
@@ -196,12 +196,13 @@ func (m *merging) addWildcardProblems() {
 func (m *merging) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(
-		"%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
-			"host_ownership namespace. Use another host", m.ownerFor(r), OrEvery(host))
+		"%s in another namespace owns %s: this Ingress is not served there, because of the option \"host_ownership "+
+			"namespace\". Use another host", m.ownerFor(r), OrEvery(host))
 	if !m.around.Policy.Admits(host, r.namespace()) {
 		list, _ := m.around.Policy.ReservedFor(host)
 		message = fmt.Sprintf(
-			"this Ingress is not served for %s, which the option host_owner reserves for %s. Use another host",
+			"this Ingress is not served for %s, which the option host_owner reserves for the namespaces %s. Use "+
+				"another host",
 			OrEvery(host), report.List(list, len(list), report.MostListed))
 	}
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
@@ -225,14 +226,14 @@ func (m *merging) addProblemsOfOwner(served, refused []string) {
 		}
 		m.problem(of, report.Problem{Severity: severity, Reason: report.HostConflict, Field: "spec.rules",
 			Message: fmt.Sprintf(
-				"another namespace has paths of %s too, which this namespace has: %s. The options host_ownership "+
-					"and host_owner keep a host to one namespace", OrEvery(m.Host.Host),
+				"this namespace owns %s, and another namespace defines paths of it, too: %s. To keep a host in one "+
+					"namespace, use the option host_ownership or host_owner", OrEvery(m.Host.Host),
 				report.List(served, len(served), report.MostListed))})
 	}
 	if len(refused) > 0 {
 		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
 			Message: fmt.Sprintf(
-				"another namespace asks for %s too, which this namespace has, and is refused: %s", OrEvery(m.Host.Host),
+				"this namespace owns %s, and another namespace that names it is rejected: %s", OrEvery(m.Host.Host),
 				report.List(refused, len(refused), report.MostListed))})
 	}
 }
@@ -253,14 +254,14 @@ func (m *merging) handshake() {
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
 			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
-			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" has other ssl-ciphers for "+
-				OrEvery(m.Host.Host)+", which count")
+			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" configures other ssl-ciphers for "+
+				OrEvery(m.Host.Host)+", which are used")
 		}
 	}
 	for r := range m.ofOwner(false) {
 		if r.AsksCiphers && m.serves(r) && (m.Host.TLS == nil || !slices.Equal(m.Host.TLS.Ciphers, r.TLS.Ciphers)) {
-			m.otherCiphers(r, m.ownerFor(r)+" has "+OrEvery(m.Host.Host)+
-				", and is of another namespace: its ssl-ciphers count")
+			m.otherCiphers(r, m.ownerFor(r)+" in another namespace owns "+OrEvery(m.Host.Host)+
+				": its ssl-ciphers are used")
 		}
 	}
 }

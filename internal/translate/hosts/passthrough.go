@@ -30,8 +30,8 @@ func (m *merging) passthrough(results []*Contribution) {
 		m.problem(chosen, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf(
-				"ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and "+
-					"there is no such path; write one", host),
+				"ssl-passthrough has no effect on %s, because the backend of the path / would get the connections, "+
+					"and there is no such path: add it", host),
 		})
 		return
 	case closed != nil:
@@ -53,15 +53,15 @@ func (m *merging) passthrough(results []*Contribution) {
 // keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected. An
 // owner who rejects requests does not want the clients to reach the backend over TLS either.
 func (m *merging) keepOut(chosen, closed *Contribution, status string) {
-	who, why := "this Ingress", "Its other problems say"
+	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
-		who, why = closed.Ref().String(), "What is said of that object says"
+		who, why = closed.Ref().String(), "See the verdict on that object"
 	}
 	m.problem(chosen, report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
-			"the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, "+
-				"and it answers %s. %s why", m.Host.Host, who, status, why),
+			"the TLS connections of %s are not passed through, because %s rejects all requests for the path /: TLS "+
+				"is terminated here, and requests get %s. %s", m.Host.Host, who, status, why),
 	})
 }
 
@@ -87,8 +87,8 @@ func (m *merging) mayPass(r *Contribution) bool {
 	case m.Host.Host == "":
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidHost, Field: report.AnnotationField(report.SSLPassthrough),
-			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by " +
-				"the name that the client asks for; give the rule a host",
+			Message: "ssl-passthrough has no effect on the rule without a host, because connections are passed " +
+				"through by their server name: add a host to the rule",
 		})
 	case m.Owner.Is(r.namespace()):
 		return true
@@ -96,8 +96,8 @@ func (m *merging) mayPass(r *Contribution) bool {
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf(
-				"ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
-					"ssl-passthrough, or use another host", m.Host.Host, m.ownerFor(r)),
+				"ssl-passthrough has no effect on %s, because %s in another namespace owns this host: set "+
+					"ssl-passthrough there, or use another host", m.Host.Host, m.ownerFor(r)),
 		})
 	}
 	return false
@@ -126,7 +126,7 @@ func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contri
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.PathConflict, Field: path.Field,
 			Message: fmt.Sprintf(
-				"the path %s of %s is for requests without TLS only: ssl-passthrough of %s hands all TLS "+
+				"the path %s of %s gets only requests without TLS, because ssl-passthrough of %s forwards all TLS "+
 					"connections of the host to the backend of its path /", path.Match.Path, m.Host.Host, chosen.Ref()),
 		})
 	}

@@ -58,8 +58,9 @@ func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
 	}
 	if sum > pattern.MostOfHost {
 		m.refusePattern(r, p, report.QuotaExceeded,
-			fmt.Errorf("the regular expressions of %s stand for %d instructions with this one, and "+
-				"may for %d, of which older Ingresses have theirs first: write fewer or shorter ones",
+			fmt.Errorf(
+				"the compiled regular expressions of %s would have %d instructions with this one, and the maximum "+
+					"is %d; older Ingresses come first: write fewer or shorter expressions",
 				OrEvery(m.Host.Host),
 				sum, pattern.MostOfHost))
 		return false
@@ -80,7 +81,7 @@ func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, 
 func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
 	if !guards {
-		return "the path is left out"
+		return "the path is ignored"
 	}
 	prefix := pattern.Prefix(p.Match.Path)
 	route := &ir.Route{
@@ -92,7 +93,7 @@ func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	}
 	m.patterns.standIns[route] = len(p.Match.Path)
 	m.Host.Routes = append(m.Host.Routes, route)
-	return fmt.Sprintf("paths that begin with %s get 503, because it may keep requests out", prefix)
+	return fmt.Sprintf("all paths that start with %s get 503, because the path may restrict access", prefix)
 }
 
 // length returns the text length by which a regular expression route is sorted.

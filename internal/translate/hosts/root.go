@@ -20,14 +20,13 @@ func (m *merging) appRoot() {
 		case chosen == nil:
 			chosen = r
 		case !reflect.DeepEqual(r.Root, chosen.Root):
-			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" sends requests for / on "+OrEvery(host)+
-				" elsewhere, which counts")
+			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" configures another app-root for "+OrEvery(host)+
+				", which is used")
 		}
 	}
 	for r := range m.ofOwner(false) {
 		if r.Root != nil && m.serves(r) {
-			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+
-				" has it, and is of another namespace")
+			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" in another namespace owns it")
 		}
 	}
 	if chosen == nil {

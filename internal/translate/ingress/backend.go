@@ -3,7 +3,6 @@ package ingress
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -22,7 +21,7 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	}
 	without := "requests get 503"
 	if passed {
-		without = "TLS connections are closed, and requests without TLS get 503,"
+		without = "TLS connections are closed and requests without TLS get 503"
 	}
 	return r.find(b, field, without)
 }
@@ -33,11 +32,11 @@ func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *i
 	switch {
 	case b.Resource != nil:
 		r.problem(report.Error, report.InvalidBackend, field+".resource",
-			"backends other than Services are not supported; the path is left out")
+			"backends other than Services are not supported: the path is ignored")
 		return nil
 	case b.Service == nil:
 		r.problem(report.Error, report.InvalidBackend, field,
-			"there is no backend: name a Service; the path is left out")
+			"the path has no backend and is ignored: name a Service")
 		return nil
 	}
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: b.Service.Name}
@@ -49,17 +48,16 @@ func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *i
 	found, p := backends.Find(r.snapshot, ref, wanted, ir.TCP, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p != nil && p.Reason == report.ServiceNotFound:
-		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s until there is one", p.Message, without)
+		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s until it exists", p.Message, without)
 	case p != nil:
-		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message,
-			strings.TrimSuffix(without, ","))
+		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message, without)
 	}
 	if !slices.Contains(r.Backends, found.ID) {
 		r.Backends = append(r.Backends, found.ID)
 	}
 	if p == nil && r.Balances && r.LoadBalancing.UseVirtualAddress && found.VirtualAddress == "" {
 		r.problem(report.Warning, report.InvalidBackend, field+".service.name",
-			"the Service %s/%s has no address of its own, which service-upstream asks for: its endpoints are used",
+			"the Service %s/%s has no cluster IP, which service-upstream requires: its endpoints are used",
 			ref.Namespace, ref.Name)
 	}
 	return found

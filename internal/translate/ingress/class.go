@@ -75,19 +75,18 @@ func (r *reading) ours(o Options) bool {
 		return true
 	}
 	r.notServed(o, report.MissingClass, classField,
-		"it names no class, and no default class is of this controller: write %s",
+		"the Ingress names no class, and this controller has no default class: write %s",
 		strings.Join(r.classes(o, o.ControllerName), " or "))
 	return false
 }
 
 func (r *reading) contradiction(field, annotation string, ours bool) {
-	outcome := "so this controller does not serve the Ingress, although the annotation names it"
+	outcome := "so this controller does not serve the Ingress, although the annotation names its class"
 	if ours {
-		outcome = "so this controller serves the Ingress, although the annotation does not name it"
+		outcome = "so this controller serves the Ingress, although the annotation names another class"
 	}
 	r.problem(report.Warning, report.ClassConflict, report.AnnotationField(classAnnotation),
-		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one "+
-			"of them",
+		"spec.ingressClassName is %q and the annotation is %q. The field takes precedence, %s: remove one of them",
 		field, annotation, outcome)
 }
 
@@ -102,10 +101,10 @@ func (r *reading) annotated(o Options, class string) bool {
 		return true
 	case class == "":
 		r.notServed(o, report.MissingClass, report.AnnotationField(classAnnotation),
-			"the annotation names no class: write %s", o.ClassName)
+			"the annotation is empty: write %s", o.ClassName)
 	default:
 		r.notServed(o, report.OtherClass, report.AnnotationField(classAnnotation),
-			"class %q is another controller's, and this one serves class %s",
+			"the class %q belongs to another controller, and this controller serves the class %s",
 			class, o.ClassName)
 	}
 	return false
@@ -121,7 +120,8 @@ func (r *reading) named(o Options, name string) bool {
 		return true
 	}
 	if ok {
-		r.notServed(o, report.OtherClass, classField, "the IngressClass %s is of the controller %s, and this one is %s",
+		r.notServed(o, report.OtherClass, classField,
+			"the IngressClass %s belongs to the controller %s, and this controller is %s",
 			name, object.Spec.Controller, o.ControllerName)
 		return false
 	}
@@ -133,7 +133,8 @@ func (r *reading) named(o Options, name string) bool {
 		return false
 	}
 	r.problem(report.Warning, report.IngressClassNotFound, classField,
-		"there is no IngressClass %s, so no controller serves this Ingress: %s, with spec.controller %s for this one",
+		"the IngressClass %s does not exist, so no controller serves this Ingress: %s, with spec.controller %s for "+
+			"this controller",
 		name, r.instead(o, name), o.ControllerName)
 	return false
 }
@@ -157,7 +158,7 @@ func (r *reading) instead(o Options, name string) string {
 	case len(all) == 0:
 		return create
 	case more > 0:
-		return fmt.Sprintf("write %s or one of %d more, or %s", strings.Join(all[:most], ", "), more, create)
+		return fmt.Sprintf("write %s or one of %d others, or %s", strings.Join(all[:most], ", "), more, create)
 	}
 	return "write " + strings.Join(all, " or ") + ", or " + create
 }
@@ -187,7 +188,7 @@ type Class struct {
 	Defaults annotations.Settings
 }
 
-const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may keep requests out"
+const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may restrict access"
 
 // Parameters returns the ConfigMap that the parameters of an IngressClass name, or a problem. If the class has no
 // parameters, it returns neither.
@@ -216,30 +217,32 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	switch {
 	case p.Kind != kinds.ConfigMap && group != "":
 		problem := parameters("kind",
-			"the parameters are of the kind %s of %s, and have no effect: a ConfigMap, without an apiGroup, would "+
-				"have one",
+			"the parameters have the kind %s of the API group %s, and have no effect: only a ConfigMap, without an "+
+				"apiGroup, is supported",
 			p.Kind, group)
 		problem.Severity = report.Warning
 		return ir.Ref{}, problem
 	case p.Kind != kinds.ConfigMap || group != "":
 		return ir.Ref{}, parameters("kind",
-			"the parameters are of the kind %s, and may be a ConfigMap, without an apiGroup; %s", p.Kind, classClosed)
+			"the parameters have the kind %s, and only a ConfigMap, without an apiGroup, is supported; %s",
+			p.Kind, classClosed)
 	case scope == networkingv1.IngressClassParametersReferenceScopeNamespace:
 		if ref.Namespace = ""; p.Namespace != nil {
 			ref.Namespace = *p.Namespace
 		}
 		if ref.Namespace == "" {
 			return ir.Ref{}, parameters("namespace",
-				"the scope is Namespace, and there is none: write the namespace of the ConfigMap %s; %s",
+				"the scope is Namespace, and the namespace is missing: add the namespace of the ConfigMap %s; %s",
 				p.Name, classClosed)
 		}
 	case scope != networkingv1.IngressClassParametersReferenceScopeCluster:
 		return ir.Ref{}, parameters("scope",
-			"there is no scope %q: write Namespace, and the namespace of the ConfigMap; %s", scope, classClosed)
+			"the scope %q is invalid: write the scope Namespace, and the namespace of the ConfigMap; %s",
+			scope, classClosed)
 	case own == "":
 		return ir.Ref{}, parameters("scope",
-			"a ConfigMap has a namespace, and the scope Cluster names none: write scope Namespace and "+
-				"the namespace; or give the option configmap, whose namespace counts then; %s", classClosed)
+			"the scope Cluster has no namespace, which a ConfigMap requires: write the scope Namespace and the "+
+				"namespace, or set the option configmap, whose namespace is then used; %s", classClosed)
 	}
 	return ref, nil
 }
@@ -247,8 +250,8 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 // NoParameters returns the problem of an IngressClass whose parameters name a ConfigMap that does not exist.
 func NoParameters(ref ir.Ref) *report.Problem {
 	return parameters("name",
-		"there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
-			classClosed, ref.Namespace, ref.Name)
+		"the ConfigMap %s/%s does not exist, or its namespace is not watched; until it exists, "+classClosed,
+		ref.Namespace, ref.Name)
 }
 
 func parameters(field, message string, args ...any) *report.Problem {

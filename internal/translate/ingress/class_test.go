@@ -151,7 +151,8 @@ func TestMessageOfAClassThatDoesNotExist(t *testing.T) {
 			"serves this Ingress: write edge or nginx, or create it, with"},
 		{"another word, in a folder", folder, "zone", "traefik",
 			"serves this Ingress: write nginx or zone, or create it, with"},
-		{"many classes", named, "a b c d e f g", "traefik", "write a, b, c, d, e or one of 2 more, or create it, with"},
+		{"many classes", named, "a b c d e f g", "traefik",
+			"write a, b, c, d, e or one of 2 others, or create it, with"},
 		{"no classes", named, "", "nginx", "serves this Ingress: create it, with spec.controller k8s.io/ingress-nginx"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -63,12 +63,12 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	}
 	if size > mostDataBytes {
 		r.closeFor(annotation, report.InvalidAnnotation,
-			"the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
+			"the ConfigMap %s/%s has %d bytes of data, and the maximum is %d: "+ingressClosed,
 			object.Namespace, object.Name, size, mostDataBytes)
 	}
 	if variables > mostVariables {
 		r.closeFor(annotation, report.InvalidAnnotation,
-			"the values of the ConfigMap %s/%s have %d variables, and %d are the most: "+ingressClosed,
+			"the values of the ConfigMap %s/%s contain %d variables, and the maximum is %d: "+ingressClosed,
 			object.Namespace, object.Name, variables, mostVariables)
 	}
 	if r.annotations.Closed {
@@ -84,7 +84,7 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	if namespace, rest, has := strings.Cut(name, "/"); has {
 		if namespace != ref.Namespace {
 			r.closeFor(annotation, report.InvalidAnnotation,
-				"the ConfigMap %s is in another namespace than the Ingress: "+ingressClosed+
+				"the ConfigMap %s is not in the namespace of the Ingress: "+ingressClosed+
 					". Copy it to the namespace %s", name, ref.Namespace)
 			return nil
 		}
@@ -94,7 +94,7 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
 	if !ok {
 		r.closeFor(annotation, report.ConfigMapNotFound,
-			"there is no ConfigMap %s/%s: "+ingressClosed+" until there is one",
+			"the ConfigMap %s/%s does not exist: "+ingressClosed+" until it exists",
 			ref.Namespace, ref.Name)
 		return nil
 	}

@@ -146,8 +146,8 @@ func (r *reading) settings() {
 	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField,
-				"the parameters of the IngressClass %s cannot be read: all requests "+
-					"for this Ingress get 503, because they may keep requests out. The verdict on the class says why",
+				"the parameters of the IngressClass %s are invalid: all requests for this Ingress get 503, because "+
+					"the parameters may restrict access. See the verdict on the class",
 				r.Class)
 		}
 		if class.ConfigMap.Name != "" {
@@ -201,8 +201,8 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	}
 	if host == "" && r.options.DisableCatchAll {
 		r.problem(report.Error, report.CatchAllRefused, field+".host",
-			"the rule has no host, and rules for every host are turned off by disable_catch_all: give it a host; "+
-				"the rule is left out")
+			"the rule has no host and is ignored, because the option disable_catch_all forbids rules for every "+
+				"host: add a host")
 		return
 	}
 	if _, ok := r.Paths[host]; !ok {
@@ -231,12 +231,12 @@ func Host(host string) (string, error) {
 		if host == "" {
 			return "", nil
 		}
-		return "", fmt.Errorf("%q is no host name", host)
+		return "", fmt.Errorf("%q is not a host name", host)
 	}
 	// strings.ToLower turns the Kelvin sign into k, but the sign is not allowed in a host name.
 	if strings.ContainsRune(host, '\u212a') || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
 		return "",
-			fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name",
+			fmt.Errorf("%q is not a host name: write letters, digits, - and ., or a wildcard such as *.example.com",
 				host)
 	}
 	return name, nil
@@ -245,7 +245,7 @@ func Host(host string) (string, error) {
 func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Path {
 	match, err := matchOf(p)
 	if err != nil {
-		r.problem(report.Error, report.InvalidPath, field, "%v; the path is left out", err)
+		r.problem(report.Error, report.InvalidPath, field, "%v; the path is ignored", err)
 		return nil
 	}
 	backend := r.backend(&p.Backend, field+".backend", r.passesRoot(match))
@@ -285,10 +285,10 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 		match.Path = "/"
 	}
 	if match.Path[0] != '/' {
-		return match, fmt.Errorf("the path %q does not begin with a slash", p.Path)
+		return match, fmt.Errorf("the path %q does not start with a slash", p.Path)
 	}
 	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, nginx.IsControl) {
-		return match, fmt.Errorf("the path %q has a control character in it", p.Path)
+		return match, fmt.Errorf("the path %q contains a control character", p.Path)
 	}
 	if p.PathType == nil {
 		return match, nil
@@ -298,7 +298,7 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 		match.Type = ir.MatchExact
 	case networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific:
 	default:
-		return match, fmt.Errorf("there is no pathType %q: Exact, Prefix and ImplementationSpecific are the types",
+		return match, fmt.Errorf("the pathType %q is invalid: write Exact, Prefix or ImplementationSpecific",
 			*p.PathType)
 	}
 	return match, nil
@@ -318,8 +318,8 @@ func (r *reading) defaultBackend() {
 	}
 	if len(r.Object.Spec.Rules) == 0 && r.options.DisableCatchAll {
 		r.problem(report.Error, report.CatchAllRefused, field,
-			"a default backend without rules answers for every host, which is turned off by disable_catch_all: "+
-				"write rules with hosts")
+			"a default backend without rules matches every host, which the option disable_catch_all forbids: add "+
+				"rules with hosts")
 		return
 	}
 	backend := r.backend(r.Object.Spec.DefaultBackend, field, false)
@@ -355,7 +355,7 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	counting, void := annotations.OfCanary(r.Object.Annotations)
 	if len(void) > 0 {
 		r.problem(report.Info, report.InvalidAnnotation, "metadata.annotations",
-			"a canary has these annotations from its main Ingress, and its own have no effect: %s",
+			"these annotations have no effect on a canary, which uses the annotations of its main Ingress: %s",
 			strings.Join(void, ", "))
 	}
 	return annotations.Parse(defaults, counting)

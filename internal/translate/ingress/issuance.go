@@ -51,7 +51,7 @@ func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
 		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.AutoHTTPS.Name),
-			"%s lets no Ingress here have a certificate from an issuer, and the annotation has no effect", by)
+			"the annotation has no effect, because %s disables certificates from issuers here", by)
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *reading) refusal(host, field string) *report.Problem {
 	}
 	return &report.Problem{
 		Severity: report.Info, Reason: reason, Field: field,
-		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: %s", host, why),
+		Message: fmt.Sprintf("no certificate is requested for %s: %s", host, why),
 	}
 }
 
@@ -104,20 +104,21 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	switch _, err := netip.ParseAddr(name); {
 	case err == nil:
 		return report.InvalidHost,
-			"clients name no address in a TLS handshake, so that none can be chosen by it; use a name"
+			"clients do not send IP addresses in TLS handshakes, so no certificate can be chosen by address; use a " +
+				"host name"
 	case slices.ContainsFunc(strings.Split(name, "."),
 		func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
 		return report.InvalidHost, fmt.Sprintf(
-			"a part of it has more than %d characters, and no certificate can have that",
+			"a label of the name has more than %d characters, which no certificate can contain",
 			validation.DNS1123LabelMaxLength)
 	case !o.AnyName && !public(name):
 		return report.HostNotPublic,
-			"no public certificate authority issues for this name; name a Secret, or let the administrator set " +
-				"\"issuer internal\", or the acme_ca of an authority that does"
+			"no public certificate authority issues certificates for this name; name a Secret, or let the " +
+				"administrator set \"issuer internal\", or the acme_ca of an authority that does"
 	case wildcard && !o.Wildcards:
 		return report.DNSChallengeRequired,
-			"a wildcard needs the DNS challenge; name a Secret, or let the administrator set " +
-				"\"issuer acme\" with a dns provider"
+			"a wildcard requires the DNS challenge; name a Secret, or let the administrator set \"issuer acme\" " +
+				"with a dns provider"
 	}
 	return "", ""
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the option ssl_passthrough is off.
-const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends " +
-	"here. Set the option ssl_passthrough in the Caddyfile"
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: TLS is " +
+	"terminated here. Set the option ssl_passthrough in the Caddyfile"
 
 // passthroughBesideRanges is the error for an Ingress that has both ssl-passthrough and a list of source ranges. The
 // list is not checked for passed-through connections, so passthrough is not allowed.
-const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says " +
-	"which clients may come, and nothing looks at it there: they end here. Remove one of the two"
+const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
+	"source ranges, which is not checked for passed-through connections: TLS is terminated here. Remove one of the two"
 
 // passthrough sets PassesThrough if the Ingress requests that the backend terminates the TLS of its hosts.
 func (r *reading) passthrough() {
@@ -43,16 +43,16 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 	if len(void) == 0 || len(hosts) == 0 || r.keepsOut() {
 		return nil
 	}
-	whose, then := "", ", and remove them"
+	whose, then := "", ", and remove the annotations here"
 	if !all {
-		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
+		whose, then = " of "+strings.Join(hosts, ", "), "; they still apply to the other hosts"
 	}
 	return &report.Problem{
 		Severity: report.Warning, Reason: report.InvalidAnnotation,
 		Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf(
-			"TLS connections%s go to the backend as they are, so that these annotations count for requests "+
-				"without TLS only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
+			"TLS connections%s are passed through to the backend, so these annotations apply only to requests "+
+				"without TLS: %s. Configure the same in the backend%s", whose, strings.Join(void, ", "), then),
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.C
 func (r *reading) hostless() {
 	if r.PassesThrough {
 		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),
-			"ssl-passthrough has no effect on a default backend without rules: "+
-				"connections are passed through by the name that the client asks for; write a rule with a host")
+			"ssl-passthrough has no effect on a default backend without rules, because connections are passed "+
+				"through by their server name: add a rule with a host")
 	}
 }

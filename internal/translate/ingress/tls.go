@@ -116,8 +116,7 @@ func (r *reading) secret(e *tlsEntry) {
 			c.SecondSecret = e.secret
 		default:
 			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
-				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this "+
-					"one is left out",
+				"%s already has the certificates of the Secrets %s and %s, and the maximum is two: this one is ignored",
 				host, c.Secret.Name, c.SecondSecret.Name)
 		}
 	}
@@ -126,7 +125,7 @@ func (r *reading) secret(e *tlsEntry) {
 func (r *reading) issuer(e *tlsEntry) {
 	if len(e.hosts) == 0 && e.secret.IsZero() {
 		r.problem(report.Warning, report.InvalidHost, e.field,
-			"no certificate is asked for, because neither the entry nor a rule has a host: list the hosts")
+			"no certificate is requested, because neither the entry nor a rule names a host: list the hosts")
 	}
 	for _, host := range e.hosts {
 		r.ask(host, e.field)
@@ -138,9 +137,10 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
 			r.certificateProblem(e.hosts, "",
-				report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field, Message: key +
-					" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the " +
-					"default certificate is shown"})
+				report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field,
+					Message: key +
+						" hands the certificates of the Ingress to cert-manager, which requires a secretName here: " +
+						"the default certificate is used"})
 		}
 		return
 	}
@@ -149,12 +149,12 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 		asked = asked && r.Certificates[host] != nil && r.Certificates[host].Automated
 	}
 	r.secret(e)
-	missing, passed := "there is no Secret %s: %s until there is one", "there is no Secret %s, and none is needed: %s"
+	missing, passed := "the Secret %s does not exist: %s until it exists",
+		"the Secret %s does not exist and is not needed: %s"
 	if e.denied {
-		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on " +
-			"it, and name no more than " +
-			strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; %s until then"
-		passed = "the controller may not read the Secret %s, and need not: %s"
+		missing = "the controller may not read the Secret %s: allow its service account the verbs list and watch " +
+			"for it, and use at most " + strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; until then, %s"
+		passed = "the controller may not read the Secret %s, which is not needed: %s"
 	}
 	p := report.Problem{
 		Severity: report.Error, Reason: report.SecretNotFound, Field: e.field + ".secretName",
@@ -163,15 +163,15 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if asked {
 		p.Severity = report.Info
 		p.Message = fmt.Sprintf(
-			"there is no Secret %s: until there is one, the entry counts as one without secretName "+
-				"(acme_on_missing_secret)",
+			"the Secret %s does not exist: until it exists, a certificate is requested as if secretName were not "+
+				"set (option acme_on_missing_secret)",
 			e.secret)
 	}
 	r.certificateProblem(e.hosts, fmt.Sprintf(passed, e.secret, endsElsewhere), p)
 }
 
-const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and " +
-	"clients see the certificate of that"
+const endsElsewhere = "the TLS connections of its hosts are passed through to the backend (ssl-passthrough), and " +
+	"clients get the certificate of the backend"
 
 // CertificateProblem is a problem with the certificate that clients of some hosts get.
 type CertificateProblem struct {
@@ -190,10 +190,10 @@ func (r *reading) certificateProblem(hosts []string, passed string, p report.Pro
 func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	for _, other := range all {
 		if other.exists && slices.Equal(other.hosts, e.hosts) {
-			return "that of the other entry for the same hosts is shown"
+			return "the certificate of the other entry for the same hosts is used"
 		}
 	}
-	return "the default certificate is shown"
+	return "the default certificate is used"
 }
 
 // backendTLS checks the namespace of the Secret that the annotations name for TLS connections to endpoints. It does not
@@ -209,8 +209,8 @@ func (r *reading) backendTLS() {
 		return
 	}
 	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
-		"the Secret %s is in another namespace: all requests for this Ingress "+
-			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret,
+		"the Secret %s is in another namespace: all requests for this Ingress get 503. Copy it to %s, or set "+
+			"allow-cross-namespace-resources in the ConfigMap", t.Secret,
 		r.Object.Namespace)
 	// The owner of the Ingress may not be allowed to read the Secret, so it is not used at all.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
@@ -232,11 +232,12 @@ func (r *reading) users() {
 		r.annotations.Closed = true
 	case text == "":
 		r.closeFor("auth-type", report.InvalidAnnotation,
-			"there is no auth-secret, which names the Secret with the users: "+ingressClosed+
+			"the annotation auth-secret, which names the Secret with the users, is missing: "+ingressClosed+
 				". Add the annotation")
 	case secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace:
-		r.closeFor("auth-secret", report.InvalidAnnotation, "the Secret %s is in another namespace: "+ingressClosed+
-			". Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", secret, r.Object.Namespace)
+		r.closeFor("auth-secret", report.InvalidAnnotation,
+			"the Secret %s is in another namespace: "+ingressClosed+
+				". Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", secret, r.Object.Namespace)
 	default:
 		r.annotations.UsersSecret = secret
 		r.depend(secret.Of(kinds.Secret))

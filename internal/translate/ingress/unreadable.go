@@ -42,7 +42,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	closed.CertificateProblems = nil
 	closed.Problems = []report.Problem{{
 		Severity: report.Error, Reason: report.Quarantined,
-		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
+		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it failed: %v", fault),
 	}}
 	return closed.Result
 }

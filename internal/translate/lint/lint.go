@@ -32,7 +32,7 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 			continue
 		case options == nil:
 			p = report.Problem{Severity: report.Info, Reason: report.NotChecked, Message: fmt.Sprintf(
-				"not checked: give the Caddyfile, with %s %s in it, with --config",
+				"not checked: set --config to a Caddyfile with the option %s %s",
 				cmp.Or(option, "tcp_services or udp_services"), name)}
 		case len(c.Data) == 0, name == options.TCPServices, name == options.UDPServices, name == options.ConfigMap:
 			continue
@@ -52,19 +52,22 @@ func unopened(option string, name ir.Name, options *settings.Config) string {
 	switch option {
 	case "":
 		return fmt.Sprintf(
-			"its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write "+
-				"tcp_services %s or udp_services %s into the block of k8singress", name, name)
+			"the entries look like TCP or UDP ports, and the ports are not open, because no option names this "+
+				"ConfigMap: add tcp_services %s or udp_services %s to the k8singress block of the Caddyfile", name,
+			name)
 	case tcpOption:
 		other = options.TCPServices
 	case udpOption:
 		other = options.UDPServices
 	}
 	if !other.IsZero() {
-		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place",
+		return fmt.Sprintf(
+			"these ports are not open, because %s names %s: move the entries there, or write %s %s instead",
 			option, other, option, name)
 	}
 	return fmt.Sprintf(
-		"nothing opens these ports: no option names this ConfigMap. Write %s %s into the block of k8singress", option,
+		"these ports are not open, because no option names this ConfigMap: add %s %s to the k8singress block of the "+
+			"Caddyfile", option,
 		name)
 }
 
@@ -110,7 +113,7 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 			if option := decidedBy(p); option != "" {
 				v.Problems[j] = report.Problem{
 					Severity: report.Info, Reason: report.NotChecked, Field: p.Field,
-					Message: "not checked: give the Caddyfile, with " + option + " in it, with --config",
+					Message: "not checked: set --config to a Caddyfile with the option " + option,
 				}
 			}
 		}

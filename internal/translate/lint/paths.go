@@ -54,9 +54,9 @@ func pathTypes(o *networkingv1.Ingress) (problems []report.Problem) {
 				Severity: report.Warning, Reason: report.InvalidPath,
 				Field: fmt.Sprintf("spec.rules[%d].http.paths[%d].path", i, j),
 				Message: fmt.Sprintf(
-					"ingress-nginx refuses an Ingress with such a path and pathType %s, by its key "+
-						"strict-validate-path-type: write ImplementationSpecific for a regular expression. Here it "+
-						"is served", *p.PathType),
+					"ingress-nginx rejects an Ingress with such a path and the pathType %s (key "+
+						"strict-validate-path-type), but k8singress serves it: for a regular expression, write "+
+						"ImplementationSpecific", *p.PathType),
 			})
 		}
 	}

@@ -27,11 +27,11 @@ const (
 		"more_clear_headers expires etag server_tokens default_type charset charset_types override_charset " +
 		"source_charset proxy_hide_header proxy_pass_header grpc_hide_header grpc_pass_header fastcgi_hide_header " +
 		"fastcgi_pass_header proxy_cookie_flags"
-	timeouts = "proxy_connect_timeout proxy_read_timeout proxy_send_timeout grpc_connect_timeout grpc_read_timeout " +
-		"grpc_send_timeout fastcgi_connect_timeout fastcgi_read_timeout fastcgi_send_timeout client_body_timeout " +
-		"client_header_timeout send_timeout keepalive_timeout keepalive_requests keepalive_time lingering_close " +
-		"lingering_time lingering_timeout resolver_timeout proxy_next_upstream_timeout grpc_next_upstream_timeout " +
-		"fastcgi_next_upstream_timeout reset_timedout_connection"
+	timeouts = "proxy_connect_timeout proxy_read_timeout proxy_send_timeout grpc_connect_timeout " +
+		"grpc_read_timeout grpc_send_timeout fastcgi_connect_timeout fastcgi_read_timeout fastcgi_send_timeout " +
+		"client_body_timeout client_header_timeout send_timeout keepalive_timeout keepalive_requests keepalive_time " +
+		"lingering_close lingering_time lingering_timeout resolver_timeout proxy_next_upstream_timeout " +
+		"grpc_next_upstream_timeout fastcgi_next_upstream_timeout reset_timedout_connection"
 	buffers = "proxy_buffering proxy_buffers proxy_buffer_size proxy_busy_buffers_size proxy_max_temp_file_size " +
 		"proxy_temp_file_write_size proxy_request_buffering grpc_buffer_size fastcgi_buffering fastcgi_buffers " +
 		"fastcgi_buffer_size fastcgi_busy_buffers_size fastcgi_request_buffering client_body_buffer_size " +
@@ -78,11 +78,12 @@ var instead = map[string]string{
 	"limit_conn":           "use the annotation limit-connections",
 	"limit_rate":           "use the annotation limit-rate",
 	"limit_req":            "use the annotation limit-rps or limit-rpm",
-	"proxy_set_header":     "set the header in a handler chain, which the annotation k8singress.io/chains names",
-	"return":               "use permanent-redirect or temporal-redirect, or a handler chain",
-	"rewrite":              "use the annotation rewrite-target",
-	"satisfy":              "use the annotation satisfy",
-	"sub_filter":           "use a handler chain",
+	"proxy_set_header": "set the header in a handler chain, and name the chain in the annotation " +
+		"k8singress.io/chains",
+	"return":     "use permanent-redirect or temporal-redirect, or a handler chain",
+	"rewrite":    "use the annotation rewrite-target",
+	"satisfy":    "use the annotation satisfy",
+	"sub_filter": "use a handler chain",
 }
 
 // Harmless returns nil if nginx configuration is harmless, and otherwise an error that names the first directive that
@@ -90,7 +91,7 @@ var instead = map[string]string{
 func Harmless(text string) error {
 	directives, err := Parse(text)
 	if err != nil {
-		return fmt.Errorf("it is not read as nginx configuration: %w", err)
+		return fmt.Errorf("the value is not valid nginx configuration: %w", err)
 	}
 	for i := range directives {
 		if err := directives[i].harmless(); err != nil {
@@ -113,7 +114,7 @@ func (d *Directive) harmless() error {
 	if name == "proxy_set_header" && len(d.Args) > 0 {
 		name += " " + d.Args[0]
 	}
-	return fmt.Errorf("line %d: the directive %s is not supported, and requests are not served without it: %s", d.Line,
+	return fmt.Errorf("line %d: the directive %s is not supported, and might reject requests: %s", d.Line,
 		quote(name), advice)
 }
 
@@ -127,7 +128,7 @@ func quote(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-var errRefuses = errors.New("its rules may refuse requests: set SecRuleEngine DetectionOnly, or remove it")
+var errRefuses = errors.New("these rules may reject requests: set SecRuleEngine DetectionOnly, or remove them")
 
 // DetectsOnly returns nil if ModSecurity rules reject no request, and an error otherwise. They reject none if the last
 // SecRuleEngine is DetectionOnly or Off and no rule turns the engine on for single requests. An empty text rejects no

@@ -35,7 +35,7 @@ type Directive struct {
 var (
 	errTooLong = fmt.Errorf("the text is longer than %d bytes", MaxBytes)
 	errBlocks  = fmt.Errorf("the text has more than %d blocks", maxBlocks)
-	errLua     = errors.New("the text has Lua code in it")
+	errLua     = errors.New("the text contains Lua code")
 )
 
 // lua matches the directives of OpenResty. They contain Lua code, and a parser of nginx configuration does not know
@@ -55,7 +55,7 @@ func Parse(text string) (parsed []Directive, err error) {
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			parsed, err = nil, fmt.Errorf("reading the text fails: %v", value)
+			parsed, err = nil, fmt.Errorf("reading the text failed: %v", value)
 		}
 	}()
 	payload, err := crossplane.Parse(theFile, &crossplane.ParseOptions{

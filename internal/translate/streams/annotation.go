@@ -65,7 +65,7 @@ func unknown(key string) string {
 	for _, name := range Table.Names() {
 		names = append(names, strings.TrimPrefix(name, prefix))
 	}
-	return fmt.Sprintf("a Service has no annotation %q, and it has no effect%s", key,
+	return fmt.Sprintf("there is no annotation %q for Services, and it has no effect%s", key,
 		suggest.Hint(strings.TrimPrefix(key, prefix), names))
 }
 

@@ -31,7 +31,8 @@ func (r *reading) configMap(name ir.Name, option string, protocol ir.Protocol) {
 	if !ok {
 		verdict.Problems = append(verdict.Problems, report.Problem{
 			Severity: report.Warning, Reason: report.ConfigMapNotFound,
-			Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
+			Message: fmt.Sprintf(
+				"the ConfigMap %s of the option %s does not exist: no %s ports are open until it exists",
 				name, option, upper(protocol)),
 		})
 		return
@@ -72,7 +73,7 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
-		return nil, invalid("%q is not a port: the key is a number from 1 to 65535, and the value %s", key,
+		return nil, invalid("%q is not a port: the key must be a number from 1 to 65535, and the value must be %s", key,
 			form(protocol))
 	}
 	parts := strings.Split(value, ":")
@@ -90,7 +91,7 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 		case !strings.EqualFold(flag, "PROXY"):
 			return nil, unreadable(value, protocol)
 		case protocol == ir.UDP:
-			return nil, invalid("%q asks for the PROXY protocol, which is for TCP ports only: write %s", value,
+			return nil, invalid("%q contains the flag PROXY, which is for TCP ports only: write %s", value,
 				form(protocol))
 		case i == 0:
 			w.acceptProxy = true
@@ -120,7 +121,7 @@ func form(protocol ir.Protocol) string {
 func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	hint := ""
 	if strings.ContainsFunc(value, unicode.IsSpace) {
-		hint = ", without blanks and line breaks in it or around it"
+		hint = ", without spaces and line breaks"
 	}
 	return invalid("%s is not an entry: write %s%s", nginx.Quote(value), form(protocol), hint)
 }

@@ -19,30 +19,31 @@ const (
 var (
 	streamIdleTimeout = Annotation{
 		Name: prefix + "stream-idle-timeout",
-		Doc: "For how long nothing may move in either direction before a connection, or the session of a UDP " +
-			"client, is ended.",
+		Doc: "The idle timeout: a connection, or the session of a UDP client, ends if no data is sent in either " +
+			"direction for this time.",
 		Values: "a time such as 90s or 10m", Example: "1h",
-		Default: "what proxy-stream-timeout says: 600s for TCP, and 60s for UDP",
+		Default: "the value of proxy-stream-timeout: 600s for TCP, and 60s for UDP",
 		Parse:   nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.IdleTimeout }, nginx.Timeout),
 	}
 	streamConnectTimeout = Annotation{
 		Name:   prefix + "stream-connect-timeout",
-		Doc:    "How long an endpoint may take to accept a connection, before another one is tried.",
+		Doc:    "The timeout for connecting to an endpoint. After it, another endpoint is tried.",
 		Values: "a time such as 2s", Example: "2s", Default: "5s",
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.ConnectTimeout }, nginx.Timeout),
 	}
 	streamMaxConnections = Annotation{
-		Name:   prefix + "stream-max-connections",
-		Doc:    "How many connections, or clients of UDP, a port has at once. More are refused.",
+		Name: prefix + "stream-max-connections",
+		Doc: "The maximum number of concurrent connections, or of UDP clients, of a port. Further connections " +
+			"are rejected.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostConnections), Example: "500", Default: "no limit for TCP",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.MaxConnections }, nginx.Number(1, mostConnections)),
 	}
 	streamResponses = Annotation{
 		Name: prefix + "stream-responses",
-		Doc: "After how many responses to each of its datagrams the session of a UDP client ends. 1 is for " +
-			"protocols with one request and one response, such as DNS. 0 ends it when it is idle.",
+		Doc: "The number of responses to each datagram after which the session of a UDP client ends. 1 is for " +
+			"protocols with one response per request, such as DNS. With 0, a session ends only at the idle timeout.",
 		Values: fmt.Sprintf("a number from 0 to %d", mostResponses), Example: "1",
-		Default: "what proxy-stream-responses says: 0",
+		Default: "the value of proxy-stream-responses: 0",
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, mostResponses)),
 	}
 )
@@ -54,7 +55,8 @@ func (s *Settings) cap(o *Options) (problems []report.Problem) {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.QuotaExceeded, Field: report.AnnotationField(row.Name),
 			Message: fmt.Sprintf(
-				"%s is more than a Service may ask for here, and %s counts: the administrator can raise %s", asked,
+				"%s is more than the administrator allows, so %s is used: write a smaller value, or let the "+
+					"administrator raise %s", asked,
 				most, option),
 		})
 	}
@@ -77,25 +79,25 @@ const booleans = "true or false"
 var (
 	streamAcceptProxy = Annotation{
 		Name: prefix + "stream-accept-proxy",
-		Doc: "Clients send a PROXY protocol header, of version 1 or 2, with their address. A connection without one " +
-			"is closed. The flag in the ConfigMap says the same.",
+		Doc: "Requires clients to send a PROXY protocol header of version 1 or 2 with their address. Connections " +
+			"without it are closed. The flag PROXY in a ConfigMap entry has the same effect.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), OnError: (*Settings).close,
 		Meanwhile: staysClosed,
 	}
 	streamTrustedProxies = Annotation{
 		Name: prefix + "stream-trusted-proxies",
-		Doc: "The networks of the proxies that may send the header of stream-accept-proxy. Connections from " +
-			"elsewhere are closed; all are, if none of the networks can be read.",
-		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8",
+		Doc: "The networks of the proxies that may send the PROXY protocol header of stream-accept-proxy. " +
+			"Connections from other addresses are closed. If no network in the list is valid, the ports stay closed.",
+		Values: "comma-separated networks and addresses", Example: "10.0.0.0/8,fd00::/8",
 		Default: "all addresses",
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Trusted }, nginx.Networks),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamProxyProtocol = Annotation{
 		Name: prefix + "stream-proxy-protocol",
-		Doc: "The endpoints get a PROXY protocol header of this version first, with the address of the client. The " +
-			"flag in the ConfigMap asks for v1.",
+		Doc: "Sends a PROXY protocol header of this version with the client's address to the endpoint at the " +
+			"start of each connection. The second flag PROXY in a ConfigMap entry means v1.",
 		Values: "v1 or v2", Example: "v2", Default: "no header",
 		Parse: nginx.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy },
 			func(value string) (ir.ProxyVersion, error) {

@@ -11,23 +11,24 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name " +
-	"of a port of the Service behind it, if that is another one"
+const listValues = "comma-separated ports from 1 to 65535; a colon and the number or name of a port of the Service " +
+	"follow, if it differs"
 
 // The annotations for the ports that a Service requests.
 var (
 	tcpPorts = Annotation{
 		Name: prefix + "tcp-ports",
-		Doc: "The TCP ports that are opened for the Service, if the administrator allows them by " +
-			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service " +
-			"has stays theirs.",
+		Doc: "The TCP ports to open for the Service, if the administrator allows them with " +
+			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that a ConfigMap or an older Service " +
+			"already uses stays with it.",
 		Values: listValues, Example: "5432:pg, 6379", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.TCPPorts }, readList),
 	}
 	udpPorts = Annotation{
 		Name: prefix + "udp-ports",
-		Doc: "The UDP ports that are opened for the Service, if the administrator allows them by " +
-			"[`service_udp_ports`](caddyfile.md#service_udp_ports).",
+		Doc: "The UDP ports to open for the Service, if the administrator allows them with " +
+			"[`service_udp_ports`](caddyfile.md#service_udp_ports). A port that a ConfigMap or an older Service " +
+			"already uses stays with it.",
 		Values: listValues, Example: "5353:dns", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.UDPPorts }, readList),
 	}
@@ -43,7 +44,7 @@ func readList(value string) ([]Listed, error) {
 		case err != nil:
 			bad = append(bad, err.Error())
 		case slices.ContainsFunc(list, func(l Listed) bool { return l.Port == listed.Port }):
-			bad = append(bad, fmt.Sprintf("port %d is given twice, and the first entry counts", listed.Port))
+			bad = append(bad, fmt.Sprintf("port %d is listed twice, and the first entry is used", listed.Port))
 		default:
 			list = append(list, listed)
 		}
@@ -52,7 +53,7 @@ func readList(value string) ([]Listed, error) {
 	case len(bad) > 0:
 		return list, nginx.Partial(strings.Join(bad, "; "))
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", nginx.Quote(value))
+		return nil, fmt.Errorf("%s contains no port: write a list such as 5432:pg, 6379", nginx.Quote(value))
 	}
 	return list, nil
 }
@@ -66,9 +67,9 @@ func readListed(word string) (Listed, error) {
 	if !ok || len(validation.IsDNS1123Label(target)) > 0 {
 		hint := ""
 		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
-			hint = ", without a blank at the colon"
+			hint = ", without a space next to the colon"
 		}
-		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, alone or as in 5432:pg%s",
+		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, such as 5432 or 5432:pg%s",
 			nginx.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil

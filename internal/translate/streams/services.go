@@ -78,7 +78,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	return &report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name),
 		Message: fmt.Sprintf(
-			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s",
+			"the option %s disables certificates from issuers here, so %s: set %s to a Secret",
 			option, staysClosed,
 			streamTLSSecret.Name),
 	}
@@ -102,7 +102,7 @@ func (r *reading) annotated() {
 		if s.settings.given && !s.used && s.verdict.Accepted() {
 			s.say(&report.Problem{
 				Severity: report.Info, Reason: report.InvalidAnnotation, Field: "metadata.annotations",
-				Message: "what they say of TCP and UDP ports has no effect: no such port leads to this Service",
+				Message: "the annotations for TCP and UDP ports have no effect, because no such port uses this Service",
 			})
 		}
 	}
@@ -160,8 +160,8 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 
 func tooManyPorts(namespace string, at place, most int) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
-		"the %s stays closed, because older entries of the namespace %s have %d ports already, and that is the "+
-			"most: remove one of them, or let the administrator raise service_ports_per_namespace", at,
+		"the %s stays closed, because older entries of the namespace %s already have %d ports, which is the "+
+			"maximum: remove one of them, or let the administrator raise the option service_ports_per_namespace", at,
 		namespace, most)}
 }
 
@@ -182,16 +182,16 @@ func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
 	switch {
 	case len(ranges) == 0:
 		message = fmt.Sprintf(
-			"no Service may open a %s port here: the administrator allows it by the option service_%s_ports",
+			"Services may not open %s ports here: the administrator can allow it with the option service_%s_ports",
 			upper(at.protocol), at.protocol)
 	case !o.namespace(namespace):
 		message = fmt.Sprintf(
-			"the Services of the namespace %s may open no ports here: the administrator allows it by the option "+
-				"service_port_namespaces", namespace)
+			"the Services of the namespace %s may not open ports here: the administrator can allow it with the "+
+				"option service_port_namespaces", namespace)
 	case !slices.ContainsFunc(ranges, func(r settings.PortRange) bool { return r.Has(at.port) }):
 		message = fmt.Sprintf(
-			"the %s is none that Services may open here, which are %s: choose one of them, or let the administrator "+
-				"add it to the option service_%s_ports", at, listOf(ranges), at.protocol)
+			"Services may not open the %s here: choose one of the ports %s, or let the administrator add it to the "+
+				"option service_%s_ports", at, listOf(ranges), at.protocol)
 	default:
 		return nil
 	}

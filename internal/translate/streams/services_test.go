@@ -109,15 +109,15 @@ func TestServiceIsRefused(t *testing.T) {
 		want        []string
 	}{
 		{"by default", "400:pg,401:pg", options, []string{"error PortNotAllowed " + field +
-			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports"}},
+			"Services may not open TCP ports here: the administrator can allow it with the option service_tcp_ports"}},
 		{"namespace", "400:pg", open("web", "sho", "team-*"), []string{"error PortNotAllowed " + field +
-			"the Services of the namespace shop may open no ports here: the administrator allows it by the option " +
-			"service_port_namespaces"}},
+			"the Services of the namespace shop may not open ports here: the administrator can allow it with the " +
+			"option service_port_namespaces"}},
 		{"port", "22:pg", open(), []string{"error PortNotAllowed " + field +
-			"the TCP port 22 is none that Services may open here, which are " +
-			"400-499, 5432: choose one of them, or let the administrator add it to the option service_tcp_ports"}},
+			"Services may not open the TCP port 22 here: choose one of the ports 400-499, 5432, or let the " +
+			"administrator add it to the option service_tcp_ports"}},
 		{"reserved", "443:pg", open(), []string{"error PortConflict " + field +
-			"port 443 is the https port of the controller itself: choose another one"}},
+			"port 443 is the https port of the controller itself: choose another port"}},
 		{"empty", " ", open(), nil},
 		{"another namespace_selector", "400:pg", selector, nil},
 	} {
@@ -185,12 +185,13 @@ func TestOnePortForMany(t *testing.T) {
 	}
 	for ref, words := range map[ir.Ref]string{
 		refOf("shop",
-			"db"): "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another one",
-		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another one",
-		refOf("shop", "next"):  "the TCP port 401 belongs to an older Service of another namespace: choose another one",
+			"db"): "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another port",
+		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another port",
+		refOf("shop",
+			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",
 		refOf("b",
 			"one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: " +
-			"both were created in the same second): choose another one",
+			"both were created in the same second): choose another port",
 	} {
 		if diff := cmp.Diff([]string{field + words}, told(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
@@ -282,8 +283,8 @@ func TestNoIssuer(t *testing.T) {
 		r := translated(o, db)
 		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " +
 			option +
-			" allows no certificate from an issuer here, so that the ports of this Service stay closed: name a " +
-			"Secret in k8singress.io/stream-tls-secret"}
+			" disables certificates from issuers here, so the ports of this Service stay closed: set k8singress.io/stream-tls-secret " +
+			"to a Secret"}
 		if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
 			t.Errorf("%s: %q, and (-want +got):\n%s", option, owners(r), diff)
 		}
@@ -294,8 +295,7 @@ func TestNoIssuer(t *testing.T) {
 func TestWithoutAPort(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "stream-idle-timeout", "1h"))
 	if got := told(r, refOf("shop", "db")); len(got) != 1 ||
-		got[0] != "info InvalidAnnotation metadata.annotations: what they say of TCP and "+
-			"UDP ports has no effect: no such port leads to this Service" {
+		got[0] != "info InvalidAnnotation metadata.annotations: the annotations for TCP and UDP ports have no effect, because no such port uses this Service" {
 		t.Errorf("it is told %q", got)
 	}
 	if r := translated(open(), asking("shop", "db", 1)); told(r, refOf("shop", "db")) != nil || len(r.Verdicts) != 2 {

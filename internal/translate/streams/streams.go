@@ -140,7 +140,7 @@ type wish struct {
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
-			return conflict("port %d is the %s port of the controller itself: choose another one", w.port, p.Owner)
+			return conflict("port %d is the %s port of the controller itself: choose another port", w.port, p.Owner)
 		}
 	}
 	first, taken := r.owners[w.place]
@@ -149,17 +149,17 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		r.owners[w.place] = owner{of, w.field}
 		return nil
 	case first.Ref == of:
-		return invalid("port %d is given twice, and %s counts: remove one of them", w.port, first.field)
+		return invalid("port %d is listed twice, and %s is used: remove one of them", w.port, first.field)
 	case first.Kind == kinds.ConfigMap:
-		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one",
+		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another port",
 			w.place, w.protocol)
 	}
 	winner, other := r.services[first.Ref].object, r.services[of].object
 	if first.Namespace == of.Namespace {
-		return conflict("the %s belongs to %s: choose another one", w.place, snapshot.Elder(winner, other))
+		return conflict("the %s belongs to %s: choose another port", w.place, snapshot.Elder(winner, other))
 	}
 	// The message does not name the winner, because it is in another namespace.
-	return conflict("the %s belongs to %s: choose another one", w.place,
+	return conflict("the %s belongs to %s: choose another port", w.place,
 		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
@@ -176,8 +176,8 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 		s.tcp(route, w)
 	case s.onlyTCP():
 		return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-			"the %s stays closed, because annotations of %s ask for TLS or the PROXY protocol, which are for TCP: "+
-				"take them off, or give UDP a Service of its own", w.place, w.service)}
+			"the %s stays closed, because annotations of %s configure TLS or the PROXY protocol, which UDP does not "+
+				"support: remove them, or use a separate Service for UDP", w.place, w.service)}
 	}
 	backend, p := r.backend(w)
 	route.Backends = ir.To(backend)
@@ -208,7 +208,7 @@ func closed(service, of ir.Ref) *report.Problem {
 		return nil
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-		"the port stays closed, because an annotation of %s cannot be used: the verdict on that object names it",
+		"the port stays closed, because an annotation of %s is invalid: see the verdict on that object",
 		service)}
 }
 
@@ -220,7 +220,7 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 	case p == nil:
 		return found, nil
 	case p.Reason == report.ServiceNotFound:
-		p.Message += ": " + w.protocol.Without() + " until there is one"
+		p.Message += ": " + w.protocol.Without() + " until it exists"
 	default:
 		p.Message += ": " + w.protocol.Without()
 	}
@@ -247,7 +247,7 @@ func carefully(do func() *report.Problem) (p *report.Problem) {
 	if caught := panics.Try(func() { p = do() }); caught != nil {
 		return &report.Problem{
 			Severity: report.Error, Reason: report.Quarantined,
-			Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", caught),
+			Message: fmt.Sprintf("the entry has no effect, because reading it failed: %v", caught),
 		}
 	}
 	return p

@@ -184,8 +184,8 @@ func TestTwice(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	for _, message := range messages(r, "tcp") {
-		if !strings.Contains(message, " and data[53] counts") {
-			t.Errorf("it does not say which one counts: %s", message)
+		if !strings.Contains(message, " and data[53] is used") {
+			t.Errorf("it does not say which entry is used: %s", message)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestWithoutABackend(t *testing.T) {
 	for name, want := range map[string]string{"tcp": "connections are closed", "udp": "datagrams are dropped"} {
 		verdict := messages(r, name)
 		if len(verdict) != 2 || !strings.HasSuffix(verdict[0], ": "+want) ||
-			!strings.HasSuffix(verdict[1], ": "+want+" until there is one") {
+			!strings.HasSuffix(verdict[1], ": "+want+" until it exists") {
 			t.Errorf("%s: want %s in %q", name, want, verdict)
 		}
 	}
@@ -241,8 +241,8 @@ func TestWithoutConfigMap(t *testing.T) {
 		t.Errorf("routes %v, refs (-want +got):\n%s", r.Routes, diff)
 	}
 	for i, message := range []string{
-		"there is no ConfigMap ingress/tcp, which tcp_services names: no TCP ports are open until there is one",
-		"there is no ConfigMap ingress/udp, which udp_services names: no UDP ports are open until there is one",
+		"the ConfigMap ingress/tcp of the option tcp_services does not exist: no TCP ports are open until it exists",
+		"the ConfigMap ingress/udp of the option udp_services does not exist: no UDP ports are open until it exists",
 	} {
 		verdict := &report.Verdict{Object: want[i], Problems: []report.Problem{{
 			Severity: report.Warning, Reason: report.ConfigMapNotFound, Message: message,

@@ -21,53 +21,54 @@ const ownSecret = "the name of a Secret in the namespace of the Service"
 var (
 	streamTLSSecret = Annotation{
 		Name: prefix + "stream-tls-secret",
-		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints " +
-			"get the plain bytes. The ports are never opened without TLS then.",
-		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
+		Doc: "Terminates the TLS of clients at the port, with the certificate and key in this Secret. Endpoints " +
+			"get the decrypted data. The ports are never opened without TLS.",
+		Values: ownSecret, Example: "pg-tls", Default: "data is forwarded unchanged",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTLSHost = Annotation{
 		Name: prefix + "stream-tls-host",
-		Doc: "As stream-tls-secret, with a certificate for this host that an issuer is asked for, as for the " +
-			"hosts of Ingresses.",
+		Doc: "Like stream-tls-secret, with a certificate for this host from an issuer, as for the hosts of " +
+			"Ingresses.",
 		Values: "a host name", Example: "db.example.com", Default: "none",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 		Check: func(s *Settings) string {
 			return option.Unless(s.tls.Secret.Name == "",
-				"this has no effect beside "+streamTLSSecret.Name+": remove one of them")
+				"this has no effect, because "+streamTLSSecret.Name+" takes precedence: remove one of them")
 		},
 	}
 	streamBackendTLS = Annotation{
 		Name: prefix + "stream-backend-tls",
-		Doc: "Connections to the endpoints use TLS. Without stream-backend-tls-verify their certificates are not " +
-			"verified.",
+		Doc: "Uses TLS for connections to the endpoints. Their certificates are verified only with " +
+			"stream-backend-tls-verify.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), OnError: (*Settings).close,
 		Meanwhile: staysClosed,
 	}
 	streamBackendTLSSecret = Annotation{
 		Name: prefix + "stream-backend-tls-secret",
-		Doc: "The Secret for TLS with the endpoints: `tls.crt` and `tls.key` are the client certificate, `ca.crt` " +
-			"is the certificate authority that verifies the endpoints' certificates. It may have the pair, the " +
-			"authority, or both. While it cannot be used, connections are closed.",
+		Doc: "The Secret for TLS connections to endpoints. `tls.crt` and `tls.key` are the client certificate, " +
+			"and `ca.crt` is the certificate authority that verifies the endpoints' certificates. The Secret may " +
+			"contain the client certificate, the authority, or both. While it is missing or invalid, connections " +
+			"are closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSVerify = Annotation{
 		Name: prefix + "stream-backend-tls-verify",
-		Doc: "An endpoint gets a connection only if its certificate was issued by one in `ca.crt` of the Secret, " +
-			"and is for the name in stream-backend-tls-name.",
+		Doc: "Forwards connections to an endpoint only if its certificate is issued by a certificate authority " +
+			"in `ca.crt` of the Secret and is valid for the name in stream-backend-tls-name.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.backend.Verify }, nginx.Bool),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSName = Annotation{
 		Name:   prefix + "stream-backend-tls-name",
-		Doc:    "The name that the certificate of an endpoint has to be for, and that is sent in the handshake (SNI).",
-		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc where certificates are verified",
+		Doc:    "The name for which an endpoint's certificate must be valid. It is also sent as SNI.",
+		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc if certificates are verified",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
@@ -84,8 +85,7 @@ func readSecret(value string) (string, error) {
 	if strings.Contains(value, "/") {
 		return "",
 			fmt.Errorf(
-				"%s has a namespace in it: write the name of a Secret in the namespace of the Service, and "+
-					"nothing else",
+				"%s contains a namespace: write only the name of a Secret in the namespace of the Service",
 				nginx.Quote(value))
 	}
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
@@ -98,13 +98,13 @@ func readSecret(value string) (string, error) {
 func readHost(value string) (string, error) {
 	host := strings.ToLower(value)
 	if _, err := netip.ParseAddr(host); err == nil || len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return "", fmt.Errorf("%s is not a host name, such as db.example.com", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not a host name such as db.example.com", nginx.Quote(value))
 	}
 	return host, nil
 }
 
-const unproven = "this needs stream-backend-tls-secret, with the certificate authority that verifies the endpoints; " +
-	"meanwhile, " + staysClosed
+const unproven = "this requires stream-backend-tls-secret with the certificate authority that verifies the " +
+	"endpoints; meanwhile, " + staysClosed
 
 // finishTLS combines the values of the TLS annotations.
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
