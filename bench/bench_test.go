@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-func TestLoadRefusesOtherAnswers(t *testing.T) {
+func TestLoadRejectsOtherResponses(t *testing.T) {
 	for name, answer := range map[string]string{
 		"status": "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n",
 		"body":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -200,7 +200,7 @@ func readManifests(t *testing.T, folder string) (paths map[string]string, servic
 	return paths, services
 }
 
-func TestEndedProcessIsTold(t *testing.T) {
+func TestEndedProcessIsReported(t *testing.T) {
 	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "echo this is broken >&2; exit 1"},
 		syscall.SIGKILL})
 	if err != nil {
@@ -292,7 +292,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-func TestQuickLeavesWhatIsGiven(t *testing.T) {
+func TestQuickKeepsExplicitFlags(t *testing.T) {
 	o, err := parse([]string{"-quick", "-rounds", "2", "-scale", "-ingresses 100"})
 	if err != nil || o.rounds != 2 || o.duration != time.Second ||
 		strings.Join(o.scale, " ") != "-quick -ingresses 100" {

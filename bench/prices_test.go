@@ -77,8 +77,8 @@ func TestAddressesTakeTurns(t *testing.T) {
 	(*addresses)(nil).next(request)
 }
 
-// TestCompressedAnswersAreCompared: what does not come compressed is refused, and so is what is another text.
-func TestCompressedAnswersAreCompared(t *testing.T) {
+// TestCompressedResponsesAreCompared: what does not come compressed is refused, and so is what is another text.
+func TestCompressedResponsesAreCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, coding string
 		ok           bool
@@ -108,8 +108,8 @@ func TestEncodingConfigIsCaddys(t *testing.T) {
 	isCaddys(t, encodingConfig(&contestant{admin: "127.0.0.1:0", http: "127.0.0.1:0"}, "127.0.0.1:9"))
 }
 
-// TestRefusedAnnotationsAreTold: what is measured is what the Ingress says.
-func TestRefusedAnnotationsAreTold(t *testing.T) {
+// TestRejectedAnnotationsAreReported: what is measured is what the Ingress says.
+func TestRejectedAnnotationsAreReported(t *testing.T) {
 	const said = `[{"object":{"kind":%q,"namespace":"bench","name":"a"},"accepted":true,"problems":[` +
 		`{"severity":"info","reason":"NoEndpoints","message":"no endpoint"},` +
 		`{"severity":"warning","reason":"InvalidAnnotation","message":"no number"}]}]`

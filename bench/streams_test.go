@@ -139,7 +139,7 @@ func answerDatagrams(t *testing.T, change func([]byte) []byte) (address string) 
 	return socket.LocalAddr().String()
 }
 
-func TestDatagramsThatAreLost(t *testing.T) {
+func TestLostDatagrams(t *testing.T) {
 	address := answerDatagrams(t, func([]byte) []byte { return nil })
 	got, err := datagrams{datagramLoad{64, 3, false}, address, nil, 1, 0, 3 * lostAfter / 2}.run(t.Context(), nil)
 	if err != nil || got.perSecond != 0 || got.lost == 0 || got.lost%3 != 0 {
@@ -147,7 +147,7 @@ func TestDatagramsThatAreLost(t *testing.T) {
 	}
 }
 
-func TestDatagramsThatAreCut(t *testing.T) {
+func TestTruncatedDatagrams(t *testing.T) {
 	address := answerDatagrams(t, func(b []byte) []byte { return b[:len(b)-1] })
 	for _, trains := range []bool{false, true} {
 		if got, err := (datagrams{datagramLoad{64, 3, trains}, address, nil, 1, 0, lostAfter}).run(t.Context(),

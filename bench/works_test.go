@@ -65,8 +65,8 @@ func TestWorksReachTheBackend(t *testing.T) {
 	}
 }
 
-// TestRequestsAreWhatTheirNamesSay: a server that others have written reads them so.
-func TestRequestsAreWhatTheirNamesSay(t *testing.T) {
+// TestRequestsOfWorks: a server that others have written reads them so.
+func TestRequestsOfWorks(t *testing.T) {
 	browser, upload := load{header: browserHeader}, load{upload: longBody(shortUpload), path: "/up"}
 	for _, c := range []struct {
 		load         load
@@ -93,8 +93,8 @@ func TestRequestsAreWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-// TestLongAnswersAreCompared: one that differs in its last byte is refused.
-func TestLongAnswersAreCompared(t *testing.T) {
+// TestLongResponsesAreCompared: one that differs in its last byte is refused.
+func TestLongResponsesAreCompared(t *testing.T) {
 	body := longBody(longAnswer)
 	for _, got := range []string{body, body[:len(body)-1] + "?", body[:len(body)-1]} {
 		text := string(answerWithBody(body))
@@ -105,7 +105,7 @@ func TestLongAnswersAreCompared(t *testing.T) {
 	}
 }
 
-func TestBackendAnswers(t *testing.T) {
+func TestBackendResponses(t *testing.T) {
 	b := backendFor(t)
 	for path, want := range map[string]string{"/": answerBody, "/x": answerBody,
 		sizePath(mediumAnswer): longBody(mediumAnswer)} {
@@ -309,8 +309,9 @@ func TestWorksAreHeldToACommit(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTold: a crowd counts the clients that fail with those that do not, and wants all kinds to be answered.
-func TestFailuresAreTold(t *testing.T) {
+// TestFailuresAreReported: a crowd counts the clients that fail with those that do not, and wants all kinds to be
+// answered.
+func TestFailuresAreReported(t *testing.T) {
 	var turns, turnsThatFail atomic.Int64
 	fine := repeated("fine", 2, func(context.Context, int) error { turns.Add(1); return nil })
 	failing := repeated("failing", 1, func(context.Context, int) error {

@@ -61,8 +61,8 @@ func optionsOf(t *testing.T, file string) settings.Config {
 	return config.Apps.K8singress.WithDefaults()
 }
 
-// TestHTTPSAnswers checks the responses that a user of the example sees.
-func TestHTTPSAnswers(t *testing.T) {
+// TestHTTPSResponses checks the responses that a user of the example sees.
+func TestHTTPSResponses(t *testing.T) {
 	ports := copyWithFreePorts(t, "https")
 	start(t, "https")
 	client := newClient(ports)

@@ -53,8 +53,8 @@ func TestAdminMethods(t *testing.T) {
 	}
 }
 
-// TestAdminAnswers checks the fields of the responses, because other programs read them.
-func TestAdminAnswers(t *testing.T) {
+// TestAdminResponses checks the fields of the responses, because other programs read them.
+func TestAdminResponses(t *testing.T) {
 	folder, err := filepath.Abs(manifests("errors"))
 	if err != nil {
 		t.Fatal(err)

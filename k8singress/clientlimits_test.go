@@ -104,9 +104,9 @@ func (c *controller) mustAnswer(address, header string) {
 // halfHead is the first part of a request head.
 const halfHead = "GET / HTTP/1.1\r\nHo"
 
-// TestSilentHandshakesMakeRoom checks that a process with 400 file descriptors, which allow 87 connections, responds to
-// each request while 300 connections to the TLS port are silent.
-func TestSilentHandshakesMakeRoom(t *testing.T) {
+// TestSilentHandshakesAreClosed checks that a process with 400 file descriptors, which allow 87 connections, responds
+// to each request while 300 connections to the TLS port are silent.
+func TestSilentHandshakesAreClosed(t *testing.T) {
 	t.Setenv(filesOfCaddy, "400")
 	c := launch(t, newOrigin(t), "")
 	for range 15 {

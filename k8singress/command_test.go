@@ -93,8 +93,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintSaysHowToMendIt checks one message as an example for all.
-func TestLintSaysHowToMendIt(t *testing.T) {
+// TestLintNamesTheFix checks one message as an example for all.
+func TestLintNamesTheFix(t *testing.T) {
 	const want = "error    File/team/bad.yaml line 10: is not YAML: found unexpected end of stream (InvalidManifest)\n"
 	if got := run(t, "lint", "-f", manifests("not-yaml")); !strings.HasPrefix(got.stdout, want) {
 		t.Errorf("want %s in:\n%s", want, got.stdout)
@@ -260,7 +260,7 @@ func TestLintOfPassthrough(t *testing.T) {
 	}
 }
 
-func TestRenderKeepsStringsAsTheyAre(t *testing.T) {
+func TestRenderKeepsStrings(t *testing.T) {
 	got := run(t, "render", "-f", manifests("clean"))
 	if want := `"/{env.HOME}/$1"`; !strings.Contains(got.stdout, want) {
 		t.Errorf("there is no %s in:\n%s", want, got.stdout)

@@ -82,7 +82,7 @@ func TestRequestLines(t *testing.T) {
 	}
 }
 
-func TestHostsOfNobody(t *testing.T) {
+func TestUnknownHosts(t *testing.T) {
 	for options, want := range map[string]string{``: "404 ", `,"pass_thru":false`: "404 ",
 		`,"pass_thru":true`: "200 next"} {
 		t.Run(options, func(t *testing.T) {

@@ -388,8 +388,8 @@ func isOK(status int) error {
 	return nil
 }
 
-// TestStreamsThatDoNotEnd checks that the process exits although streams are still open.
-func TestStreamsThatDoNotEnd(t *testing.T) {
+// TestExitWithOpenStreams checks that the process exits although streams are still open.
+func TestExitWithOpenStreams(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
 		t.Run("", func(t *testing.T) {

@@ -69,9 +69,9 @@ func TestEndOfPassthrough(t *testing.T) {
 	}
 }
 
-// TestPassthroughThatDoesNotEnd checks that passthrough connections have the same time limit as connections to TCP
+// TestExitWithOpenPassthrough checks that passthrough connections have the same time limit as connections to TCP
 // ports, and that connections that end earlier lose no data.
-func TestPassthroughThatDoesNotEnd(t *testing.T) {
+func TestExitWithOpenPassthrough(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
 		t.Run("", func(t *testing.T) {

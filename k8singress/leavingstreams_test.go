@@ -40,9 +40,9 @@ func TestEndOfTCPPorts(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatDoNotEnd checks that the process exits although connections are still open, and that these are in
+// TestExitWithOpenConnections checks that the process exits although connections are still open, and that these are in
 // the access log.
-func TestConnectionsThatDoNotEnd(t *testing.T) {
+func TestExitWithOpenConnections(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
 		t.Run("", func(t *testing.T) {

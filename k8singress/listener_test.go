@@ -13,9 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestHandshakeThatDoesNotEnd checks that TLS handshakes have their own time limit, which does not apply after the
+// TestHandshakeTimeout checks that TLS handshakes have their own time limit, which does not apply after the
 // handshake.
-func TestHandshakeThatDoesNotEnd(t *testing.T) {
+func TestHandshakeTimeout(t *testing.T) {
 	address := fixture.Address(t)
 	start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "tls_connection_policies": [{}],

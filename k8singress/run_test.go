@@ -57,8 +57,8 @@ func TestWaitShutdown(t *testing.T) {
 	}
 }
 
-// TestRunSaysWhatIsWrong checks that an invalid command line ends at once with an error message.
-func TestRunSaysWhatIsWrong(t *testing.T) {
+// TestRunErrors checks that an invalid command line ends at once with an error message.
+func TestRunErrors(t *testing.T) {
 	ports := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(ports, []byte("{\n\tk8singress {\n\t\tpublish_ports\n\t}\n}\n"), 0o600); err != nil {
 		t.Fatal(err)

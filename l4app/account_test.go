@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	await(t, "the end of its metrics", func() bool { return len(w.metrics()) == 0 })
 }
 
-func TestWhatIsLogged(t *testing.T) {
+func TestLogMessages(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")

@@ -88,7 +88,7 @@ func TestTLSAfterTheHeader(t *testing.T) {
 	expect(t, dial(t, r), "db.test\n")
 }
 
-func TestEndpointThatIsNotBelieved(t *testing.T) {
+func TestUntrustedEndpoint(t *testing.T) {
 	i, other := newIdentity(t), newIdentity(t)
 	for name, test := range map[string]struct {
 		change func(*ir.BackendTLS)
@@ -151,8 +151,8 @@ func TestTLSWithoutASecret(t *testing.T) {
 	})
 }
 
-// TestEndpointThatIsSilentAboutTLS checks that the connect timeout includes the TLS handshake.
-func TestEndpointThatIsSilentAboutTLS(t *testing.T) {
+// TestSilentTLSEndpoint checks that the connect timeout includes the TLS handshake.
+func TestSilentTLSEndpoint(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
 	r.Policy.ConnectTimeout = 200 * time.Millisecond

@@ -47,7 +47,7 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatEndAreNotUnderWay(t *testing.T) {
+func TestEndedConnectionsAreNotActive(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.set(r, named(t, "a"))
@@ -61,7 +61,7 @@ func TestConnectionsThatEndAreNotUnderWay(t *testing.T) {
 	await(t, "the end of the connection", func() bool { return choice.Endpoint.InFlight() == 0 })
 }
 
-func TestEndpointThatIsDownIsEjected(t *testing.T) {
+func TestUnavailableEndpointIsEjected(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: 1})

@@ -63,9 +63,9 @@ func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint
 	return w, r, client, endpoint
 }
 
-// TestClientsOfAUDPPortThatIsGone checks that clients of a closed port get their responses and may continue, and that
+// TestClientsOfARemovedUDPPort checks that clients of a closed port get their responses and may continue, and that
 // new clients are rejected.
-func TestClientsOfAUDPPortThatIsGone(t *testing.T) {
+func TestClientsOfARemovedUDPPort(t *testing.T) {
 	w, r, client, endpoint := asked(t)
 	traffic := trafficOf(w, r)
 	w.remove(r)
@@ -104,16 +104,16 @@ func expectDatagram(t *testing.T, conn net.Conn, want string) {
 	}
 }
 
-// TestUDPPortThatComesBack checks that a port can be opened again at once while its old clients are still active.
-func TestUDPPortThatComesBack(t *testing.T) {
+// TestReopenedUDPPort checks that a port can be opened again at once while its old clients are still active.
+func TestReopenedUDPPort(t *testing.T) {
 	w, r, client, _ := asked(t)
 	w.remove(r)
 	w.set(r, packetBackend(t, "b:"))
 	exchange(t, client, []byte("x"), "b:x")
 }
 
-// TestUDPClientsThatGoOnForTooLong checks that a closed port ends after the drain time, even with active clients.
-func TestUDPClientsThatGoOnForTooLong(t *testing.T) {
+// TestUDPClientsEndAfterTheDrainTime checks that a closed port ends after the drain time, even with active clients.
+func TestUDPClientsEndAfterTheDrainTime(t *testing.T) {
 	w, r, client, _ := asked(t)
 	w.ports.SetDrain(300 * time.Millisecond)
 	w.remove(r)
@@ -206,9 +206,9 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
 }
 
-// TestDeadUDPEndpointIsTold checks that a port logs and counts an endpoint that does not exist, although clients get no
-// response.
-func TestDeadUDPEndpointIsTold(t *testing.T) {
+// TestDeadUDPEndpointIsReported checks that a port logs and counts an endpoint that does not exist, although clients
+// get no response.
+func TestDeadUDPEndpointIsReported(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
 	w.set(r, "127.0.0.1:"+itoa(int(freePort(t))))

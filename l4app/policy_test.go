@@ -26,7 +26,7 @@ func silent(t *testing.T) string {
 	return backend(t, func(*net.TCPConn) { <-t.Context().Done() })
 }
 
-func TestEndpointThatNeverAnswers(t *testing.T) {
+func TestSilentEndpoint(t *testing.T) {
 	w := newWorld(t)
 	r := impatient(t)
 	w.set(r, silent(t))
@@ -36,7 +36,7 @@ func TestEndpointThatNeverAnswers(t *testing.T) {
 	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })
 }
 
-func TestClientThatNeverReads(t *testing.T) {
+func TestClientNeverReads(t *testing.T) {
 	w := newWorld(t)
 	r := impatient(t)
 	ended := make(chan error, 1)
@@ -146,7 +146,7 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-func TestAnotherEndpointIsAskedWhenOneDoesNotAnswer(t *testing.T) {
+func TestAnotherEndpointIsTriedWhenOneIsSilent(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{"as configured": 300 * time.Millisecond, "by default": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,7 @@ func TestOpenConnectionsOutliveTheirPort(t *testing.T) {
 	expect(t, open, "more")
 }
 
-func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
+func TestConnectionsOfARemovedPortEndAfterTheDrainTime(t *testing.T) {
 	w := newWorld(t)
 	w.ports.SetDrain(10 * time.Millisecond)
 	r := route(ir.TCP, freePort(t), "a")
@@ -91,9 +91,9 @@ func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
 	await(t, "the count of both", func() bool { return account.failed[unwanted].Load() == 2 })
 }
 
-// TestPortThatComesBackHasItsConnections checks that connections survive if their port is removed and opened again
+// TestReopenedPortKeepsItsConnections checks that connections survive if their port is removed and opened again
 // before the drain time ends.
-func TestPortThatComesBackHasItsConnections(t *testing.T) {
+func TestReopenedPortKeepsItsConnections(t *testing.T) {
 	const drain = 2 * time.Second
 	w := newWorld(t)
 	w.ports.SetDrain(drain)
@@ -215,7 +215,7 @@ func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 	}
 }
 
-func TestRefusedPortThatIsRemovedIsNotTriedAgain(t *testing.T) {
+func TestRemovedPortIsNotRetried(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`),
@@ -229,7 +229,7 @@ func TestRefusedPortThatIsRemovedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestPortThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
+func TestRejectedPortIsLeftOutAlone(t *testing.T) {
 	for name, server := range map[string]string{
 		"not JSON":           `{`,
 		"unknown field":      `{"listen":["tcp/127.0.0.1:1"],"listn":[]}`,

@@ -62,7 +62,7 @@ var without = map[string]string{
 	"v2 of a Unix peer": string(proxyproto.SIGV2) + "\x21\x31\x00\xd8" + strings.Repeat("\x00", 216),
 }
 
-func TestHeadersThatAreAccepted(t *testing.T) {
+func TestHeadersAccepted(t *testing.T) {
 	own := "the peer's own"
 	cases := map[string]struct{ header, client string }{
 		"v1":      {"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n", "192.0.2.1:1111>192.0.2.2:2222\n"},
@@ -118,7 +118,7 @@ func byteByByte(conn net.Conn, text string) {
 	_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, iotest.OneByteReader(strings.NewReader(text)), make([]byte, 1))
 }
 
-func TestHeadersThatAreRefused(t *testing.T) {
+func TestHeadersRejected(t *testing.T) {
 	for name, text := range map[string]string{
 		"none":                "no header at all, just bytes that go on for a while\r\n",
 		"nearly":              "PROXYjunk TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n",
@@ -142,8 +142,8 @@ func TestHeadersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestHeaderThatDoesNotCome checks that a peer must send its header within the timeout.
-func TestHeaderThatDoesNotCome(t *testing.T) {
+// TestHeaderTimeout checks that a peer must send its header within the timeout.
+func TestHeaderTimeout(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "half": "PROXY TCP4 192.0.2.1",
 		"half of v2": string(proxyproto.SIGV2)} {
 		t.Run(name, func(t *testing.T) {
@@ -162,9 +162,9 @@ func TestHeaderThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestPeerThatGivesUp checks that a connection closed without data is not a failure, and that one closed within the
+// TestPeerClosesEarly checks that a connection closed without data is not a failure, and that one closed within the
 // header is.
-func TestPeerThatGivesUp(t *testing.T) {
+func TestPeerClosesEarly(t *testing.T) {
 	w := newWorld(t)
 	r := proxied(t, w, "")
 	for want, text := range []string{"", "PROXY TCP4 192.0.2.1"} {
@@ -203,8 +203,8 @@ func TestTrustedPeers(t *testing.T) {
 	}
 }
 
-// TestHeaderWhereNoneIsWanted checks that a port without the PROXY protocol forwards bytes that look like a header.
-func TestHeaderWhereNoneIsWanted(t *testing.T) {
+// TestHeaderWithoutProxyProtocol checks that a port without the PROXY protocol forwards bytes that look like a header.
+func TestHeaderWithoutProxyProtocol(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.set(r, named(t, ""))

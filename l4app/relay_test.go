@@ -83,7 +83,7 @@ func TestManyBytesBothWays(t *testing.T) {
 	}
 }
 
-func TestAnotherEndpointIsAskedWhenOneIsDown(t *testing.T) {
+func TestAnotherEndpointIsTriedWhenOneIsDown(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	down := net.JoinHostPort("127.0.0.1", "1")

@@ -77,9 +77,9 @@ func TestDatagramsOfOneClientStayApart(t *testing.T) {
 	}
 }
 
-// TestAnswerComesFromTheAddressThatWasAsked checks that, on a wildcard socket, each response comes from the address to
-// which the request was sent. Clients ignore responses from other addresses.
-func TestAnswerComesFromTheAddressThatWasAsked(t *testing.T) {
+// TestResponseComesFromTheAddressOfTheRequest checks that, on a wildcard socket, each response comes from the address
+// to which the request was sent. Clients ignore responses from other addresses.
+func TestResponseComesFromTheAddressOfTheRequest(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
 	w.endpoints(r, packetBackend(t, "a:"))
@@ -276,8 +276,9 @@ func TestDatagramAffinity(t *testing.T) {
 	}
 }
 
-// TestSlowEndpointHoldsNobody checks that a session whose endpoint does not read does not block other sessions.
-func TestSlowEndpointHoldsNobody(t *testing.T) {
+// TestSlowEndpointBlocksNoOtherSession checks that a session whose endpoint does not read does not block other
+// sessions.
+func TestSlowEndpointBlocksNoOtherSession(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
 	slow, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -140,8 +140,8 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestWhatRemains: the command ends with what it could not do, in commands for the very files and digest.
-func TestWhatRemains(t *testing.T) {
+// TestRemainingCommands: the command ends with what it could not do, in commands for the very files and digest.
+func TestRemainingCommands(t *testing.T) {
 	var said strings.Builder
 	// Any program of Go will do.
 	path, err := os.Executable()

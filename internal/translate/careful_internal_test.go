@@ -16,9 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// TestAFaultInLoadBalancingStaysThere checks that an Ingress that makes balance panic gets a problem, and that the
+// TestPanicInLoadBalancingIsIsolated checks that an Ingress that makes balance panic gets a problem, and that the
 // other Ingresses decide.
-func TestAFaultInLoadBalancingStaysThere(t *testing.T) {
+func TestPanicInLoadBalancingIsIsolated(t *testing.T) {
 	user := func(name string, policy ir.Policy) *ingress.Result {
 		return &ingress.Result{Object: onHosts(name), LoadBalancing: ir.LoadBalancing{Policy: policy},
 			Balances: policy != ""}
@@ -79,9 +79,9 @@ func (p *poisonous) Matches(l labels.Labels) bool {
 	return p.Selector.Matches(l)
 }
 
-// TestAnIngressThatCannotBeReadIsClosed checks that its paths return 503 until it can be read again, even if a shorter
+// TestUnreadableIngressReturns503 checks that its paths return 503 until it can be read again, even if a shorter
 // path of another Ingress matches.
-func TestAnIngressThatCannotBeReadIsClosed(t *testing.T) {
+func TestUnreadableIngressReturns503(t *testing.T) {
 	poison := &poisonous{Selector: labels.Everything()}
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true, Folder: true, Namespaces: poison}}
 	store := snapshot.NewStore()

@@ -430,9 +430,9 @@ func secrets(t *translate.Translator) []string {
 	return slices.Compact(all)
 }
 
-// TestSecretsFollowTheirReferences checks that the translator lists a Secret if and only if an object refers to it. The
-// contents of Secrets that are not listed are dropped.
-func TestSecretsFollowTheirReferences(t *testing.T) {
+// TestSecretsAreListedWhileReferenced checks that the translator lists a Secret if and only if an object refers to it.
+// The contents of Secrets that are not listed are dropped.
+func TestSecretsAreListedWhileReferenced(t *testing.T) {
 	service := func(name, value string) kinds.Object {
 		object := exposing(0, "7000:80")
 		object.Annotations[kinds.OwnPrefix+"stream-backend-tls"] = "true"

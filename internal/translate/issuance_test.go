@@ -66,9 +66,9 @@ func (s *steps) expect(after string, want map[string]string) {
 	}
 }
 
-// TestASecretThatComesLaterTakesOver checks that the certificate in a new Secret replaces the certificate from an
+// TestLaterSecretReplacesTheIssuer checks that the certificate in a new Secret replaces the certificate from an
 // issuer, and that the issuer is used again after the Secret is deleted.
-func TestASecretThatComesLaterTakesOver(t *testing.T) {
+func TestLaterSecretReplacesTheIssuer(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(listing(1, "a.example", "later"))
 	s.expect("without the Secret", map[string]string{"a.example": "issuer"})
@@ -78,9 +78,9 @@ func TestASecretThatComesLaterTakesOver(t *testing.T) {
 	s.expect("without it again", map[string]string{"a.example": "issuer"})
 }
 
-// TestAWildcardAnswersForWhatNobodyListed checks that a host that no Ingress lists for TLS uses the certificate of its
+// TestWildcardCertificateIsUsed checks that a host that no Ingress lists for TLS uses the certificate of its
 // wildcard, as long as the wildcard has a certificate.
-func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
+func TestWildcardCertificateIsUsed(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(plain(1, "a.w.example"))
 	s.store.Set(listing(2, "b.w.example", ""))
@@ -126,9 +126,9 @@ func TestTheNextHostMovesUp(t *testing.T) {
 		"three.example": "issuer"})
 }
 
-// BenchmarkOneOf10000Asked changes one of 10,000 Ingresses. As many hosts as the quota allows get certificates from an
+// BenchmarkOneOf10000Issued changes one of 10,000 Ingresses. As many hosts as the quota allows get certificates from an
 // issuer.
-func BenchmarkOneOf10000Asked(b *testing.B) {
+func BenchmarkOneOf10000Issued(b *testing.B) {
 	o := scarce
 	o.HostsPerNamespace = 5_000
 	store, translator := fill(10_000), translate.New()

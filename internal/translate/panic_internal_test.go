@@ -34,10 +34,10 @@ func onHosts(name string, hosts ...string) *networkingv1.Ingress {
 	return object
 }
 
-// TestAFaultInAHostStaysThere checks that a panic while one of two hosts is merged does not affect the other host, and
+// TestPanicInAHostIsIsolated checks that a panic while one of two hosts is merged does not affect the other host, and
 // that a change of the Ingress ends all effects of the panic. The panic comes from a contribution that no real object
 // causes.
-func TestAFaultInAHostStaysThere(t *testing.T) {
+func TestPanicInAHostIsIsolated(t *testing.T) {
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true}}
 	store := snapshot.NewStore()
 	store.Set(&corev1.Service{

@@ -121,7 +121,7 @@ func TestHostOfAPortHasAnOwner(t *testing.T) {
 	}
 }
 
-func TestCertificateOfAPortThatNobodyIssues(t *testing.T) {
+func TestCertificateOfAPortWithoutIssuer(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
 	if got := translator.published(endsTLS(1, "db.local", ""), endsTLS(2, "db.local", "")); got != "" {

@@ -101,9 +101,9 @@ func sharing(i int, path string) *networkingv1.Ingress {
 	return object
 }
 
-// TestWhatDidNotChangeStaysTheSame checks that unchanged parts keep their pointers, because later stages compare
+// TestUnchangedPartsKeepTheirPointers checks that unchanged parts keep their pointers, because later stages compare
 // pointers to find changes.
-func TestWhatDidNotChangeStaysTheSame(t *testing.T) {
+func TestUnchangedPartsKeepTheirPointers(t *testing.T) {
 	store, translator := fill(3), translate.New()
 	before, _ := translator.Translate(store.Take(), options)
 	store.Set(numbered(1, "/changed"))
@@ -155,9 +155,9 @@ func exposing(i int, ports string) *corev1.Service {
 	}
 }
 
-// TestPortsThatDidNotChangeStayTheSame checks that only changed ports get new pointers, and that Services without
+// TestUnchangedPortsKeepTheirPointers checks that only changed ports get new pointers, and that Services without
 // annotations have no effect on ports.
-func TestPortsThatDidNotChangeStayTheSame(t *testing.T) {
+func TestUnchangedPortsKeepTheirPointers(t *testing.T) {
 	store, translator := fill(3), translate.New()
 	for i := range 3 {
 		store.Set(exposing(i, fmt.Sprintf("%d:80", 1000+i)))

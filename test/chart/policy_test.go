@@ -22,9 +22,9 @@ type policed struct {
 	open, inner map[string]bool
 }
 
-// TestPolicyLetsInWhatIsServed checks each scenario that has a NetworkPolicy: everyone reaches all ports that Services
+// TestPolicyAllowsServedPorts checks each scenario that has a NetworkPolicy: everyone reaches all ports that Services
 // lead to and containers list, except the port of probes and metrics, which has peers of its own.
-func TestPolicyLetsInWhatIsServed(t *testing.T) {
+func TestPolicyAllowsServedPorts(t *testing.T) {
 	found := 0
 	for _, s := range variants(t) {
 		objects := mustRender(t, s.with).objects(t)

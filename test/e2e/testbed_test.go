@@ -14,7 +14,7 @@ import (
 
 // The tests of this file are about the testbed itself: what its kubelet and its network promise to all other tests.
 
-func TestUnreadyPodIsNoEndpoint(t *testing.T) {
+func TestUnreadyPodIsNotAnEndpoint(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("unready", 1,
 		func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
@@ -59,7 +59,7 @@ func TestLivenessRestarts(t *testing.T) {
 	})
 }
 
-func TestClusterIPAnswers(t *testing.T) {
+func TestClusterIPReachesPods(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("served", 1)
 	c.awaitEndpoints("served", 1, 0)

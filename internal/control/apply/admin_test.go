@@ -65,7 +65,7 @@ func addServer(config map[string]any) error {
 	return nil
 }
 
-func TestChangePostsOnlyWhatIsNew(t *testing.T) {
+func TestChangePostsOnlyDifferences(t *testing.T) {
 	admin, _ := runCaddy(t)
 	for i, want := range []bool{true, false} {
 		changed, err := admin.Change(t.Context(), addServer)
@@ -105,7 +105,7 @@ func TestEveryAddress(t *testing.T) {
 	}
 }
 
-func TestChangeIsDoneAgainWhenSomebodyElseWasFaster(t *testing.T) {
+func TestChangeIsRetriedAfterAConflict(t *testing.T) {
 	admin, address := runCaddy(t)
 	calls := 0
 	changed, err := admin.Change(t.Context(), func(config map[string]any) error {
@@ -122,7 +122,7 @@ func TestChangeIsDoneAgainWhenSomebodyElseWasFaster(t *testing.T) {
 	}
 }
 
-func TestChangeThatCaddyRefuses(t *testing.T) {
+func TestRejectedChange(t *testing.T) {
 	admin, address := runCaddy(t)
 	_, err := admin.Change(t.Context(), func(config map[string]any) error {
 		config["apps"] = map[string]any{"no_such_app": map[string]any{}}

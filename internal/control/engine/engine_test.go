@@ -48,7 +48,7 @@ func TestNothingIsAppliedBeforeTheSourceHasSynced(t *testing.T) {
 	}
 }
 
-func TestSourceThatSyncsBeforeTheFirstConfiguration(t *testing.T) {
+func TestSourceSyncsBeforeTheFirstConfiguration(t *testing.T) {
 	s := newSource(service(), ingress("one", "one.example"))
 	close(s.synced)
 	e := newEngine(t, s)
@@ -107,7 +107,7 @@ func TestEndlessChangesAreAppliedInBetween(t *testing.T) {
 	}
 }
 
-func TestChangeThatMeansNothingWakesNobody(t *testing.T) {
+func TestIrrelevantChangeStartsNoTranslation(t *testing.T) {
 	s := newSource(service(), ingress("web", "web.example"))
 	e := start(t, s)
 	before := e.Generation()
@@ -195,7 +195,7 @@ func TestLoadWithoutASource(t *testing.T) {
 	}
 }
 
-func TestLoadOfAnEngineThatNobodyUses(t *testing.T) {
+func TestLoadWithoutConfiguration(t *testing.T) {
 	e := newEngine(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

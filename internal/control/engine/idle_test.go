@@ -36,7 +36,7 @@ func (e *running) during(t *testing.T, p *publisher, happens func()) told {
 	return told{int(e.Generation()) - before.generations, int(e.runs()) - before.runs, p.times() - before.published}
 }
 
-func TestSecretThatNobodyNames(t *testing.T) {
+func TestUnreferencedSecret(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(service(), secret("tls", 1), ingress("web", "web.example", "tls")), newPublisher()
@@ -106,7 +106,7 @@ func broken(why string) []*report.Verdict {
 	}}}}
 }
 
-func TestMinutesPassUnnoticed(t *testing.T) {
+func TestIdleMinutesPublishNothing(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &reporting{newSource(service(), ingress("web", "web.example")), broken("line 3")}
@@ -162,9 +162,9 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 	})
 }
 
-// TestServiceThatOnlyTheStatusNeeds checks that a change of the Service from which the status takes its addresses is
+// TestServiceOfTheStatus checks that a change of the Service from which the status takes its addresses is
 // published, although the translation does not depend on that Service.
-func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
+func TestServiceOfTheStatus(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(service(), ingress("web", "web.example")), newPublisher()
@@ -185,8 +185,8 @@ func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
 	})
 }
 
-// TestExpiryIsTold checks that the expiry of a certificate is reported, although no event announces it.
-func TestExpiryIsTold(t *testing.T) {
+// TestExpiryIsReported checks that the expiry of a certificate is reported, although no event announces it.
+func TestExpiryIsReported(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(service(), valid(t, "tls", "web.example", 5*time.Minute), ingress("web", "web.example", "tls"))

@@ -113,7 +113,7 @@ func TestNextConfigurationIsPublished(t *testing.T) {
 	e.eventually("the new options are published", func() bool { return len(p.options().PublishAddress) == 1 })
 }
 
-func TestSettingsAreThoseOfTheNewestConfiguration(t *testing.T) {
+func TestNewestConfigurationSetsTheSettings(t *testing.T) {
 	for name, s := range map[string]engine.Source{"with a source": newSource(), "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, s)

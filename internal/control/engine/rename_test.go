@@ -35,7 +35,7 @@ func TestARenamedPortKeepsItsEndpoints(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsGoneHasNoEndpoints(t *testing.T) {
+func TestRemovedPortHasNoEndpoints(t *testing.T) {
 	other, name := addresses("127.0.0.2"), "other"
 	other.Ports[0].Name = &name
 	s := newSource(service(), addresses("127.0.0.1"), ingress("web", "web.example"))

@@ -155,7 +155,7 @@ func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	t.Errorf("the next change waited as well, %v", took)
 }
 
-func TestSecretThatMayNotBeRead(t *testing.T) {
+func TestUnreadableSecret(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example", "tls"))
 	f.wants(t, "tls")
 	ref := ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "tls"}

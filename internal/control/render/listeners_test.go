@@ -63,8 +63,8 @@ func TestListenerGroups(t *testing.T) {
 	}
 }
 
-// TestListenerGroupsThatChange checks that a delta contains only the listener groups that have changed.
-func TestListenerGroupsThatChange(t *testing.T) {
+// TestChangedListenerGroups checks that a delta contains only the listener groups that have changed.
+func TestChangedListenerGroups(t *testing.T) {
 	before := groups()
 	after := *before
 	other := *before.MoreGroups[1]

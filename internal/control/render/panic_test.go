@@ -11,9 +11,9 @@ import (
 // odd is a filter that the renderer does not know, so rendering it panics.
 type odd struct{ ir.Filter }
 
-// TestAPanicStaysInItsRoute checks that a route that cannot be rendered returns 503, and that other routes and hosts
+// TestPanicInARouteIsIsolated checks that a route that cannot be rendered returns 503, and that other routes and hosts
 // are not affected.
-func TestAPanicStaysInItsRoute(t *testing.T) {
+func TestPanicInARouteIsIsolated(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	of := func(path string, filters ...ir.Filter) *ir.Route {
 		return &ir.Route{

@@ -102,9 +102,9 @@ func decodes(t *testing.T, config map[string]any) {
 	}
 }
 
-// TestStructureIsWhatMergeAdds checks that Merge turns a configuration that contains only our app into the
+// TestStructureEqualsMerge checks that Merge turns a configuration that contains only our app into the
 // configuration that Structure returns.
-func TestStructureIsWhatMergeAdds(t *testing.T) {
+func TestStructureEqualsMerge(t *testing.T) {
 	options := settings.Config{HTTP: []string{":8080"}, HTTPS: []string{}, Email: "ops@example.com"}
 	whole := structure.Structure(options)
 	merged := map[string]any{"apps": map[string]any{"k8singress": structure.Tree(options)}}

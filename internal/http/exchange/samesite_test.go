@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRefusesSameSiteNone reads its cases from a file. Each line is "yes" or "no", followed by a user agent.
-func TestRefusesSameSiteNone(t *testing.T) {
+// TestRejectsSameSiteNone reads its cases from a file. Each line is "yes" or "no", followed by a user agent.
+func TestRejectsSameSiteNone(t *testing.T) {
 	file, err := os.Open("testdata/samesite.txt")
 	if err != nil {
 		t.Fatal(err)

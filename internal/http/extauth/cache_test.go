@@ -76,9 +76,9 @@ func TestCacheForgets(t *testing.T) {
 // key returns the i-th key of a namespace.
 func key(i byte) Key { return Key{"a", [32]byte{i}} }
 
-// TestTenant22KeptAnswers checks that the cached responses of one namespace do not push out those that another
+// TestTenant22CachedResponses checks that the cached responses of one namespace do not push out those that another
 // namespace has cached.
-func TestTenant22KeptAnswers(t *testing.T) {
+func TestTenant22CachedResponses(t *testing.T) {
 	c := newCache(100*entryBytes, time.Now)
 	keep := func(key Key) {
 		if _, err := c.Fetch(t.Context(), Question{minutely, key, nil, false}, answers()); err != nil {
@@ -118,9 +118,9 @@ func TestCacheVaries(t *testing.T) {
 	}
 }
 
-// TestEqualQuestionsAreAskedOnce checks that equal requests are sent to the service once, unless the response cannot be
+// TestEqualRequestsAreSentOnce checks that equal requests are sent to the service once, unless the response cannot be
 // shared.
-func TestEqualQuestionsAreAskedOnce(t *testing.T) {
+func TestEqualRequestsAreSentOnce(t *testing.T) {
 	for _, c := range []struct {
 		answer []message.Field
 		want   int32
@@ -153,8 +153,8 @@ func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver checks that a request stops waiting for an equal request when its context ends.
-func TestNobodyWaitsForEver(t *testing.T) {
+// TestWaitEndsWithTheContext checks that a request stops waiting for an equal request when its context ends.
+func TestWaitEndsWithTheContext(t *testing.T) {
 	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -174,9 +174,9 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	first.Wait()
 }
 
-// TestNobodyWaitsForLong checks that a request does not wait long for an equal one, because the service may be waiting
+// TestWaitIsLimited checks that a request does not wait long for an equal one, because the service may be waiting
 // for this request.
-func TestNobodyWaitsForLong(t *testing.T) {
+func TestWaitIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, depth := NewCache(), 0
 		var ask func() (*Answer, error)
@@ -196,10 +196,10 @@ func TestNobodyWaitsForLong(t *testing.T) {
 	})
 }
 
-// TestAQuestionThatWaitsForItselfEnds checks that a request that has passed through this controller before waits for an
+// TestRequestWaitingForItselfEnds checks that a request that has passed through this controller before waits for an
 // equal one, like any other request, and fails after the longest wait. A client gains nothing if it forges the Via
 // field.
-func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
+func TestRequestWaitingForItselfEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, asked := NewCache(), 0
 		var ask func() (*Answer, error)
@@ -215,9 +215,9 @@ func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
 	})
 }
 
-// TestAForgedMarkWaits checks that only one of many equal requests is sent to the service, even if the clients claim
+// TestForgedMarkWaits checks that only one of many equal requests is sent to the service, even if the clients claim
 // that they have passed through here before.
-func TestAForgedMarkWaits(t *testing.T) {
+func TestForgedMarkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, asked := NewCache(), 0
 		for range 10 {

@@ -39,7 +39,7 @@ func read(text io.Reader, method string) (status int, header http.Header, body s
 	return response.StatusCode, response.Header, string(all), err
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	ends := record(end, 1, done, 0)
 	for name, c := range map[string]struct{ method, in, want string }{
 		"plain":             {"GET", record(stdout, 1, "A: b\r\n\r\nbody", 0) + ends, "200 map[A:[b]] body"},
@@ -79,7 +79,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	ends := record(end, 1, done, 0)
 	for name, c := range map[string]struct {
 		in   string
@@ -154,7 +154,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestRequestsThatCannotBeWritten(t *testing.T) {
+func TestUnwritableRequests(t *testing.T) {
 	large := []fastcgi.Param{{"HTTP_X", strings.Repeat("x", 5<<20)}}
 	if err := fastcgi.WriteParams(io.Discard, large); !errors.Is(err, fastcgi.ErrTooLarge) {
 		t.Errorf("large parameters: %v", err)

@@ -217,8 +217,8 @@ func outlives(t *testing.T, listen, network, address string) {
 	}
 }
 
-// TestServersThatGo checks that connections of a removed server get one more response.
-func TestServersThatGo(t *testing.T) {
+// TestRemovedServers checks that connections of a removed server get one more response.
+func TestRemovedServers(t *testing.T) {
 	first, second := fixture.Address(t), fixture.Address(t)
 	start(t, map[string]server{"one": fronted(first, "one"), "two": fronted(second, "two")})
 	idle, stays := dial(t, "tcp", second), dial(t, "tcp", first)
@@ -315,8 +315,8 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
-// TestOpenWhatIsHeld checks that Open does not share an address that another listener uses.
-func TestOpenWhatIsHeld(t *testing.T) {
+// TestOpenAddressInUse checks that Open does not share an address that another listener uses.
+func TestOpenAddressInUse(t *testing.T) {
 	held, err := net.Listen("tcp", fixture.Address(t))
 	if err != nil {
 		t.Fatal(err)

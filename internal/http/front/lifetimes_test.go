@@ -21,9 +21,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestConnectionsAreCountedFromAccept checks that a closed address does not count as ended while a connection that it
+// TestConnectionsAreActiveFromAccept checks that a closed address does not count as ended while a connection that it
 // has accepted waits for a place. Otherwise the tables would forget the hosts of the address before the request.
-func TestConnectionsAreCountedFromAccept(t *testing.T) {
+func TestConnectionsAreActiveFromAccept(t *testing.T) {
 	address := fixture.Address(t)
 	waits, goes := make(chan struct{}), make(chan struct{})
 	hooks.Store(&hook{admit: func(conn net.Conn) net.Conn {

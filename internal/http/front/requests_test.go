@@ -101,9 +101,9 @@ func streamsOfQUIC(t *testing.T, address string) (streams int64) {
 	}
 }
 
-// TestBudgetOfRequestsThatCaddyAnswers checks that requests handled by a server of Caddy also get a 503 response if
+// TestBudgetOfRequestsToCaddy checks that requests handled by a server of Caddy also get a 503 response if
 // there is no room, and that each one is reported.
-func TestBudgetOfRequestsThatCaddyAnswers(t *testing.T) {
+func TestBudgetOfRequestsToCaddy(t *testing.T) {
 	requests := front.LimitRequests(t, 64<<10)
 	refused := make(chan string, 1)
 	front.Process().RequestRefused = func(w message.Writer, r *message.Request, began time.Time) {

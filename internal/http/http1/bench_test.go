@@ -36,7 +36,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-func BenchmarkAnswer(b *testing.B) {
+func BenchmarkResponse(b *testing.B) {
 	buffer := []byte(crlf("HTTP/1.1 200 OK", "Server: nginx", "Date: Sun, 22 Nov 2026 18:00:00 GMT",
 		"Content-Type: text/html; charset=utf-8", "Content-Length: 612",
 		"Last-Modified: Tue, 04 Mar 2025 10:00:00 GMT",

@@ -182,8 +182,8 @@ func parseError(head []byte, response bool) error {
 	return new(http1.RequestHead).Parse(head, new(message.Request))
 }
 
-// FuzzAnswer checks that net/http parses each accepted response in the same way.
-func FuzzAnswer(f *testing.F) {
+// FuzzResponse checks that net/http parses each accepted response in the same way.
+func FuzzResponse(f *testing.F) {
 	for _, text := range []string{
 		crlf("HTTP/1.1 200 OK", "Content-Length: 5", "A: b") + "hello",
 		crlf("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Trailer: a") + "0\r\n\r\n",

@@ -198,8 +198,8 @@ func TestRequestsRefused(t *testing.T) {
 	}
 }
 
-// TestScannerGoesOn checks that the result does not depend on the pieces in which a head arrives.
-func TestScannerGoesOn(t *testing.T) {
+// TestScannerTakesPieces checks that the result does not depend on the pieces in which a head arrives.
+func TestScannerTakesPieces(t *testing.T) {
 	text := "\r\n" + crlf("POST /a HTTP/1.1", "Host: a", "B: c") + "rest"
 	for i := range text {
 		for j := i; j < len(text); j++ {

@@ -40,7 +40,7 @@ func shownAnswer(h http1.ResponseHead, a *message.Response) string {
 	return b.String()
 }
 
-func TestAnswersTaken(t *testing.T) {
+func TestResponsesAccepted(t *testing.T) {
 	for _, c := range []struct{ name, method, text, want string }{
 		{"sized", "GET", crlf("HTTP/1.1 200 OK", "x-A: 1", "Content-Length: 5", "Set-Cookie: a", "set-cookie: b"),
 			"200 x-A=1 Set-Cookie=a set-cookie=b body=1:5 keep"},
@@ -85,7 +85,7 @@ func TestAnswersTaken(t *testing.T) {
 	}
 }
 
-func TestAnswersRefused(t *testing.T) {
+func TestResponsesRejected(t *testing.T) {
 	ok := func(lines ...string) string { return crlf(append([]string{"HTTP/1.1 200 OK"}, lines...)...) }
 	for _, c := range []struct{ name, text, reason string }{
 		{"different lengths", ok("Content-Length: 5", "Content-Length: 6"), "two-content-lengths"},

@@ -41,7 +41,7 @@ func TestRequestsWritten(t *testing.T) {
 	}
 }
 
-func TestAnswersWritten(t *testing.T) {
+func TestResponsesWritten(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answer  message.Response

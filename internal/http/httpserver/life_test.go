@@ -91,8 +91,8 @@ func TestKeepAliveRequests(t *testing.T) {
 	}
 }
 
-// TestClientsThatVanish checks the server against clients that disconnect after each byte of a POST request.
-func TestClientsThatVanish(t *testing.T) {
+// TestClientsDisconnect checks the server against clients that disconnect after each byte of a POST request.
+func TestClientsDisconnect(t *testing.T) {
 	var whole, cut atomic.Int32
 	s := serve(t, func(w message.Writer, r *message.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-func TestRequestsAreAnswered(t *testing.T) {
+func TestRequestsGetResponses(t *testing.T) {
 	s := serve(t, echo, nil)
 	long := strings.Repeat("0123456789", 20_000)
 	for _, c := range []struct{ name, text, want string }{
@@ -78,7 +78,7 @@ func TestRewrittenMethod(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	long := strings.Repeat("0123456789", 30_000)
 	head := func(status int, length int64, fields ...message.Field) *message.Response {
 		return &message.Response{Status: status, Length: length, Fields: fields}
@@ -271,8 +271,8 @@ func TestRefusedBehindAnother(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswers checks that a response reaches a client that is still sending its body.
-func TestEarlyAnswers(t *testing.T) {
+// TestEarlyResponses checks that a response reaches a client that is still sending its body.
+func TestEarlyResponses(t *testing.T) {
 	s := serve(t, func(w message.Writer, r *message.Request) { answer(w, 413, r.Path) }, nil)
 	early := func(path string, fields ...string) string {
 		return crlf(append([]string{"HTTP/1.1 413 Request Entity Too Large",

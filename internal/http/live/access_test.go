@@ -150,8 +150,8 @@ func gated() *document.Host {
 		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)}})
 }
 
-// TestRefusedChainIsMended checks that a new Caddy configuration opens the routes whose chain was rejected before.
-func TestRefusedChainIsMended(t *testing.T) {
+// TestRejectedChainIsRepaired checks that a new Caddy configuration opens the routes whose chain was rejected before.
+func TestRejectedChainIsRepaired(t *testing.T) {
 	table := quick(t)
 	configuration.Store("")
 	table.Update(map[string]*document.Host{"a": gated(), "b": gated()})

@@ -183,8 +183,8 @@ func TestLastAttemptIsJudged(t *testing.T) {
 	}
 }
 
-// TestClientThatLeaves checks that an endpoint is not blamed if the client disconnects.
-func TestClientThatLeaves(t *testing.T) {
+// TestClientDisconnects checks that an endpoint is not blamed if the client disconnects.
+func TestClientDisconnects(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{EjectAfter: 1}, "a:1", "b:1")
 	ctx, leave := context.WithCancel(t.Context())
 	do := script(func(r *exchange.Exchange) error {
@@ -244,9 +244,9 @@ func TestClientAddressKeepsItsEndpoint(t *testing.T) {
 	}
 }
 
-// TestAStreamIsNotSlow checks that only the time until the response head is measured, because the rest may be an
+// TestStreamIsNotSlow checks that only the time until the response head is measured, because the rest may be an
 // endless stream.
-func TestAStreamIsNotSlow(t *testing.T) {
+func TestStreamIsNotSlow(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{Policy: ir.PolicyEWMA}, "a:1", "b:1")
 	var streams string
 	_, err := s.visit(nil, func(r *exchange.Exchange) error {

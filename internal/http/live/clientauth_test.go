@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// TestAsksClient checks which handshakes request a client certificate.
-func TestAsksClient(t *testing.T) {
+// TestRequestsClientCertificates checks which handshakes request a client certificate.
+func TestRequestsClientCertificates(t *testing.T) {
 	store := trust.NewStore()
 	table := live.NewTable(endpoints.NewTable(), store)
 	on := func() *document.Host {

@@ -105,9 +105,9 @@ func TestRegexesAmongPaths(t *testing.T) {
 	}
 }
 
-// TestConditionThatIsNone checks that a route with an invalid condition is rejected, and that its path returns 503, so
+// TestInvalidCondition checks that a route with an invalid condition is rejected, and that its path returns 503, so
 // that no request reaches a route with fewer restrictions.
-func TestConditionThatIsNone(t *testing.T) {
+func TestInvalidCondition(t *testing.T) {
 	table := newTable(t)
 	table.Update(map[string]*document.Host{"shop.example": hostOf(
 		when(ir.Conditions{Headers: []ir.ValueMatch{{Name: "X", Value: "(", Regex: true}}}, "prefix", "/a", "bad"),

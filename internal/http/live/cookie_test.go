@@ -96,8 +96,8 @@ func TestNoSessionCookie(t *testing.T) {
 	}
 }
 
-// TestSessionIsFollowed checks that a route uses the session cookie that another route has set.
-func TestSessionIsFollowed(t *testing.T) {
+// TestSessionOfAnotherRoute checks that a route uses the session cookie that another route has set.
+func TestSessionOfAnotherRoute(t *testing.T) {
 	s := newShop(t, withCookie(nil), "a:1", "b:1", "c:1", "d:1")
 	var own string
 	remember := func(r *exchange.Exchange) error {

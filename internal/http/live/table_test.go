@@ -163,7 +163,7 @@ func TestRegexPaths(t *testing.T) {
 	}
 }
 
-func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
+func TestRejectedChainAffectsOnlyItsPath(t *testing.T) {
 	table := newTable(t)
 	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Destination: document.Destination{
 		Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`),

@@ -153,8 +153,9 @@ func TestExpiresWhileItIsRemembered(t *testing.T) {
 	}
 }
 
-// TestTell checks that the fields about the client certificate cannot be forged by the client, in any spelling.
-func TestTell(t *testing.T) {
+// TestCertificateHeaders checks that the fields about the client certificate cannot be forged by the client, in any
+// spelling.
+func TestCertificateHeaders(t *testing.T) {
 	tr := authority(t, time.Hour)
 	for _, test := range []struct {
 		name  string

@@ -28,9 +28,9 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestAClosedIdleConnectionHurtsNobody checks that requests succeed if the endpoint has closed the idle connection,
+// TestClosedIdleConnectionFailsNoRequest checks that requests succeed if the endpoint has closed the idle connection,
 // including requests that must not be sent twice.
-func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
+func TestClosedIdleConnectionFailsNoRequest(t *testing.T) {
 	closed := make(chan struct{}, 10)
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, fine)
@@ -47,9 +47,9 @@ func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatNobodyAskedFor checks that data sent by an endpoint between two requests is not taken for the next
+// TestUnrequestedResponse checks that data sent by an endpoint between two requests is not taken for the next
 // response.
-func TestAnAnswerThatNobodyAskedFor(t *testing.T) {
+func TestUnrequestedResponse(t *testing.T) {
 	const unasked = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"
 	certificate := fixture.Certificate(t, "a").Pair()
 	for name, answers := range map[string][]string{
@@ -109,7 +109,7 @@ func (g *gathering) Write(b []byte) (int, error) {
 	return g.Conn.Write(b)
 }
 
-func TestAnAnswerThatBreaksOff(t *testing.T) {
+func TestTruncatedResponse(t *testing.T) {
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
 		return false

@@ -27,9 +27,9 @@ type named struct {
 
 func (n named) Addr() net.Addr { return n.address }
 
-// TestAnEndpointThatLeavesWhileItIsDialled checks that dialling stops when the pod is removed. The next endpoint is
+// TestEndpointRemovedWhileDialled checks that dialling stops when the pod is removed. The next endpoint is
 // tried for any method, or the client gets an error at once if there is no other endpoint.
-func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
+func TestEndpointRemovedWhileDialled(t *testing.T) {
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.FastCGI} {
 		t.Run(string(protocol), func(t *testing.T) {
 			silent := unreachable(t)
@@ -69,9 +69,9 @@ func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 	})
 }
 
-// TestAHandshakeThatFails checks that another endpoint is tried after a failed TLS handshake, for any method, because
+// TestFailedHandshake checks that another endpoint is tried after a failed TLS handshake, for any method, because
 // the endpoint has not received the request.
-func TestAHandshakeThatFails(t *testing.T) {
+func TestFailedHandshake(t *testing.T) {
 	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok"))
 	}))

@@ -19,8 +19,8 @@ type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
 
-// TestWhatAClientDoesIsNoFaultOfTheEndpoint checks that failures caused by clients do not eject healthy endpoints.
-func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
+// TestFaultsOfClientsDoNotEject checks that failures caused by clients do not eject healthy endpoints.
+func TestFaultsOfClientsDoNotEject(t *testing.T) {
 	// A single endpoint would never be ejected, so there is a second one.
 	spare := refusing(t)
 	blameless := func(t *testing.T, e *endpoint, r *http.Request, want string) {
@@ -72,8 +72,8 @@ func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
 	})
 }
 
-// TestWhatAnEndpointDoesIsItsFault checks that failures of an endpoint do eject it, as a control for the test above.
-func TestWhatAnEndpointDoesIsItsFault(t *testing.T) {
+// TestFaultsOfEndpointsEject checks that failures of an endpoint do eject it, as a control for the test above.
+func TestFaultsOfEndpointsEject(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(net.Conn, *http.Request) bool
 		want   string

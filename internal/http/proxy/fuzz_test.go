@@ -32,9 +32,9 @@ func script(text []byte, piece int) *conn {
 	return c
 }
 
-// FuzzAnswer checks that every accepted response is read as net/http reads it: status, fields, body, trailers, and the
-// start of the next response. The data arrives in pieces of any size.
-func FuzzAnswer(f *testing.F) {
+// FuzzResponse checks that every accepted response is read as net/http reads it: status, fields, body, trailers, and
+// the start of the next response. The data arrives in pieces of any size.
+func FuzzResponse(f *testing.F) {
 	for _, text := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\nHTTP/1.1 200 OK\r\n",
 		"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\nDate: " +

@@ -46,9 +46,9 @@ func (w *worker) isLeft(t *testing.T, p *proxy.Pool, r *http.Request, e *endpoin
 	}
 }
 
-// TestAClientThatGoesAwayFromAUsedConnection checks that the endpoint also notices the end of a request on a reused
+// TestClientLeavesAReusedConnection checks that the endpoint also notices the end of a request on a reused
 // connection.
-func TestAClientThatGoesAwayFromAUsedConnection(t *testing.T) {
+func TestClientLeavesAReusedConnection(t *testing.T) {
 	waiting := newWorker()
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {
 		if r.Header.Get("X-Wait") == "" {

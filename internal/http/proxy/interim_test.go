@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestAnInterimAnswerIsNoAnswer checks that a request that must not be repeated is not repeated after an interim
+// TestInterimResponseIsNotRetried checks that a request that must not be repeated is not repeated after an interim
 // response either.
-func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
+func TestInterimResponseIsNotRetried(t *testing.T) {
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 102 Processing\r\n\r\n")
 		return false
@@ -22,7 +22,7 @@ func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestManyInterimAnswers(t *testing.T) {
+func TestManyInterimResponses(t *testing.T) {
 	e := serve(t, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
 	w := &interim{ResponseRecorder: httptest.NewRecorder()}
 	if got := outcome(w.ResponseRecorder,

@@ -121,8 +121,8 @@ func TestGRPCOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestAGRPCAnswerBeforeTheEnd checks that an endpoint can finish its response while the client may still send.
-func TestAGRPCAnswerBeforeTheEnd(t *testing.T) {
+// TestGRPCResponseBeforeTheEnd checks that an endpoint can finish its response while the client may still send.
+func TestGRPCResponseBeforeTheEnd(t *testing.T) {
 	behind := speaking2(t, false,
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Grpc-Status", "12") }))
 	f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}}),

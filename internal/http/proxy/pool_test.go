@@ -64,7 +64,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
+func TestConnectionsToRemovedEndpointsAreClosed(t *testing.T) {
 	var listeners [2]net.Listener
 	for i := range listeners {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -33,7 +33,7 @@ func TestRequestWithoutHost(t *testing.T) {
 	}
 }
 
-func TestAClientThatGoesAway(t *testing.T) {
+func TestClientGoesAway(t *testing.T) {
 	w := newWorker()
 	w.isLeft(t, pool(t), request(t, http.MethodGet, ""), serve(t, w.work))
 }
@@ -88,9 +88,9 @@ func TestNothingEndsALine(t *testing.T) {
 	}
 }
 
-// TestWhatAnEndpointGets checks the request head byte by byte: the client's fields in their order and spelling, without
-// the fields that end at the proxy or that the proxy sets.
-func TestWhatAnEndpointGets(t *testing.T) {
+// TestRequestHeadAtTheEndpoint checks the request head byte by byte: the client's fields in their order and spelling,
+// without the fields that end at the proxy or that the proxy sets.
+func TestRequestHeadAtTheEndpoint(t *testing.T) {
 	heads := make(chan string, 1)
 	listener := fixture.Listen(t)
 	fixture.Serve(listener, func(conn net.Conn) {

@@ -40,9 +40,9 @@ func TestRetryConditions(t *testing.T) {
 	}
 }
 
-// TestTheLastAnswerCounts checks that a response with a retriable status is forwarded if there is no other endpoint
+// TestLastResponseIsForwarded checks that a response with a retriable status is forwarded if there is no other endpoint
 // left.
-func TestTheLastAnswerCounts(t *testing.T) {
+func TestLastResponseIsForwarded(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
 	if got := sendCGI(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
 		bad.requests.Load() != 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-func TestAnEndpointThatHangs(t *testing.T) {
+func TestHangingEndpoint(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	e := serve(t, func(net.Conn, *http.Request) bool { <-release; return false })
@@ -62,8 +62,8 @@ func (s slowly) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestASlowClientIsNoSlowEndpoint checks that the endpoint's timeout does not run while the client is slow.
-func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
+// TestSlowClientIsNotASlowEndpoint checks that the endpoint's timeout does not run while the client is slow.
+func TestSlowClientIsNotASlowEndpoint(t *testing.T) {
 	const size = 300_000
 	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
 	s := settings()
@@ -125,9 +125,9 @@ func (s *stalled) Read([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// TestAClientThatPausesIsNotGone checks that a stalled body results in 408, regardless of which goroutine first notices
+// TestPausingClientGets408 checks that a stalled body results in 408, regardless of which goroutine first notices
 // that the request has ended.
-func TestAClientThatPausesIsNotGone(t *testing.T) {
+func TestPausingClientGets408(t *testing.T) {
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.FastCGI} {
 		ctx, end := context.WithCancel(t.Context())
 		w := &unread{httptest.NewRecorder(), make(chan struct{})}

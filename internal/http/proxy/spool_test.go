@@ -41,9 +41,9 @@ func bodyOf(content []byte) *request {
 	}
 }
 
-// TestALongBodyWithoutRoom checks that a client gets no error if others fill the disk: the body is sent while it
+// TestLongBodyWithoutRoom checks that a client gets no error if others fill the disk: the body is sent while it
 // arrives.
-func TestALongBodyWithoutRoom(t *testing.T) {
+func TestLongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 80<<10)
 	r := bodyOf(want)
@@ -60,9 +60,9 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestALongAnswerWithoutRoom checks that a response is not cut off if there is no room in files. The endpoint has to
+// TestLongResponseWithoutRoom checks that a response is not cut off if there is no room in files. The endpoint has to
 // wait.
-func TestALongAnswerWithoutRoom(t *testing.T) {
+func TestLongResponseWithoutRoom(t *testing.T) {
 	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
 	e := newResponseBuffer("shop", bytes.NewReader(want))
@@ -179,9 +179,9 @@ func TestLongBodiesInMemory(t *testing.T) {
 	}
 }
 
-// TestWhatAnEndpointIsWaitedFor checks that the response time of an endpoint starts when the client has sent the last
-// part of the body.
-func TestWhatAnEndpointIsWaitedFor(t *testing.T) {
+// TestResponseTimeStartsAfterTheBody checks that the response time of an endpoint starts when the client has sent the
+// last part of the body.
+func TestResponseTimeStartsAfterTheBody(t *testing.T) {
 	r := bodyOf([]byte("body"))
 	r.settings.StreamRequest = true
 	before := time.Now()

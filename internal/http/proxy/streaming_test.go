@@ -119,8 +119,8 @@ func there(t *testing.T, client *http.Client, url string, size int, known bool) 
 	}
 }
 
-// TestAnswers checks how responses of endpoints reach the client.
-func TestAnswers(t *testing.T) { onFronts(t, answersOf) }
+// TestResponses checks how responses of endpoints reach the client.
+func TestResponses(t *testing.T) { onFronts(t, answersOf) }
 
 func answersOf(t *testing.T, ours bool) {
 	long := strings.Repeat("x", 100_000)
@@ -250,10 +250,10 @@ func bothWaysAtOnce(t *testing.T, ours bool) {
 	}
 }
 
-// TestAnEarlyAnswer checks that the response of an endpoint that does not read the whole body reaches the client.
-func TestAnEarlyAnswer(t *testing.T) { onFronts(t, anEarlyAnswer) }
+// TestEarlyResponse checks that the response of an endpoint that does not read the whole body reaches the client.
+func TestEarlyResponse(t *testing.T) { onFronts(t, earlyResponse) }
 
-func anEarlyAnswer(t *testing.T, ours bool) {
+func earlyResponse(t *testing.T, ours bool) {
 	const answer = "HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
 	listener := fixture.Listen(t)
 	fixture.Serve(listener, func(conn net.Conn) {
@@ -327,9 +327,9 @@ func TestASlowBody(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatTakesNothing checks that a body that cannot be sent to the endpoint causes a timeout, with and
+// TestEndpointReadsNothing checks that a body that cannot be sent to the endpoint causes a timeout, with and
 // without a declared length.
-func TestAnEndpointThatTakesNothing(t *testing.T) {
+func TestEndpointReadsNothing(t *testing.T) {
 	e := &endpoint{Listener: fixture.Listen(t)}
 	s := settings()
 	s.Write, s.Tries = 100*time.Millisecond, 1
@@ -374,11 +374,11 @@ func events(t *testing.T, ours bool) {
 	}
 }
 
-// TestALongAnswerThatPauses checks timeouts while the kernel copies a body: slow is distinguished from silent, and the
+// TestLongResponsePauses checks timeouts while the kernel copies a body: slow is distinguished from silent, and the
 // end of the endpoint from the end of the client.
-func TestALongAnswerThatPauses(t *testing.T) { onFronts(t, aLongAnswerThatPauses) }
+func TestLongResponsePauses(t *testing.T) { onFronts(t, longResponsePauses) }
 
-func aLongAnswerThatPauses(t *testing.T, ours bool) {
+func longResponsePauses(t *testing.T, ours bool) {
 	const size, pieces = 400_000, 8
 	for name, c := range map[string]struct {
 		sent int
@@ -439,8 +439,8 @@ func aLongAnswerThatPauses(t *testing.T, ours bool) {
 	})
 }
 
-// TestAClientThatLeavesItsUpload checks that the endpoint notices when the client leaves during an upload.
-func TestAClientThatLeavesItsUpload(t *testing.T) { onFronts(t, aClientThatLeavesItsUpload) }
+// TestClientLeavesItsUpload checks that the endpoint notices when the client leaves during an upload.
+func TestClientLeavesItsUpload(t *testing.T) { onFronts(t, aClientThatLeavesItsUpload) }
 
 func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
 	for _, protocol := range protocols {
@@ -470,9 +470,9 @@ func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
 	}
 }
 
-// TestAnEndpointThatLeavesAnUpload checks that the client gets an error if the endpoint closes the connection during an
+// TestEndpointClosesDuringAnUpload checks that the client gets an error if the endpoint closes the connection during an
 // upload, and is not taken for a client that left.
-func TestAnEndpointThatLeavesAnUpload(t *testing.T) { onFronts(t, anEndpointThatLeavesAnUpload) }
+func TestEndpointClosesDuringAnUpload(t *testing.T) { onFronts(t, anEndpointThatLeavesAnUpload) }
 
 func anEndpointThatLeavesAnUpload(t *testing.T, ours bool) {
 	listener := fixture.Listen(t)

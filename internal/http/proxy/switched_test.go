@@ -122,11 +122,11 @@ func webSockets(t *testing.T, ours bool) {
 	}
 }
 
-// TestASwitchThatWasNotAskedFor checks that a 101 response to a request without an upgrade is treated as an invalid
+// TestUnrequestedSwitch checks that a 101 response to a request without an upgrade is treated as an invalid
 // response.
-func TestASwitchThatWasNotAskedFor(t *testing.T) { onFronts(t, aSwitchThatWasNotAskedFor) }
+func TestUnrequestedSwitch(t *testing.T) { onFronts(t, unrequestedSwitch) }
 
-func aSwitchThatWasNotAskedFor(t *testing.T, ours bool) {
+func unrequestedSwitch(t *testing.T, ours bool) {
 	for name, c := range map[string]struct{ answer, request string }{
 		"not asked":  {switched, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
 		"no Upgrade": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},

@@ -46,8 +46,8 @@ func (m *model) take(key ratelimit.Key, ms int64) bool {
 	return true
 }
 
-// TestAsNginxCounts compares random requests of a few clients with the model.
-func TestAsNginxCounts(t *testing.T) {
+// TestCountsLikeNginx compares random requests of a few clients with the model.
+func TestCountsLikeNginx(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		rates := ratelimit.Rates{PerSecond: random.IntN(30), PerMinute: random.IntN(300)}
@@ -178,9 +178,9 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestZonesLiveAsLongAsTheyAreHad checks that successive filters share a zone, and that a new zone is created after the
-// last reference is gone.
-func TestZonesLiveAsLongAsTheyAreHad(t *testing.T) {
+// TestZonesLiveAsLongAsTheirFilters checks that successive filters share a zone, and that a new zone is created after
+// the last reference is gone.
+func TestZonesLiveAsLongAsTheirFilters(t *testing.T) {
 	zones := ratelimit.NewZones()
 	rates := ratelimit.Rates{PerMinute: 1}
 	first := zones.Requests("z", rates)

@@ -30,7 +30,7 @@ func TestKlogGoesToZap(t *testing.T) {
 	}
 }
 
-func TestWhoIsAway(t *testing.T) {
+func TestUnavailableMessages(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	for err, want := range map[error]bool{
 		errors.New("connection refused"):                  true,

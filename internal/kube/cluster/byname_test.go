@@ -86,7 +86,7 @@ func TestReferencedSecretsSurviveLostWatches(t *testing.T) {
 	}
 }
 
-func TestReferencedSecretThatMayNotBeRead(t *testing.T) {
+func TestReferencedSecretIsForbidden(t *testing.T) {
 	s := startAPIServer(t)
 	s.set(secretWith("a", "one", "1"))
 	s.refuse("secrets", true)

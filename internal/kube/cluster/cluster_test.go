@@ -118,7 +118,7 @@ func quietLog(t testing.TB) *zap.Logger {
 	return zaptest.NewLogger(t, zaptest.Level(zap.PanicLevel))
 }
 
-func TestFollows(t *testing.T) {
+func TestWatchesCluster(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("all kinds", func(t *testing.T) {
 		api := startAPIServer(t)
@@ -168,7 +168,7 @@ func TestObjectsAreTrimmed(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedBeforeRun(t *testing.T) {
+func TestNoRequestsBeforeRun(t *testing.T) {
 	api := startAPIServer(t)
 	c, err := New(Options{Kubeconfig: api.kubeconfig(t)}, quietLog(t))
 	if err != nil {

@@ -45,7 +45,7 @@ func rowScope(kind string) scope {
 	return scope{kind: row, namespace: "shop"}
 }
 
-func TestRoutineEndsAreNoErrors(t *testing.T) {
+func TestRoutineEndsAreNotErrors(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	w := newWatchErrors(func(string) { t.Error("counted") }, zap.New(core))
 	for _, err := range []error{io.EOF, apierrors.NewResourceExpired("too old")} {
@@ -56,7 +56,7 @@ func TestRoutineEndsAreNoErrors(t *testing.T) {
 	}
 }
 
-func TestWatchErrorsSayHowToMend(t *testing.T) {
+func TestWatchErrorsNameTheFix(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	for want, err := range map[string]error{
 		"verbs list and watch":       apierrors.NewForbidden(resource, "", nil),

@@ -106,7 +106,7 @@ func compareFile(t *testing.T, path string, got []byte) {
 	}
 }
 
-func TestVerdictsTellNoSecrets(t *testing.T) {
+func TestVerdictsContainNoSecrets(t *testing.T) {
 	_, verdicts, err := Load("testdata/secrets/in")
 	if err != nil || len(verdicts) == 0 {
 		t.Fatalf("%d verdicts, %v", len(verdicts), err)

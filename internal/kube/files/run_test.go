@@ -125,7 +125,7 @@ func configMap(name, value string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {v: \"" + value + "\"}\n---\n"
 }
 
-func TestFollowsFiles(t *testing.T) {
+func TestWatchesFiles(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("changes", func(t *testing.T) {
 		dir := t.TempDir()
@@ -272,9 +272,9 @@ func TestFolderComesLate(t *testing.T) {
 	r.wait("b=1")
 }
 
-// TestLogsAFolderThatCannotBeRead checks that an unreadable folder is logged at once, once for each reason, and that
+// TestUnreadableFolderIsLogged checks that an unreadable folder is logged at once, once for each reason, and that
 // its recovery is logged. The log is necessary because the verdicts are not read before Synced.
-func TestLogsAFolderThatCannotBeRead(t *testing.T) {
+func TestUnreadableFolderIsLogged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	core, logged := observer.New(zap.InfoLevel)
 	r := runLogged(t, dir, byEvent, zap.New(core))
@@ -397,7 +397,7 @@ func TestLargeFile(t *testing.T) {
 	}
 }
 
-func TestVersionsFollowTheText(t *testing.T) {
+func TestVersionsDependOnTheText(t *testing.T) {
 	version := func(text string) string {
 		objects, _ := newMerger().merge([]*parsed{parse("a.yaml", []byte(text))})
 		return objects[0].GetResourceVersion()

@@ -224,7 +224,7 @@ func TestSwitchedOffOnlyOursGo(t *testing.T) {
 	}
 }
 
-func TestServicesThatPassNothingOn(t *testing.T) {
+func TestServicesThatForwardNothing(t *testing.T) {
 	headless := service(t, inside, http, "tcp-5432 5432/TCP 5432 ours")
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	for name, test := range map[string]struct {
@@ -263,7 +263,7 @@ func pod(ports ...corev1.ContainerPort) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "helper"}, {Ports: ports}}}}
 }
 
-func TestPortsThatNodesDoNotPassOn(t *testing.T) {
+func TestPortsThatNodesDoNotForward(t *testing.T) {
 	listed := pod(
 		corev1.ContainerPort{ContainerPort: 80, HostPort: 80},
 		corev1.ContainerPort{ContainerPort: 6379, HostPort: 16379},

@@ -37,7 +37,7 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	}
 }
 
-func TestPlanNamesOnlyWhatIsNew(t *testing.T) {
+func TestPlanContainsOnlyChanges(t *testing.T) {
 	m := newMemory()
 	ref := ir.Ref{Kind: "Ingress", Namespace: "a", Name: "web"}
 	plan := func(version, address string, events ...string) map[ir.Ref]*Change {

@@ -184,9 +184,9 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 	p.told(0)
 }
 
-// TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly checks that the controller writes the ports with growing delays if
+// TestPortsAreRewrittenWithBackoff checks that the controller writes the ports with growing delays if
 // another client keeps replacing the whole Service.
-func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
+func TestPortsAreRewrittenWithBackoff(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	begin := time.Now()
 	for version := range 3 {
@@ -206,7 +206,7 @@ func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
 
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "edge", nil)
 
-func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
+func TestMissingRightIsReportedOnce(t *testing.T) {
 	client := fake.NewClientset(edge("edge"))
 	refuse(client, "patch", "services", forbidden, forbidden)
 	p := newPortsTest(t, client)
@@ -278,9 +278,9 @@ func TestOwnPod(t *testing.T) {
 	})
 }
 
-// TestPortsAtLoopbackAreTold checks that there is a verdict if the ports of the Service only listen on loopback
+// TestPortsAtLoopbackAreReported checks that there is a verdict if the ports of the Service only listen on loopback
 // addresses, because clients cannot connect to them.
-func TestPortsAtLoopbackAreTold(t *testing.T) {
+func TestPortsAtLoopbackAreReported(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	o := publishing("edge")
 	o.StreamBind = []string{"127.0.0.1", "::1"}

@@ -41,9 +41,9 @@ func TestStatusIsPatchedOnce(t *testing.T) {
 	}
 }
 
-// TestStatusThatSomebodyElseWroteIsWrittenAgain checks that a status is written again after another client has
+// TestStatusIsRestored checks that a status is written again after another client has
 // overwritten it.
-func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
+func TestStatusIsRestored(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
 	r := leader(t, client)
@@ -89,7 +89,7 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestNewerAddressTakesThePlaceOfOneThatFails(t *testing.T) {
+func TestNewerAddressReplacesAFailedOne(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
 	client.PrependReactor("patch", "ingresses", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -104,7 +104,7 @@ func TestNewerAddressTakesThePlaceOfOneThatFails(t *testing.T) {
 		func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
-func TestObjectThatIsGoneIsNoError(t *testing.T) {
+func TestDeletedObjectIsNotAnError(t *testing.T) {
 	gone, last := ingress("gone"), ingress("zz")
 	client := clientOf(last)
 	r := leader(t, client)
@@ -258,9 +258,9 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	}
 }
 
-// TestWhoLeadsAgainWritesEverythingAgain checks that a writer that has lost the Lease and becomes the leader again
+// TestNewLeaderWritesEverything checks that a writer that has lost the Lease and becomes the leader again
 // writes everything again, because another replica may have been the leader in the meantime.
-func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
+func TestNewLeaderWritesEverything(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
 	var away atomic.Bool

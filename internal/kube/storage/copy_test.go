@@ -129,8 +129,8 @@ func TestCopyOfItself(t *testing.T) {
 	}
 }
 
-// TestCopyPassesOverOthers checks that Secrets that do not belong to the storage are not copied.
-func TestCopyPassesOverOthers(t *testing.T) {
+// TestCopySkipsOtherSecrets checks that Secrets that do not belong to the storage are not copied.
+func TestCopySkipsOtherSecrets(t *testing.T) {
 	w := newWorld(t)
 	store(t, w.start(t), "a", "1")
 	for name, labels := range map[string]map[string]string{"stranger": nil, "misplaced": {Label: LabelValue}} {

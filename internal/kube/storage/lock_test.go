@@ -297,9 +297,9 @@ func TestOneTakesOver(t *testing.T) {
 	}
 }
 
-// TestLostAnswers checks that a lock still works if the API server has acquired or released its Lease, but the response
-// was lost.
-func TestLostAnswers(t *testing.T) {
+// TestLostResponses checks that a lock still works if the API server has acquired or released its Lease, but the
+// response was lost.
+func TestLostResponses(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
 	lose := func(method string) {

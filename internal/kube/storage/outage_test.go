@@ -84,8 +84,8 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestLostAnswersToWrites checks that a write succeeds if the API server has processed it, but the response was lost.
-func TestLostAnswersToWrites(t *testing.T) {
+// TestLostResponsesToWrites checks that a write succeeds if the API server has processed it, but the response was lost.
+func TestLostResponsesToWrites(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
 	var n atomic.Int32

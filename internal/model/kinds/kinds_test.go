@@ -172,9 +172,9 @@ func checkTrimmed(t *testing.T, o Object) {
 	}
 }
 
-// TestTrimKeepsWhoWroteThePorts checks that Trim keeps the managed fields of PortsManager. They show the controller
+// TestTrimKeepsTheManagerOfPorts checks that Trim keeps the managed fields of PortsManager. They show the controller
 // which ports of its Service it has written.
-func TestTrimKeepsWhoWroteThePorts(t *testing.T) {
+func TestTrimKeepsTheManagerOfPorts(t *testing.T) {
 	row, _ := ByName(Service)
 	o := full(row)
 	own := metav1.ManagedFieldsEntry{Manager: PortsManager}

@@ -15,7 +15,7 @@ func TestDatesAreInUTC(t *testing.T) {
 	}
 }
 
-func TestListsCountWhatTheyHaveNoRoomFor(t *testing.T) {
+func TestLongListsCountTheRest(t *testing.T) {
 	for _, c := range []struct {
 		words       []string
 		count, most int

@@ -33,7 +33,7 @@ func TestOffIsNotTheDefault(t *testing.T) {
 	}
 }
 
-func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
+func TestWithDefaultsKeepsExplicitValues(t *testing.T) {
 	given := settings.Config{
 		IngressClass: "edge", ControllerName: "example.com/edge", ElectionID: "edge", Admin: settings.AdminOff,
 		ExternalNames: "off",

@@ -156,7 +156,7 @@ func TestSliceIsGivenToAnotherService(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoChange(t *testing.T) {
+func TestUnchangedObjects(t *testing.T) {
 	ingress := func(change func(*networkingv1.Ingress)) kinds.Object {
 		o := named(kinds.Ingress, "shop", "web").(*networkingv1.Ingress)
 		o.ResourceVersion, o.Spec.Rules = "1", []networkingv1.IngressRule{{Host: "a.example"}}

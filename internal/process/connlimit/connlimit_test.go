@@ -211,8 +211,8 @@ func TestExemptProxies(t *testing.T) {
 	}
 }
 
-// TestWhoEnds checks which connection is ended for a new one.
-func TestWhoEnds(t *testing.T) {
+// TestEndedConnection checks which connection is ended for a new one.
+func TestEndedConnection(t *testing.T) {
 	type one struct {
 		address string
 		kind

@@ -113,9 +113,9 @@ func TestWebSocketsEndWithTheirChain(t *testing.T) {
 	}
 }
 
-// TestReloadMendsAChain checks a document that names a chain which is missing in the Caddyfile. After a reload adds
+// TestReloadRepairsAChain checks a document that names a chain which is missing in the Caddyfile. After a reload adds
 // the chain, the path works and the warning disappears.
-func TestReloadMendsAChain(t *testing.T) {
+func TestReloadRepairsAChain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"), "",
 		map[string][]string{"staff.example": {"staff"}})

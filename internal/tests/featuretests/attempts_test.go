@@ -144,9 +144,9 @@ func (p *pair) tries(t *testing.T, in *ingress, want int, method string, size in
 	}
 }
 
-// TestEndpointThatIsSlow checks that timeouts apply to silence of the endpoint, and which response a client gets after
+// TestSlowEndpoint checks that timeouts apply to silence of the endpoint, and which response a client gets after
 // a timeout.
-func TestEndpointThatIsSlow(t *testing.T) {
+func TestSlowEndpoint(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		switch r.URL.Path {
@@ -201,8 +201,8 @@ func (in *ingress) breaksOff(t *testing.T, path, text string) {
 	}
 }
 
-// TestEndpointThatTakesNothing checks that a request body that cannot be sent causes a timeout, too.
-func TestEndpointThatTakesNothing(t *testing.T) {
+// TestEndpointReadsNothing checks that a request body that cannot be sent causes a timeout, too.
+func TestEndpointReadsNothing(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func encrypted(t *testing.T, names *log, handler http.HandlerFunc) (ip, port str
 	return hostPort(t, server.Listener.Addr())
 }
 
-func TestBackendThatSpeaksHTTPS(t *testing.T) {
+func TestHTTPSBackend(t *testing.T) {
 	names := &log{}
 	ip, port := encrypted(t, names, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -45,8 +45,8 @@ func TestBackendThatSpeaksHTTPS(t *testing.T) {
 	}
 }
 
-// TestBackendThatSpeaksAsTheClient checks that AUTO_HTTP uses HTTPS for clients that connect over HTTPS.
-func TestBackendThatSpeaksAsTheClient(t *testing.T) {
+// TestAutoHTTPBackend checks that AUTO_HTTP uses HTTPS for clients that connect over HTTPS.
+func TestAutoHTTPBackend(t *testing.T) {
 	both := listenBoth(t)
 	plain := &http.Server{Handler: speaking("plain")}
 	secure := &http.Server{Handler: speaking("secure"), TLSConfig: selfSigned(t)}
@@ -133,9 +133,9 @@ func (b *both) hand() {
 	}
 }
 
-// TestNobodyBehind checks that an endpoint that does not listen results in 502, and a Service without endpoints in
-// 503, for every backend protocol.
-func TestNobodyBehind(t *testing.T) {
+// TestUnavailableBackends checks that an endpoint that does not listen results in 502, and a Service without endpoints
+// in 503, for every backend protocol.
+func TestUnavailableBackends(t *testing.T) {
 	nobody := fixture.Port(t)
 	for _, protocol := range []string{"HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"} {
 		in := inFrontOf(t, "127.0.0.1", nobody, "backend-protocol: "+protocol)
@@ -162,7 +162,7 @@ func fastCGI(t *testing.T, handler http.HandlerFunc) (ip, port string) {
 	return hostPort(t, listener.Addr())
 }
 
-func TestBackendThatSpeaksFastCGI(t *testing.T) {
+func TestFastCGIBackend(t *testing.T) {
 	ip, port := fastCGI(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		env := fcgi.ProcessEnv(r)
@@ -224,8 +224,8 @@ func TestFastCGIOfAStream(t *testing.T) {
 	}
 }
 
-// TestFastCGIThatSaysNothing checks that timeouts also apply to FastCGI endpoints.
-func TestFastCGIThatSaysNothing(t *testing.T) {
+// TestSilentFastCGI checks that timeouts also apply to FastCGI endpoints.
+func TestSilentFastCGI(t *testing.T) {
 	listener := silent(t)
 	ip, port := hostPort(t, listener.Addr())
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-read-timeout: 1", "proxy-next-upstream: off")

@@ -68,9 +68,9 @@ func secured(name, ip, port string, secret map[string][]byte, annotations ...str
 	return service(name, port, ip) + opaque(name, secret) + annotated(name, name+".example", name, all...)
 }
 
-// TestEndpointsThatAreVerified checks that an endpoint gets no request if its certificate does not match the settings
+// TestVerifiedEndpoints checks that an endpoint gets no request if its certificate does not match the settings
 // of the Ingress.
-func TestEndpointsThatAreVerified(t *testing.T) {
+func TestVerifiedEndpoints(t *testing.T) {
 	ca, other := fixture.Authority(t, nil, "ca"), fixture.Authority(t, nil, "other")
 	lower := fixture.Authority(t, fixture.Authority(t, ca, "upper"), "lower")
 	web := named(t, ca, "web.internal")
@@ -170,9 +170,9 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAskForACertificate checks that each Ingress presents its own client certificate to the same
+// TestEndpointsRequireCertificates checks that each Ingress presents its own client certificate to the same
 // endpoint, on its own connections.
-func TestEndpointsThatAskForACertificate(t *testing.T) {
+func TestEndpointsRequireCertificates(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	alice, bob, none := commonly(t, ca, "alice"), commonly(t, ca, "bob"), commonly(t, ca, "none")
 	pool := x509.NewCertPool()
@@ -201,9 +201,9 @@ func TestEndpointsThatAskForACertificate(t *testing.T) {
 	}
 }
 
-// TestSecretOfEndpointsThatChanges checks that no request fails when the client certificate for endpoints changes
-// under load.
-func TestSecretOfEndpointsThatChanges(t *testing.T) {
+// TestClientCertificateForEndpointsChanges checks that no request fails when the client certificate for endpoints
+// changes under load.
+func TestClientCertificateForEndpointsChanges(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Leaf)

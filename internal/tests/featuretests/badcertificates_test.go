@@ -119,8 +119,8 @@ func (in *ingress) allShow(cases map[string]struct {
 	}
 }
 
-// TestOddSecretsThatServe checks that unusual Secrets which ingress-nginx accepts are accepted.
-func TestOddSecretsThatServe(t *testing.T) {
+// TestUnusualSecretsAreAccepted checks that unusual Secrets which ingress-nginx accepts are accepted.
+func TestUnusualSecretsAreAccepted(t *testing.T) {
 	ip, port := backend(t, "one")
 	good := newCertificate(t, "good", "*.odd.example")
 	authority := issueCertificate(t, &x509.Certificate{

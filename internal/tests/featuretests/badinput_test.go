@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBadObjectsHarmNobodyElse checks that one bad object of each kind does not affect a good object beside it.
-func TestBadObjectsHarmNobodyElse(t *testing.T) {
+// TestBadObjectsDoNotAffectOthers checks that one bad object of each kind does not affect a good object beside it.
+func TestBadObjectsDoNotAffectOthers(t *testing.T) {
 	ip, port := backend(t, "one")
 	bad, err := os.ReadFile("testdata/bad.yaml")
 	if err != nil {

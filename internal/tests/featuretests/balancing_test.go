@@ -218,9 +218,9 @@ func TestEWMAPrefersTheFastOne(t *testing.T) {
 	}
 }
 
-// TestEWMACountsTheHeadOfAStream checks that the duration of a download, an event stream or a WebSocket does not make
+// TestEWMAMeasuresTheHeadOfAStream checks that the duration of a download, an event stream or a WebSocket does not make
 // its endpoint look slow.
-func TestEWMACountsTheHeadOfAStream(t *testing.T) {
+func TestEWMAMeasuresTheHeadOfAStream(t *testing.T) {
 	wait := func(r *http.Request, d time.Duration) {
 		select {
 		case <-r.Context().Done():

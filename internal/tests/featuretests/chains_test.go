@@ -144,9 +144,9 @@ func TestChainsOfOnePath(t *testing.T) {
 	})
 }
 
-// TestChainThatChangesTheMethod checks that a client that sends HEAD gets no body, even if a chain sends GET to the
+// TestChainChangesTheMethod checks that a client that sends HEAD gets no body, even if a chain sends GET to the
 // backend. The client would take the body for the beginning of the next response.
-func TestChainThatChangesTheMethod(t *testing.T) {
+func TestChainChangesTheMethod(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
 		"chain get {\nmethod GET\n}\n", map[string][]string{"shop.example": {"get"}})
@@ -171,7 +171,7 @@ func TestChainThatChangesTheMethod(t *testing.T) {
 	}
 }
 
-func TestChainThatAnswers(t *testing.T) {
+func TestRespondingChain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
 		"chain limits {\n@put method PUT\nrespond @put \"not here\" 405\nrequest_body {\nmax_size 8\n}\n}\n",
@@ -192,8 +192,8 @@ func TestChainThatAnswers(t *testing.T) {
 	}
 }
 
-// TestChainAsksAnotherServer checks a chain with forward_auth, which forwards the requests that another server allows.
-func TestChainAsksAnotherServer(t *testing.T) {
+// TestChainWithForwardAuth checks a chain with forward_auth, which forwards the requests that another server allows.
+func TestChainWithForwardAuth(t *testing.T) {
 	ip, port := backend(t, "one")
 	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, password, _ := r.BasicAuth(); password != "one" {
@@ -265,7 +265,7 @@ func TestChainIsAnotherAfterReload(t *testing.T) {
 	in.eventually("the first password", func() error { return in.admits("one") })
 }
 
-func TestChainThatThereIsNot(t *testing.T) {
+func TestMissingChain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
 		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"stuff"}})

@@ -222,9 +222,9 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestTheOldestAsksForAll checks that the oldest Ingress with auth-tls-secret applies to the whole host, and that the
-// other gets a warning.
-func TestTheOldestAsksForAll(t *testing.T) {
+// TestOldestIngressSetsClientAuth checks that the oldest Ingress with auth-tls-secret applies to the whole host, and
+// that the other gets a warning.
+func TestOldestIngressSetsClientAuth(t *testing.T) {
 	ip, port := toldClient(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	dated := func(ingress, name, date string) string {

@@ -24,7 +24,7 @@ func TestCVEOfOthers(t *testing.T) {
 		"CVE-2026-48020 (GHSA-xf64-8mw2-4gr2): a traversal behind a prefix that goes":     traversalBehindPrefix,
 		"CVE-2025-66491 (GHSA-7vww-mvcr-x6vj): proxy-ssl-verify on":                       verifyOnVerifies,
 		"CVE-2026-85596 (GHSA-rgpg-cpwg-4f45): Ingresses share a client certificate":      sharedClientCertificates,
-		"CVE-2026-24513: a default backend answers 200 on 401 and 403":                    TestErrorPagesLetNobodyIn,
+		"CVE-2026-24513: a default backend answers 200 on 401 and 403":                    TestErrorPagesKeepStatus,
 		"CVE-2026-39858: a client writes a header of the service":                         TestHeaderNamesOfTheService,
 		"CVE-2026-26998: the service that is asked fails":                                 TestExternalAuthFails,
 		"CVE-2026-77281 (GHSA-j8px-rmrx-76h9): Caddy reads a placeholder again":           placeholdersReadOnce,

@@ -212,9 +212,9 @@ func TestDefaultBackend(t *testing.T) {
 	in.becomes("unknown.example", "/x", 404, "")
 }
 
-// TestReplacedAnswers checks that a discarded response does not keep its connection busy, and that the connection is
+// TestReplacedResponses checks that a discarded response does not keep its connection busy, and that the connection is
 // reused if the response was complete.
-func TestReplacedAnswers(t *testing.T) {
+func TestReplacedResponses(t *testing.T) {
 	var connections atomic.Int32
 	left := make(chan struct{}, 1)
 	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -271,9 +271,9 @@ func TestErrorPagesOfChains(t *testing.T) {
 	})
 }
 
-// TestErrorPagesLetNobodyIn checks that an error page with status 200 does not change the status of a request that
+// TestErrorPagesKeepStatus checks that an error page with status 200 does not change the status of a request that
 // external or basic authentication rejects.
-func TestErrorPagesLetNobodyIn(t *testing.T) {
+func TestErrorPagesKeepStatus(t *testing.T) {
 	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500",
 		"default-backend", "lax"}}
 	in, a := externalAuth(t, "", hosts)

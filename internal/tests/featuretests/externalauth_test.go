@@ -74,9 +74,9 @@ func (a *authService) taken() (asked, seen []*http.Request) {
 	return a.asked, a.seen
 }
 
-// TestExternalAuthLetsIn checks the requests that the authentication service and the backend get for an allowed
+// TestExternalAuthAllows checks the requests that the authentication service and the backend get for an allowed
 // request with a body.
-func TestExternalAuthLetsIn(t *testing.T) {
+func TestExternalAuthAllows(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{"in": {
 		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups",
 		"rewrite-target", "/new",

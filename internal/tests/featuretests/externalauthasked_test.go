@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestExternalAuthAsked checks the method of the request to the service, and the URL in it to which the client should
+// TestExternalAuthRequest checks the method of the request to the service, and the URL in it to which the client should
 // return.
-func TestExternalAuthAsked(t *testing.T) {
+func TestExternalAuthRequest(t *testing.T) {
 	in, a := externalAuth(t, "", map[string][]string{
 		"usual": {"auth-url", "AUTH"}, "method": {"auth-url", "AUTH", "auth-method", "POST"},
 		"redirect": {"auth-url", "AUTH", "auth-request-redirect", "https://$host/back"},

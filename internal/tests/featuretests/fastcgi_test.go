@@ -17,8 +17,8 @@ import (
 
 const paramsMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: params}\ndata: {%s}\n"
 
-// TestFastCGIThatHangs checks that no connection is kept after a timeout, or after the client disconnects.
-func TestFastCGIThatHangs(t *testing.T) {
+// TestHangingFastCGI checks that no connection is kept after a timeout, or after the client disconnects.
+func TestHangingFastCGI(t *testing.T) {
 	listener := silent(t)
 	ip, port := hostPort(t, listener.Addr())
 	for _, buffering := range []string{"on", "off"} {
@@ -49,8 +49,8 @@ func TestFastCGIThatHangs(t *testing.T) {
 	})
 }
 
-// TestFastCGIThatStopsInItsAnswer checks that the timeout applies to silence, also after the response header.
-func TestFastCGIThatStopsInItsAnswer(t *testing.T) {
+// TestFastCGIStopsInItsResponse checks that the timeout applies to silence, also after the response header.
+func TestFastCGIStopsInItsResponse(t *testing.T) {
 	ends := make(chan struct{})
 	ip, port := application(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "\x01\x06\x00\x01\x00\x06\x00\x00\r\nbody")
@@ -87,8 +87,8 @@ func application(t *testing.T, serve func(net.Conn)) (ip, port string) {
 	return hostPort(t, listener.Addr())
 }
 
-// TestFastCGIThatFails checks that a failure results in 502, or in a retry at another endpoint.
-func TestFastCGIThatFails(t *testing.T) {
+// TestFailingFastCGI checks that a failure results in 502, or in a retry at another endpoint.
+func TestFailingFastCGI(t *testing.T) {
 	good, port := fastCGI(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "good") })
 	for name, says := range map[string]string{
 		"no FastCGI": "HTTP/1.1 200 OK\r\n\r\n",
@@ -153,9 +153,9 @@ func TestFastCGINextEndpoint(t *testing.T) {
 	}
 }
 
-// TestFastCGIAnswers checks how the response header is translated, and that a large body is forwarded in both
+// TestFastCGIResponses checks how the response header is translated, and that a large body is forwarded in both
 // directions.
-func TestFastCGIAnswers(t *testing.T) {
+func TestFastCGIResponses(t *testing.T) {
 	large := pattern(5 << 20)
 	ip, port := fastCGI(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAFolderThatIsNotThere checks that the reason is reported if all requests get 503 because the folder is missing.
-func TestAFolderThatIsNotThere(t *testing.T) {
+// TestMissingFolder checks that the reason is reported if all requests get 503 because the folder is missing.
+func TestMissingFolder(t *testing.T) {
 	in := newIngress(t)
 	folder := filepath.Join(in.folder, "missing")
 	in.load("manifests " + folder)

@@ -255,8 +255,8 @@ func TestGRPCSilence(t *testing.T) {
 	say(t, patient, "two")
 }
 
-// TestGRPCNobody checks the status that a gRPC client gets if there is no endpoint.
-func TestGRPCNobody(t *testing.T) {
+// TestGRPCWithoutEndpoints checks the status that a gRPC client gets if there is no endpoint.
+func TestGRPCWithoutEndpoints(t *testing.T) {
 	nobody := fixture.Port(t)
 	for _, ips := range [][]string{{"127.0.0.1"}, nil} {
 		in := start(t, class+service("one", nobody, ips...)+oneWith("backend-protocol: GRPC"))

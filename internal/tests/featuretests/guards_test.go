@@ -355,9 +355,9 @@ func (g *guards) serviceFails(t *testing.T, cases map[string]guardCase) {
 	}
 }
 
-// TestAnUnreadableGuardClosesItsIngress checks that an Ingress with an unreadable guard rejects all clients, and that
+// TestUnreadableGuardReturns503 checks that an Ingress with an unreadable guard rejects all clients, and that
 // another Ingress of the same host keeps working.
-func TestAnUnreadableGuardClosesItsIngress(t *testing.T) {
+func TestUnreadableGuardReturns503(t *testing.T) {
 	ip, port := backend(t, "one")
 	guarded := strings.Replace(rule("guarded", "guarded.example", "Prefix", "/admin", "one"), "{name: guarded}",
 		`{name: guarded, annotations: {nginx.ingress.kubernetes.io/denylist-source-range: nowhere}}`, 1)

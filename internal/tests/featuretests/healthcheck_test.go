@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestHealthCheckCounts checks that an endpoint is skipped after the configured number of failed health checks, and
+// TestHealthCheckThresholds checks that an endpoint is skipped after the configured number of failed health checks, and
 // used again after the configured number of successful ones. Each check waits for the test.
-func TestHealthCheckCounts(t *testing.T) {
+func TestHealthCheckThresholds(t *testing.T) {
 	asked, statuses := make(chan struct{}), make(chan int)
 	in, f := fleetOf(t, 2, func(ip string, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {

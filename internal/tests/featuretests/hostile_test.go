@@ -84,9 +84,9 @@ func TestRefusalWithinTheBody(t *testing.T) {
 	}
 }
 
-// TestBodyThatIsARequest has clients send a request as the body of another one, which is refused before the body is
+// TestRequestAsBody has clients send a request as the body of another one, which is refused before the body is
 // read: the body is never taken for a request. In HTTP/2 and HTTP/3 it cannot be, since a body is in frames of its own.
-func TestBodyThatIsARequest(t *testing.T) {
+func TestRequestAsBody(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
 		annotated("staff", "staff.example", "one", "k8singress.io/chains", "staff"), strings.TrimSuffix(staffOne, "\n"))

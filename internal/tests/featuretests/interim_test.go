@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestInterimAnswersOfOldClients checks that clients of HTTP/1.0 get no interim responses, since they would mistake
+// TestNoInterimResponsesOverHTTP10 checks that clients of HTTP/1.0 get no interim responses, since they would mistake
 // the first one for the final response.
-func TestInterimAnswersOfOldClients(t *testing.T) {
+func TestNoInterimResponsesOverHTTP10(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</a.css>")
 		w.WriteHeader(http.StatusEarlyHints)

@@ -176,9 +176,9 @@ func port(t testing.TB, address string) string {
 	return port
 }
 
-// TestListenerThatCloses checks that a request in progress gets its response, that idle connections are closed, and
+// TestListenerCloses checks that a request in progress gets its response, that idle connections are closed, and
 // that other ports are not affected.
-func TestListenerThatCloses(t *testing.T) {
+func TestListenerCloses(t *testing.T) {
 	for _, protocol := range []string{"HTTP", "HTTPS"} {
 		t.Run(protocol, func(t *testing.T) {
 			wait := make(chan struct{})
@@ -249,9 +249,9 @@ func answerOn(t *testing.T, r *bufio.Reader) string {
 	return fmt.Sprintf("%d %s, the last one: %t", got.status, got.body, response.Close)
 }
 
-// TestListenerWhosePortIsTaken checks that an object that requests an occupied port gets a warning, and that the port
+// TestListenerPortInUse checks that an object that requests an occupied port gets a warning, and that the port
 // opens when it becomes free.
-func TestListenerWhosePortIsTaken(t *testing.T) {
+func TestListenerPortInUse(t *testing.T) {
 	d := startDocumented(t, nil, "stream_bind 127.0.0.1")
 	holder, err := net.Listen("tcp", fixture.Address(t))
 	if err != nil {

@@ -81,9 +81,9 @@ func TestMirror(t *testing.T) {
 	in.longMirrored(t, backends, mirrors)
 }
 
-// TestMirrorOfFieldsThatAreSet checks that a client cannot forge, for a mirror, header fields that the administrator
+// TestMirrorOfSetFields checks that a client cannot forge, for a mirror, header fields that the administrator
 // sets for endpoints.
-func TestMirrorOfFieldsThatAreSet(t *testing.T) {
+func TestMirrorOfSetFields(t *testing.T) {
 	ip, port, backends := mirrorOf(t)
 	mirrorIP, mirrorPort, mirrors := mirrorOf(t)
 	in := start(t, class+service("web", port, ip)+

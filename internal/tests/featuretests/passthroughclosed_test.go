@@ -38,8 +38,8 @@ func TestPassthroughOfClosed(t *testing.T) {
 	}
 }
 
-// TestPassthroughSaysWhatClientsSee checks that no verdict promises a response to connections that have no endpoint.
-func TestPassthroughSaysWhatClientsSee(t *testing.T) {
+// TestVerdictsOfPassthroughAreTrue checks that no verdict promises a response to connections that have no endpoint.
+func TestVerdictsOfPassthroughAreTrue(t *testing.T) {
 	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example",
 		"Prefix", "/", "one"),
 		"ssl_passthrough")

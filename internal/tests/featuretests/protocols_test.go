@@ -109,9 +109,9 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// TestEarlyAnswer has an endpoint answer before it has the body, whatever the client waits for. Behind it the
+// TestEarlyResponse has an endpoint answer before it has the body, whatever the client waits for. Behind it the
 // connection is ready for the next request, or it has ended.
-func TestEarlyAnswer(t *testing.T) {
+func TestEarlyResponse(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {

@@ -152,7 +152,7 @@ func TestProxyProtocol(t *testing.T) {
 }
 
 // A peer that is not trusted is a client with no load balancer in front, and cannot say who it is.
-func TestProxyProtocolOfStrangers(t *testing.T) {
+func TestProxyProtocolOfUntrustedPeers(t *testing.T) {
 	b := behindBalancer(t)
 	for _, trusted := range []string{`"192.0.2.0/24"`, `"192.0.2.1"`, `"no network"`} {
 		b.global(`{"proxy_protocol":true,"trusted":[` + trusted + `]}`)

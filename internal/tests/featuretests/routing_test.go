@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRoutingFollowsTheFolder(t *testing.T) {
+func TestRoutingWatchesTheFolder(t *testing.T) {
 	ip, one := backend(t, "one")
 	_, two := backend(t, "two")
 	in := start(t, class+service("one", one, ip)+service("two", two, ip)+rule("web", "shop.example",
@@ -40,7 +40,7 @@ func TestEndpointsChangeAtOnce(t *testing.T) {
 	in.becomes("shop.example", "/", http.StatusServiceUnavailable, "")
 }
 
-func TestFailedEndpointIsPassedOver(t *testing.T) {
+func TestFailedEndpointIsSkipped(t *testing.T) {
 	ip, port := backend(t, "one")
 	// 127.0.0.2 has nothing on that port.
 	in := start(t, class+service("web", port, ip, "127.0.0.2")+rule("web", "shop.example", "Prefix", "/", "web"))

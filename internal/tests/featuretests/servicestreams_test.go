@@ -140,8 +140,8 @@ func TestServicePortNotAllowed(t *testing.T) {
 	}
 }
 
-// TestServicePortThatIsTaken checks that a port of another process is reported to the Service, and retried.
-func TestServicePortThatIsTaken(t *testing.T) {
+// TestServicePortInUse checks that a port of another process is reported to the Service, and retried.
+func TestServicePortInUse(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	holder, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

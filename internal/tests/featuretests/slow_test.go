@@ -66,9 +66,9 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBufferedAnswer: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing,
+// TestBufferedResponse: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing,
 // and the client gets all of it when it does.
-func TestBufferedAnswer(t *testing.T) {
+func TestBufferedResponse(t *testing.T) {
 	sent := pattern(48 << 20)
 	done := make(chan struct{}, 10)
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {

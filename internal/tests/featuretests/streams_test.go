@@ -100,7 +100,7 @@ func TestTCPPortComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestTCPPortThatIsTaken(t *testing.T) {
+func TestTCPPortInUse(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	good := fixture.Port(t)
 	holder, err := net.Listen("tcp", fixture.Address(t))

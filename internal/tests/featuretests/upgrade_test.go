@@ -135,8 +135,8 @@ func talkingEndpoint(t *testing.T, in *ingress, _ <-chan string) {
 	}
 }
 
-// TestSwitchThatNobodyAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.
-func TestSwitchThatNobodyAskedFor(t *testing.T) {
+// TestUnrequestedSwitch: an endpoint that speaks another protocol all of a sudden has a bad answer.
+func TestUnrequestedSwitch(t *testing.T) {
 	var says atomic.Value
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -174,8 +174,8 @@ func TestSwitchThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// TestUpgradeThatIsNone: what is no WebSocket over HTTP/1.1 is an ordinary request.
-func TestUpgradeThatIsNone(t *testing.T) {
+// TestUpgradeWithoutSwitch: what is no WebSocket over HTTP/1.1 is an ordinary request.
+func TestUpgradeWithoutSwitch(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.

@@ -18,9 +18,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestClientsThatVanish checks a POST whose client disconnects before any of its bytes. The endpoint never gets a
+// TestClientsDisconnect checks a POST whose client disconnects before any of its bytes. The endpoint never gets a
 // request that looks complete, and no goroutine, file descriptor, connection or part of a body is left.
-func TestClientsThatVanish(t *testing.T) {
+func TestClientsDisconnect(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		t.Run("buffering "+buffering, func(t *testing.T) {
 			v := &vanishing{whole: &log{}, begun: make(chan struct{}, 1), broken: make(chan error, 1)}

@@ -34,7 +34,7 @@ func expectSaid(t *testing.T, s *certs.Store, want ...string) {
 	}
 }
 
-func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
+func TestProblemsNameTheReferringObjects(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(map[string]*ir.Certificate{
 		"a.example": {Secret: named("a/bad"), Origin: ir.ParseRef("Ingress/a/one")},
@@ -57,7 +57,7 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
 }
 
-func TestCertificateThatIsNotForItsHost(t *testing.T) {
+func TestCertificateOfAnotherName(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls", "b.example", "a/tls", "a.b.example", "a/tls", "*.example", "a/tls"))
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"},
@@ -176,7 +176,7 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 	})
 }
 
-func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
+func TestProblemsOfTheDefaultCertificateNameTheOption(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(map[string]*ir.Certificate{
 		"":          {Secret: named("a/tls"), Origin: ir.ParseRef("Secret/a/tls")},

@@ -82,7 +82,7 @@ func TestCertificateOfAName(t *testing.T) {
 	}
 }
 
-func TestCertificateThatIsNotForItsHostGivesWayToTheWildcard(t *testing.T) {
+func TestWildcardReplacesTheCertificateOfAnotherName(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("web.example", "a/stray", "*.example", "a/wild"))
 	wild := fixture.Certificate(t, "*.example")
@@ -130,9 +130,9 @@ func TestRotation(t *testing.T) {
 	expectFake(t, s, "www.example")
 }
 
-// TestContentsThatChangeInPlaceAreReadAgain checks that the caller may change the contents after SetSecret has
+// TestContentsMayChangeAfterSetSecret checks that the caller may change the contents after SetSecret has
 // returned.
-func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
+func TestContentsMayChangeAfterSetSecret(t *testing.T) {
 	s := certs.NewStore()
 	before, after := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
@@ -183,7 +183,7 @@ func TestMissingSecretAppears(t *testing.T) {
 	expect(t, s, "web.example", web)
 }
 
-func TestSecretThatNobodyNamesIsForgotten(t *testing.T) {
+func TestUnreferencedSecretIsForgotten(t *testing.T) {
 	s := certs.NewStore()
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	s.Update(changes("web.example", "a/tls"))
@@ -196,7 +196,7 @@ func TestSecretThatNobodyNamesIsForgotten(t *testing.T) {
 	}
 }
 
-func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
+func TestHostMovesToAMissingSecret(t *testing.T) {
 	s := certs.NewStore()
 	one, two := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/one"))

@@ -212,7 +212,7 @@ func (r *replica) ordered(result string) float64 {
 	return m.GetCounter().GetValue()
 }
 
-func TestFailureIsMendedByItself(t *testing.T) {
+func TestFailureIsRetried(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
 	plan.set(errors.New("the sea is rough"))
@@ -255,7 +255,7 @@ func TestFailureOutlivesTheLeader(t *testing.T) {
 	}
 }
 
-func TestOtherIssuersAreAskedAtOnce(t *testing.T) {
+func TestOtherIssuersAreTriedAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Hour)
@@ -304,7 +304,7 @@ func (r *replica) announced() []string {
 	return all
 }
 
-func TestOnlyTheLeaderAsks(t *testing.T) {
+func TestOnlyTheLeaderOrders(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
 	leader, other := b.replica(true, time.Hour), b.replica(false, time.Hour)
@@ -328,7 +328,7 @@ func TestOnlyTheLeaderAsks(t *testing.T) {
 	other.gets("c.example")
 }
 
-func TestNextIssuerIsAsked(t *testing.T) {
+func TestNextIssuerIsTried(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
 	second := b.issuer("two")
@@ -383,8 +383,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestHostThatGoes checks that a host that is removed before or during an order is forgotten.
-func TestHostThatGoes(t *testing.T) {
+// TestRemovedHost checks that a host that is removed before or during an order is forgotten.
+func TestRemovedHost(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Hour)

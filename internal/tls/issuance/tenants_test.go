@@ -207,9 +207,9 @@ func TestFailuresAreBounded(t *testing.T) {
 	})
 }
 
-// TestNamesThatLeadElsewhere checks that, with check_host_dns, a name is ordered only after it resolves to this
+// TestNamesOfOtherAddresses checks that, with check_host_dns, a name is ordered only after it resolves to this
 // controller, and does not use up the budget before.
-func TestNamesThatLeadElsewhere(t *testing.T) {
+func TestNamesOfOtherAddresses(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
 	zone := newZone(t, "here.example. 1 A 192.0.2.1", "elsewhere.example. 1 A 203.0.113.9",
@@ -230,9 +230,9 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	r.gets("elsewhere.example")
 }
 
-// TestNoAddressToLeadTo checks that no name is ordered while the controller has no address, and that the reason names
-// the options to set.
-func TestNoAddressToLeadTo(t *testing.T) {
+// TestNamesWithoutOwnAddress checks that no name is ordered while the controller has no address, and that the reason
+// names the options to set.
+func TestNamesWithoutOwnAddress(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
 	r := b.with(time.Hour, func(o *Options) { o.Addresses = func() []string { return nil } })

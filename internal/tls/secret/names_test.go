@@ -37,8 +37,8 @@ func TestNamesCover(t *testing.T) {
 	}
 }
 
-// TestCommonNameGivesWayToDNSNames checks that the common name is ignored if there are DNS names.
-func TestCommonNameGivesWayToDNSNames(t *testing.T) {
+// TestCommonNameIsIgnoredBesideDNSNames checks that the common name is ignored if there are DNS names.
+func TestCommonNameIsIgnoredBesideDNSNames(t *testing.T) {
 	template := fixture.AuthorityTemplate("cn.example")
 	template.DNSNames = []string{"dns.example"}
 	names := secret.NamesOf(fixture.Identify(t, nil, template).Leaf)
@@ -47,7 +47,7 @@ func TestCommonNameGivesWayToDNSNames(t *testing.T) {
 	}
 }
 
-func TestNamesAreListedForPeople(t *testing.T) {
+func TestListOfNamesIsReadable(t *testing.T) {
 	for want, names := range map[string][]string{
 		`"a.example", "*.example"`:              {"*.example", "a.example"},
 		`"a1", "a2", "a3", "*.b"`:               {"a1", "*.b", "a2", "a3"},

@@ -27,7 +27,7 @@ func file(t testing.TB, name string) []byte {
 // join concatenates PEM data.
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-func TestParseMendsTheOrder(t *testing.T) {
+func TestParseSortsTheChain(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	upper := fixture.Authority(t, root, "upper")
 	lower := fixture.Authority(t, upper, "lower")
@@ -69,9 +69,9 @@ func TestParseTakesALongChain(t *testing.T) {
 	}
 }
 
-// TestParseTakesTheAuthorityThatHasTheKey checks that two authorities with the same name are distinguished by their
+// TestParseFindsTheAuthorityByKey checks that two authorities with the same name are distinguished by their
 // keys.
-func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
+func TestParseFindsTheAuthorityByKey(t *testing.T) {
 	old, renewed := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
 	web := fixture.Authority(t, renewed, "web")
 	got, err := secret.Parse(join(web.PEM(), old.PEM(), renewed.PEM()), web.KeyPEM())
@@ -83,7 +83,7 @@ func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
 	}
 }
 
-func TestParseTakesWhatPeopleStore(t *testing.T) {
+func TestParseAcceptsCommonForms(t *testing.T) {
 	web := fixture.Certificate(t, "web.example")
 	authority := fixture.Authority(t, nil, "root")
 	past := fixture.Expired(t, "web.example")
@@ -115,7 +115,7 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatIsWrong(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	web, other := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "other.example")
 	crowded := fixture.Certificate(t, slices.Repeat([]string{"a-long-name-of-a-host.example"}, 4_000)...)
 	long := bytes.Repeat([]byte("x"), 1<<20+1)

@@ -194,8 +194,8 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestAnswerHoldsUntil checks that a result is valid until a certificate or a revocation list expires.
-func TestAnswerHoldsUntil(t *testing.T) {
+// TestResultExpires checks that a result is valid until a certificate or a revocation list expires.
+func TestResultExpires(t *testing.T) {
 	root, soon := fixture.Authority(t, nil, "root"), time.Now().Add(time.Hour).Truncate(time.Second)
 	c := client(t, root, "c")
 	_, plain := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
@@ -252,7 +252,7 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 	}
 }
 
-func TestAuthorityFollowsItsSecret(t *testing.T) {
+func TestAuthorityChangesWithItsSecret(t *testing.T) {
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	s, a := trusting(t, map[string][]byte{"ca.crt": first.PEM()})
 	before := a.Contents()

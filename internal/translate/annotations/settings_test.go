@@ -31,8 +31,8 @@ func TestChainsComeFirst(t *testing.T) {
 	}
 }
 
-// TestAMissingChainCloses checks that all requests get 503 if the annotation is invalid or names an unknown chain.
-func TestAMissingChainCloses(t *testing.T) {
+// TestMissingChainReturns503 checks that all requests get 503 if the annotation is invalid or names an unknown chain.
+func TestMissingChainReturns503(t *testing.T) {
 	for _, value := range []string{"audti", "audit,waf", "au\ndit", "audit audit", "*", "\xff"} {
 		settings, problems := annotations.Parse(annotations.Settings{AvailableChains: []string{"audit"}},
 			map[string]string{annotations.OwnPrefix + "chains": value})
@@ -54,9 +54,9 @@ func TestPrefixGoesWithRewrite(t *testing.T) {
 	}
 }
 
-// TestOneSaysThisAndAnotherThat checks that the load-balancing settings of an Ingress are combined with the defaults:
+// TestDefaultsAreCombined checks that the load-balancing settings of an Ingress are combined with the defaults:
 // each setting that the Ingress lacks comes from the defaults.
-func TestOneSaysThisAndAnotherThat(t *testing.T) {
+func TestDefaultsAreCombined(t *testing.T) {
 	defaults := parse(t, annotations.Settings{}, map[string]string{
 		annotations.Prefix + "upstream-hash-by-subset-size": "5",
 		annotations.Prefix + "upstream-hash-by":             "$remote_addr",
@@ -81,9 +81,9 @@ func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	}
 }
 
-// TestRetriesOfWhatIsNotIdempotent checks that the ConfigMap key retry-non-idempotent adds a retry condition to the
+// TestRetriesOfNonIdempotentRequests checks that the ConfigMap key retry-non-idempotent adds a retry condition to the
 // conditions of an Ingress, and does not turn retries on if the Ingress has turned them off.
-func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
+func TestRetriesOfNonIdempotentRequests(t *testing.T) {
 	var defaults annotations.Settings
 	defaults.Asked.Retries.NonIdempotent = true
 	for value, want := range map[string][]ir.RetryOn{

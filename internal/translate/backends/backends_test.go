@@ -85,8 +85,8 @@ func find(object *corev1.Service, port string, o Options) (*ir.Backend, *report.
 	return Find(store.Take(), ir.Ref{Kind: kinds.Service, Namespace: "shop", Name: "web"}, port, ir.TCP, o)
 }
 
-// TestWhatAServiceSays checks the fields of a backend that come from the spec of the Service, except its ports.
-func TestWhatAServiceSays(t *testing.T) {
+// TestFieldsOfTheService checks the fields of a backend that come from the spec of the Service, except its ports.
+func TestFieldsOfTheService(t *testing.T) {
 	second := int32(1)
 	for _, test := range []struct {
 		name string

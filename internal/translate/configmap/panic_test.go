@@ -7,9 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// TestAPanicStaysInItsConfigMap checks that a panic while parsing affects only the Ingresses that use the ConfigMap,
+// TestPanicInAConfigMapIsIsolated checks that a panic while parsing affects only the Ingresses that use the ConfigMap,
 // and that these return 503.
-func TestAPanicStaysInItsConfigMap(t *testing.T) {
+func TestPanicInAConfigMapIsIsolated(t *testing.T) {
 	table := Table
 	t.Cleanup(func() { Table = table })
 	Table = append(Table[:len(Table):len(Table)],

@@ -42,8 +42,8 @@ func served(m *Merged) []string {
 	return lines
 }
 
-// TestAPanicStaysInItsIngress checks which Ingresses return 503 if Merge panics, and that they get a problem.
-func TestAPanicStaysInItsIngress(t *testing.T) {
+// TestPanicInAnIngressIsIsolated checks which Ingresses return 503 if Merge panics, and that they get a problem.
+func TestPanicInAnIngressIsIsolated(t *testing.T) {
 	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"),
 		aged(4, "four", "/four")}
 	fallbacks := []*Contribution{aged(5, "five", ""), aged(6, "six", "")}
@@ -105,9 +105,9 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	}
 }
 
-// TestAFaultOfMergeItself checks that a panic of merge does not end the process, even if leaving out Ingresses does not
+// TestPanicInMerge checks that a panic of merge does not end the process, even if leaving out Ingresses does not
 // prevent it.
-func TestAFaultOfMergeItself(t *testing.T) {
+func TestPanicInMerge(t *testing.T) {
 	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
 	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil ||
 		len(m.Problems) != 1 {
@@ -118,9 +118,9 @@ func TestAFaultOfMergeItself(t *testing.T) {
 	}
 }
 
-// TestAPathThatIsNone checks that an Ingress with a nil path, which makes the real Merge panic, does not affect the
+// TestNilPath checks that an Ingress with a nil path, which makes the real Merge panic, does not affect the
 // other Ingresses.
-func TestAPathThatIsNone(t *testing.T) {
+func TestNilPath(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
 	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &Surroundings{})
@@ -129,9 +129,9 @@ func TestAPathThatIsNone(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesTheHostAsItIs checks that the host keeps the TLS policy, the client authentication and the
+// TestPanicKeepsTheHost checks that the host keeps the TLS policy, the client authentication and the
 // certificate from an Ingress that makes Merge panic, because these also protect the paths of other Ingresses.
-func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
+func TestPanicKeepsTheHost(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
 	bad.ClientAuth = &ir.ClientAuth{Closed: true}

@@ -133,8 +133,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestMessageOfAClassThatDoesNotExist checks that the message names existing classes.
-func TestMessageOfAClassThatDoesNotExist(t *testing.T) {
+// TestMessageOfAMissingClass checks that the message names existing classes.
+func TestMessageOfAMissingClass(t *testing.T) {
 	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
 	folder := named
 	folder.Folder = true

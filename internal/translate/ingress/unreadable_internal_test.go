@@ -61,9 +61,9 @@ func world() *snapshot.Snapshot {
 	return store.Take()
 }
 
-// TestAnIngressThatCannotBeRead checks an Ingress whose reading panics. Its paths return 503, whatever part of it was
+// TestUnreadableIngress checks an Ingress whose reading panics. Its paths return 503, whatever part of it was
 // read before the panic, and the result depends on all objects that the Ingress names.
-func TestAnIngressThatCannotBeRead(t *testing.T) {
+func TestUnreadableIngress(t *testing.T) {
 	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{
 		LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}, TLS: ir.TLSPolicy{Version: ir.TLS13},
 	}}
@@ -119,18 +119,18 @@ func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	}
 }
 
-// TestAnIngressOfOthersThatCannotBeRead checks that an Ingress of another controller has no effect if reading it
+// TestUnreadableIngressOfOthers checks that an Ingress of another controller has no effect if reading it
 // panics.
-func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
+func TestUnreadableIngressOfOthers(t *testing.T) {
 	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
 	if r.Ours || len(r.Paths) != 0 || len(r.Certificates) != 0 {
 		t.Errorf("read is %+v", r)
 	}
 }
 
-// TestWhatCannotBeFoundIsClosed checks that an Ingress is treated as ours and returns 503 if looking up its class and
+// TestFailedLookupReturns503 checks that an Ingress is treated as ours and returns 503 if looking up its class and
 // its Services panics.
-func TestWhatCannotBeFoundIsClosed(t *testing.T) {
+func TestFailedLookupReturns503(t *testing.T) {
 	r := Translate(nil, guarded(nil), Options{})
 	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.Surroundings{})
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {

@@ -61,9 +61,9 @@ func TestOldestOwns(t *testing.T) {
 	}
 }
 
-// TestNobodyOwnsWithoutAClaim checks that a host without claims has no owner, and that the empty namespace does not own
+// TestHostWithoutClaims checks that a host without claims has no owner, and that the empty namespace does not own
 // it either.
-func TestNobodyOwnsWithoutAClaim(t *testing.T) {
+func TestHostWithoutClaims(t *testing.T) {
 	policy := ownership.Policy{}
 	got := policy.Of("x.example", slices.Values([]kinds.Object(nil)), ownership.Owner{})
 	if got.Is("") || got.By != nil || policy.Serves("x.example", got, "") != true {

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// TestAPanicStaysInItsEntry checks that a panic while reading one of three entries does not affect the others.
-func TestAPanicStaysInItsEntry(t *testing.T) {
+// TestPanicInAnEntryIsIsolated checks that a panic while reading one of three entries does not affect the others.
+func TestPanicInAnEntryIsIsolated(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tcp"},

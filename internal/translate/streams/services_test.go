@@ -147,8 +147,8 @@ func TestServiceIsAllowed(t *testing.T) {
 	}
 }
 
-// TestServicePortThatIsMissing checks that an entry with an unknown port name does not affect the other entries.
-func TestServicePortThatIsMissing(t *testing.T) {
+// TestMissingServicePort checks that an entry with an unknown port name does not affect the other entries.
+func TestMissingServicePort(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
 	missing := func(i int) bool { return r.Routes[i].Backends[0].Backend.Missing }
 	if len(r.Routes) != 4 || !missing(0) || !missing(1) || missing(2) {
@@ -399,9 +399,9 @@ func TestPortsOfANamespace(t *testing.T) {
 	}
 }
 
-// TestMostThatAServiceMayAskFor checks that the administrator's maximum values limit the annotations of a Service, but
+// TestServiceLimits checks that the administrator's maximum values limit the annotations of a Service, but
 // not the keys of the ConfigMap.
-func TestMostThatAServiceMayAskFor(t *testing.T) {
+func TestServiceLimits(t *testing.T) {
 	o := open()
 	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}
 	r := translated(o, asking("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000",

@@ -77,7 +77,7 @@ func TestOneTrialAtATime(t *testing.T) {
 	}
 }
 
-func TestRetryIsNoTrial(t *testing.T) {
+func TestRetryIsNotATrial(t *testing.T) {
 	w := newWorld(t, nil, 4)
 	bad, other := w.endpoint(0), w.endpoint(1)
 	w.fail(bad, 3)
@@ -105,7 +105,7 @@ func TestHalfAtMost(t *testing.T) {
 	}
 }
 
-func TestAllThatAreLeftAreEjected(t *testing.T) {
+func TestAllRemainingAreEjected(t *testing.T) {
 	for _, policy := range unkeyed {
 		w := newWorld(t, only(policy), 4)
 		w.fail(w.endpoint(0), 3)

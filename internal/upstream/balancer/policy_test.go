@@ -179,7 +179,7 @@ func TestNewEndpointMovesFewKeys(t *testing.T) {
 	}
 }
 
-func TestRingOfChangesIsThatOfTheList(t *testing.T) {
+func TestRingAfterChangesEqualsANewRing(t *testing.T) {
 	w := newWorld(t, hashed(), 20)
 	for _, n := range []int{3, 0, 7, 40, 39} {
 		w.SetEndpoints(addresses(n))
@@ -277,7 +277,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-func TestDuplicateAddressesCountOnce(t *testing.T) {
+func TestDuplicateAddressesAreOneEndpoint(t *testing.T) {
 	w := newWorld(t, nil, 0)
 	w.SetEndpoints([]ir.Endpoint{{Address: "a:1"}, {Address: "b:1"}, {Address: "a:1"}})
 	if count := w.counts(100, nil); count["a:1"] != 50 || count["b:1"] != 50 {

@@ -82,7 +82,7 @@ func TestSessionsWhenEndpointsCome(t *testing.T) {
 	}
 }
 
-func TestSessionWhoseEndpointGoes(t *testing.T) {
+func TestSessionOfRemovedEndpoint(t *testing.T) {
 	for mode, change := range modes {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t, sticky(change), 3)
@@ -204,7 +204,7 @@ func TestSessionsStartSlowly(t *testing.T) {
 	}
 }
 
-func TestSessionCookieWithoutAsker(t *testing.T) {
+func TestSessionCookieWithoutRequest(t *testing.T) {
 	w := newWorld(t, sticky(nil), 3)
 	if c := w.pick(nil); c.Cookie != "" || c.Session != nil {
 		t.Error("nobody can take the cookie, and there is one")
@@ -245,7 +245,7 @@ func TestClientIP(t *testing.T) {
 	w.between("clients elsewhere after the timeout", moved, 25, 50)
 }
 
-func TestClientIPWhoseEndpointFails(t *testing.T) {
+func TestClientIPWithFailingEndpoint(t *testing.T) {
 	w, v := newWorld(t, &ir.LoadBalancing{ClientIP: time.Hour}, 5), &visitor{ip: "192.0.2.1"}
 	own := w.pick(v).Endpoint
 	if w.pick(v, own).Endpoint == own {

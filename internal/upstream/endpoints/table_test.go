@@ -146,7 +146,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestAddressesAreThoseOfBackendsThatAreSet(t *testing.T) {
+func TestAddressesOfSetBackends(t *testing.T) {
 	table := NewTable()
 	table.Set("shop/web/80", list(2))
 	table.Set("shop/api/80", list(1))

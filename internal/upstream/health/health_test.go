@@ -66,7 +66,7 @@ func check() *ir.HealthCheck {
 		Unhealthy: 3, Host: "app.example"}
 }
 
-func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
+func TestEndpointBecomesUnhealthyAndRecovers(t *testing.T) {
 	var ill atomic.Bool
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatIsNotThere(t *testing.T) {
+func TestMissingEndpoint(t *testing.T) {
 	address := fixture.Address(t)
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
 	c := health.New(loopback(), nil)
@@ -194,9 +194,9 @@ func TestStatus(t *testing.T) {
 	b.await(t, server.Listener.Addr().String()+" is ill")
 }
 
-// TestAnEndpointThatComesBack checks that an endpoint that was unhealthy when it was removed gets requests again when
+// TestReturningEndpoint checks that an endpoint that was unhealthy when it was removed gets requests again when
 // it returns and is healthy.
-func TestAnEndpointThatComesBack(t *testing.T) {
+func TestReturningEndpoint(t *testing.T) {
 	var ill atomic.Bool
 	var asked atomic.Int32
 	answer := func(w http.ResponseWriter, _ *http.Request) {
@@ -276,9 +276,9 @@ func TestACheckWithoutTimes(*testing.T) {
 	c.Close()
 }
 
-// TestAnEndpointThatIsForgotten checks that an unhealthy endpoint is reported in each round. A backend forgets
+// TestForgottenEndpoint checks that an unhealthy endpoint is reported in each round. A backend forgets
 // endpoints that were removed for more than a minute, and an interval may be longer.
-func TestAnEndpointThatIsForgotten(t *testing.T) {
+func TestForgottenEndpoint(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer server.Close()
@@ -296,7 +296,7 @@ func TestAnEndpointThatIsForgotten(t *testing.T) {
 }
 
 // TestAnEndpointInside checks that health checks connect only to allowed addresses, with every protocol.
-// TestAnEndpointFallsIllAndRecovers uses the same server with another guard.
+// TestEndpointBecomesUnhealthyAndRecovers uses the same server with another guard.
 func TestAnEndpointInside(t *testing.T) {
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())

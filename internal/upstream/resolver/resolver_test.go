@@ -178,7 +178,7 @@ func TestAliases(t *testing.T) {
 	})
 }
 
-func TestFailureKeepsTheLastAnswer(t *testing.T) {
+func TestFailureKeepsTheLastAddresses(t *testing.T) {
 	for name, rcode := range map[string]int{"no such name": dns.RcodeNameError,
 		"the server fails": dns.RcodeServerFailure} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestFailureKeepsTheLastAnswer(t *testing.T) {
 	}
 }
 
-func TestNoAnswerAtFirst(t *testing.T) {
+func TestNoResponseAtFirst(t *testing.T) {
 	s := serve(t)
 	bubble(t, func(t *testing.T) {
 		f := follow(t, "", "")
@@ -263,7 +263,7 @@ func TestAMachineWithoutIPv6(t *testing.T) {
 	})
 }
 
-func TestTruncatedAnswersComeByTCP(t *testing.T) {
+func TestTruncatedResponsesUseTCP(t *testing.T) {
 	var records, want []string
 	for i := range 200 {
 		records = append(records, fmt.Sprintf("web.example. 10 A 192.0.2.%d", i))
@@ -282,7 +282,7 @@ func TestTruncatedAnswersComeByTCP(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotLookedUp(t *testing.T) {
+func TestNamesWithoutLookup(t *testing.T) {
 	s := serve(t)
 	bubble(t, func(t *testing.T) {
 		f := follow(t, "", "10.1.1.1 alias.example other\n10.1.1.2 alias.example # comment\ngarbage alias.example\n")

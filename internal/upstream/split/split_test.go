@@ -17,9 +17,9 @@ func splitOf(weights ...int) *split.Split[int] {
 	return split.New(nil, shares...)
 }
 
-// TestSplitFollowsTheWeights checks that, in a million picks, each share is within 0.2 % of its weight. The same must
+// TestSplitMatchesTheWeights checks that, in a million picks, each share is within 0.2 % of its weight. The same must
 // hold for every second pick, as for a client that always sends two requests.
-func TestSplitFollowsTheWeights(t *testing.T) {
+func TestSplitMatchesTheWeights(t *testing.T) {
 	const picks = 1_000_000
 	worst := 0.0
 	for _, weights := range [][]int{{1}, {1, 1}, {90, 10}, {199, 1}, {3, 0, 7}, {3, -5, 7}, {20, 30, 50},
