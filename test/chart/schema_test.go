@@ -95,7 +95,7 @@ func TestUnknownValues(t *testing.T) {
 			t.Errorf("NOTES lacks %q:\n%s", line, r.notes)
 		}
 	}
-	if r := mustRender(t, nil); strings.Contains(r.notes, "Values") {
+	if r := mustRender(t, nil); strings.Contains(r.notes, " values") {
 		t.Errorf("NOTES has something to say of the defaults:\n%s", r.notes)
 	}
 }

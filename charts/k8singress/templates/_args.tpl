@@ -1,4 +1,5 @@
-{{/* The command line: what ingress-nginx's chart says by flags is said by the same flags, and those of extraArgs come last, so that they count. */}}
+{{/* Returns the command line. Values of ingress-nginx's chart become the same flags as there. The flags of extraArgs come last, so
+they take precedence. */}}
 {{- define "k8singress.args" -}}
 {{- $c := .Values.controller -}}
 {{- $flags := list -}}
@@ -10,7 +11,7 @@
 {{- end -}}
 {{- $flags = append $flags (printf "--election-id=%s" (include "k8singress.electionID" .)) -}}
 {{- $flags = append $flags (printf "--controller-class=%s" $c.ingressClassResource.controllerValue) -}}
-{{- /* Without IngressClasses to read, this is the one class that is served. */}}
+{{- /* If the controller cannot read IngressClasses, it serves only the class with this name. */}}
 {{- $byName := and (eq (toString $c.ingressClass) "nginx") (ne (include "k8singress.rightsSize" .) "cluster") -}}
 {{- with ternary $c.ingressClassResource.name $c.ingressClass $byName -}}
 {{- $flags = append $flags (printf "--ingress-class=%s" .) -}}
@@ -21,7 +22,8 @@
 {{- $flags = concat $flags (include "k8singress.scopeFlags" . | fromJsonArray) -}}
 {{- $flags = append $flags (printf "--enable-metrics=%v" $c.metrics.enabled) -}}
 {{- $flags = concat $flags (include "k8singress.optionalFlags" . | fromJsonArray) (include "k8singress.portFlags" . | fromJsonArray) -}}
-{{- /* Its own namespace by a variable of the pod, so that whoever gives all objects another one, as kustomize does, changes no argument. */}}
+{{- /* Flags name the pod's own namespace by an environment variable. So kustomize can change the namespace of all objects without
+changing the arguments. */}}
 {{- $flags = toJson $flags | replace (printf "=%s/" (include "k8singress.namespace" .)) "=$(POD_NAMESPACE)/" | fromJsonArray -}}
 {{- range $name, $value := $c.extraArgs -}}
 {{- $text := tpl (include "k8singress.text" $value) $ -}}
@@ -30,7 +32,8 @@
 {{- toYaml $flags -}}
 {{- end -}}
 
-{{/* What a flag says in the end, where extraArgs may have it too. It takes a dict: root, name, and value with what the chart says itself. */}}
+{{/* Returns the final value of a flag: the value in extraArgs, or else the chart's own. It takes a dict: root, name, and value (the
+chart's own value). */}}
 {{- define "k8singress.flagValue" -}}
 {{- $text := include "k8singress.text" .value -}}
 {{- $given := .root.Values.controller.extraArgs -}}
@@ -38,7 +41,7 @@
 {{- $text | replace "$(POD_NAMESPACE)" (include "k8singress.namespace" .root) -}}
 {{- end -}}
 
-{{/* The Service whose addresses Ingresses get, unless extraArgs say otherwise. */}}
+{{/* Returns the Service whose addresses are written to the status of Ingresses, unless extraArgs names another one. */}}
 {{- define "k8singress.publishService" -}}
 {{- $s := .Values.controller.service -}}
 {{- $path := .Values.controller.publishService.pathOverride | default (printf "%s/%s" (include "k8singress.namespace" .) (include "k8singress.controller" .)) -}}
@@ -51,7 +54,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The namespaces that are followed. Without a ClusterRole there are no others than those of the Roles. */}}
+{{/* Returns the flags for the watched namespaces. Without a ClusterRole, these are the namespaces with Roles. */}}
 {{- define "k8singress.scopeFlags" -}}
 {{- $flags := list -}}
 {{- if ne (include "k8singress.rightsSize" .) "cluster" -}}
@@ -77,7 +80,8 @@
 {{- toJson $flags -}}
 {{- end -}}
 
-{{/* The controller listens where containerPort says. Two names for one port are left to the Service, which leads there by both. */}}
+{{/* Returns the flags for the ports in containerPort. If HTTP and HTTPS have the same port, there are no flags; the Service
+then sends both to this port. */}}
 {{- define "k8singress.portFlags" -}}
 {{- $p := .Values.controller.containerPort -}}
 {{- $flags := list -}}

@@ -1,4 +1,4 @@
-{{/* The Caddyfile: what ingress-nginx has no flag for. */}}
+{{/* Returns the Caddyfile. It has the settings that ingress-nginx has no flags for. */}}
 {{- define "k8singress.caddyfile" -}}
 {{- $own := .Values.k8singress -}}
 {
@@ -36,19 +36,20 @@
 {{- end }}
 {{ end -}}
 
-{{/* The options. With the least rights all Secrets cannot be read, so that those which Ingresses refer to are. */}}
+{{/* Returns the options as JSON. With rbac.size least, the controller cannot read all Secrets, so it reads only the ones that
+Ingresses refer to. */}}
 {{- define "k8singress.options" -}}
 {{- $options := deepCopy .Values.k8singress.options -}}
 {{- if eq (include "k8singress.rightsSize" .) "least" -}}
 {{- if eq (toString $options.secrets) "all" -}}
-{{- fail "k8singress.options.secrets is all, and rbac.size least lets no one read all Secrets: leave the option out, or take the size namespaces" -}}
+{{- fail "k8singress.options.secrets is all, but rbac.size least does not allow reading all Secrets: remove the option, or set rbac.size to namespaces" -}}
 {{- end -}}
 {{- $_ := set $options "secrets" ($options.secrets | default "referenced") -}}
 {{- end -}}
 {{- toJson $options -}}
 {{- end -}}
 
-{{/* One option, unless its value says that there is none: null, false or an empty text. */}}
+{{/* Returns the line of one option, or nothing if its value is null, false or empty. It takes a dict: name, value. */}}
 {{- define "k8singress.option" -}}
 {{- if kindIs "bool" .value -}}
 {{- if .value }}
@@ -67,7 +68,8 @@
 {{- join " " $words -}}
 {{- end -}}
 
-{{/* A word of the Caddyfile, in quotes where it would be read as several, as a block, or as a comment. */}}
+{{/* Returns a value as one argument in the Caddyfile. It adds quotes if the value would otherwise be parsed as several arguments,
+as a block or as a comment. */}}
 {{- define "k8singress.word" -}}
 {{- $text := include "k8singress.text" . -}}
 {{- if or (eq $text "") (regexMatch "[\\s\"`{}#]" $text) -}}

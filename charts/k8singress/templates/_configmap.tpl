@@ -1,4 +1,4 @@
-{{/* The ConfigMaps of the chart that a flag names, by the flag. */}}
+{{/* Returns the chart's ConfigMaps that flags name, as namespace/name by flag. */}}
 {{- define "k8singress.configMaps" -}}
 {{- $own := include "k8singress.namespace" . -}}
 {{- $full := include "k8singress.fullname" . -}}
@@ -12,7 +12,8 @@
 {{- toJson $maps -}}
 {{- end -}}
 
-{{/* The data of the ConfigMap of options. The controller does not run snippets, so allow-snippet-annotations is written only if it is true, and gets a warning. */}}
+{{/* Returns the data of the ConfigMap of options. The controller does not run snippets, so allow-snippet-annotations is written only
+if it is true, and causes a warning. */}}
 {{- define "k8singress.configData" -}}
 {{- $c := .Values.controller -}}
 {{- $data := dict -}}

@@ -21,7 +21,7 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: metadata.namespace
-  # Empty where Kubernetes gives pods no such label: then hints for zones are not followed.
+  # If pods have no such label, the variable is empty, and topology-aware routing is off.
   - name: ZONE
     valueFrom:
       fieldRef:
@@ -46,8 +46,8 @@ volumeMounts:
   {{- include "k8singress.volumeMounts" . | trim | nindent 2 }}
 {{- end -}}
 
-{{/* Returns the resources. Values of ingress-nginx's chart may have a request above our default limit, or a limit below our default request,
-which the API server would refuse. Then our default is changed to the user's value. */}}
+{{/* Returns the resources. The API server rejects a memory request above the limit. Values of ingress-nginx's chart may set a request
+above our default limit, or a limit below our default request. Then the default is replaced with the user's value. */}}
 {{- define "k8singress.resources" -}}
 {{- $r := tpl (toYaml (.Values.controller.resources | default dict)) . | fromYaml -}}
 {{- $limit := dig "limits" "memory" "" $r -}}
@@ -62,7 +62,7 @@ which the API server would refuse. Then our default is changed to the user's val
 {{- toYaml $r -}}
 {{- end -}}
 
-{{/* Returns a quantity of Kubernetes in bytes, or nothing if its unit is not usual for memory. */}}
+{{/* Returns a Kubernetes quantity in bytes, or nothing if its unit is not a usual unit of memory. */}}
 {{- define "k8singress.bytes" -}}
 {{- $text := include "k8singress.text" . -}}
 {{- $unit := regexFind "[a-zA-Z]*$" $text -}}
@@ -72,7 +72,7 @@ which the API server would refuse. Then our default is changed to the user's val
 {{- end -}}
 {{- end -}}
 
-{{/* The probes. One that asks for the old path asks whether requests may come, if it is about that. */}}
+{{/* Returns the probes. A readiness probe for /healthz, the default of ingress-nginx, is changed to /readyz. */}}
 {{- define "k8singress.probes" -}}
 {{- $c := .Values.controller -}}
 {{- range $name := list "startupProbe" "livenessProbe" "readinessProbe" }}
@@ -87,7 +87,8 @@ which the API server would refuse. Then our default is changed to the user's val
 {{- end }}
 {{- end -}}
 
-{{/* Whether UDP 443 is answered: where the values say so. Else at the ports of nodes alone, since whatever is before a Service may not pass UDP on. */}}
+{{/* Returns "true" if HTTP/3 is on. By default, it is on only with ports of the nodes and without a Service of type LoadBalancer,
+because a load balancer may not forward UDP. */}}
 {{- define "k8singress.http3" -}}
 {{- $s := .Values.controller.service -}}
 {{- if kindIs "bool" $s.enableHttp3 -}}
@@ -123,7 +124,8 @@ true
 {{- include "k8singress.streamPorts" (dict "root" . "key" "containerPort" "hostPort" $c.hostPort.enabled) }}
 {{- end -}}
 
-{{/* The ports of tcp and udp. It takes a dict: root, key (containerPort, or port in a Service), hostPort, nodePorts. */}}
+{{/* Returns the TCP and UDP ports of the values tcp and udp. It takes a dict: root, key (containerPort, or port for a Service),
+hostPort (whether to use ports of the node), nodePorts. */}}
 {{- define "k8singress.streamPorts" -}}
 {{- range $protocol, $ports := dict "tcp" .root.Values.tcp "udp" .root.Values.udp }}
 {{- range $port, $target := $ports }}
@@ -144,7 +146,7 @@ true
 {{- end }}
 {{- end -}}
 
-{{/* Where those of the values stand at a place of ours, they take it. */}}
+{{/* Returns the volume mounts. A mount in extraVolumeMounts replaces the chart's mount at the same path. */}}
 {{- define "k8singress.volumeMounts" -}}
 {{- $taken := list -}}
 {{- range .Values.controller.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end -}}

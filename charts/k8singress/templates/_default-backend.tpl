@@ -29,7 +29,8 @@ spec:
     {{- end }}
 {{- end -}}
 
-{{/* Whether its pods get a token: our program asks the API server for nothing. */}}
+{{/* Returns "true" if the pods get a service account token. By default, only a foreign image does, because k8singress as a default
+backend does not use the API server. */}}
 {{- define "k8singress.defaultBackendToken" -}}
 {{- $said := .Values.defaultBackend.serviceAccount.automountServiceAccountToken -}}
 {{- ternary $said (eq (include "k8singress.foreignBackend" .) "true") (kindIs "bool" $said) -}}
@@ -48,7 +49,7 @@ args:
   - {{ printf "--%s=%s" $name (include "k8singress.text" $value) | trimSuffix "=" | quote }}
   {{- end }}
 {{- end }}
-{{- /* The file of our program asks for the one capability, and does not start without it. */}}
+{{- /* Our binary has a file capability, and the kernel does not start it without NET_BIND_SERVICE. */}}
 securityContext:
   {{- if $b.containerSecurityContext }}
   {{- $given := $b.containerSecurityContext }}

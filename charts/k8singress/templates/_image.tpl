@@ -1,12 +1,12 @@
-{{/* Where the image is not ours: an old file names that of ingress-nginx, and it may be the image that was, its tag alone, or the registry
-that has no image of ours. Each of these says "true" where the value is to be passed over. */}}
+{{/* These templates choose the image. Values of ingress-nginx's chart may name its image, only its tag, or a registry that has no image
+of k8singress. imageIsNginx and registryIsNginx return "true" if such a value must be ignored. */}}
 
-{{/* The image that the values name, or nothing. */}}
+{{/* Returns the image that the values name, or nothing. */}}
 {{- define "k8singress.imagePath" -}}
 {{- .Values.controller.image.repository | default .Values.controller.image.image -}}
 {{- end -}}
 
-{{/* Our own registry and our own image there, which a release writes into Chart.yaml. */}}
+{{/* ownRegistry and ownPath return the registry and the path of our image. A release writes them into Chart.yaml. */}}
 {{- define "k8singress.ownRegistry" -}}
 {{- index .Chart.Annotations "k8singress.io/image" | splitList "/" | first -}}
 {{- end -}}
@@ -30,7 +30,7 @@ true
 {{- if and $theirs (or (not (include "k8singress.imagePath" .)) (include "k8singress.imageIsNginx" .)) }}true{{ end -}}
 {{- end -}}
 
-{{/* The registry before it: its own, that of all images, or ours. */}}
+{{/* Returns the registry of the controller's image: controller.image.registry, global.image.registry, or ours. */}}
 {{- define "k8singress.registry" -}}
 {{- if include "k8singress.registryIsNginx" . -}}
 {{- include "k8singress.ownRegistry" . -}}
@@ -51,7 +51,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* "true" where the default backend is another program than ours. */}}
+{{/* Returns "true" if the default backend does not run our image. */}}
 {{- define "k8singress.foreignBackend" -}}
 {{- $path := .Values.defaultBackend.image.repository | default .Values.defaultBackend.image.image -}}
 {{- if and $path (not (regexMatch "(^|/)(defaultbackend(-[a-z0-9]+)?|ingress-nginx-defaultbackend)$" $path)) }}true{{ end -}}
@@ -60,7 +60,7 @@ true
 {{- define "k8singress.defaultBackendImage" -}}
 {{- $image := .Values.defaultBackend.image -}}
 {{- if include "k8singress.foreignBackend" . -}}
-{{- /* A registry that only has ours is none to look for another program in: then it is where ingress-nginx's chart looks. */}}
+{{- /* Our registry has no foreign images, so the default is the registry of ingress-nginx's chart. */}}
 {{- $shared := .Values.global.image.registry -}}
 {{- if eq $shared (include "k8singress.ownRegistry" .) }}{{ $shared = "" }}{{ end -}}
 {{- $image.repository | default (printf "%s/%s" ($image.registry | default $shared | default "registry.k8s.io") $image.image) -}}
@@ -71,7 +71,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* The security of a container, from an image's part of the values. It takes a dict: image, and add with the capabilities. */}}
+{{/* Returns the security context of a container from the image values. It takes a dict: image, and add (a list of capabilities). */}}
 {{- define "k8singress.containerSecurity" -}}
 runAsNonRoot: {{ .image.runAsNonRoot }}
 runAsUser: {{ .image.runAsUser | int64 }}
@@ -91,7 +91,8 @@ capabilities:
   {{- end }}
 {{- end -}}
 
-{{/* A container's security that the values give. Our program does not start without its one capability, which is added where all are dropped. */}}
+{{/* Returns the security context of the values. Our binary does not start without NET_BIND_SERVICE, so this capability is added if all
+are dropped. */}}
 {{- define "k8singress.givenSecurity" -}}
 {{- $given := deepCopy . -}}
 {{- $capabilities := $given.capabilities | default dict -}}

@@ -1,6 +1,6 @@
-{{/* What NOTES says of values, from known-values.txt. */}}
+{{/* These templates find values that are ignored or unknown, from the table in known-values.txt. NOTES prints them. */}}
 
-{{/* The table: by path, the sentence on an ignored value, or "" for one that is honoured. */}}
+{{/* Returns the table: for each path, the reason why the value is ignored, or "" if it is honoured. */}}
 {{- define "k8singress.known" -}}
 {{- $known := dict -}}
 {{- range .Files.Lines "known-values.txt" -}}
@@ -12,7 +12,7 @@
 {{- toJson $known -}}
 {{- end -}}
 
-{{/* The paths that have others below them. */}}
+{{/* Returns all paths that have known paths below them. It takes the table. */}}
 {{- define "k8singress.inner" -}}
 {{- $inner := dict -}}
 {{- range $path, $_ := . -}}
@@ -25,7 +25,7 @@
 {{- toJson $inner -}}
 {{- end -}}
 
-{{/* What is to be said of the values: by sentence, the ignored paths; and by path, a hint on an unknown one. */}}
+{{/* Returns two maps: ignored has a list of paths for each reason, and unknown has the suggested path, or "", for each unknown path. */}}
 {{- define "k8singress.remarks" -}}
 {{- $known := include "k8singress.known" . | fromJson -}}
 {{- $walk := dict "values" .Values "path" "" "known" $known "inner" (include "k8singress.inner" $known | fromJson) "ignored" dict "unknown" dict -}}
@@ -50,7 +50,8 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The known path that may have been meant: the same name elsewhere, or the one beside it with the most pairs of letters in common. */}}
+{{/* Returns the known path that the user probably meant: the same name at another path, or the name at the same level that has the most
+pairs of letters in common. It takes a dict: path, candidates. */}}
 {{- define "k8singress.meant" -}}
 {{- $name := splitList "." .path | last | lower -}}
 {{- $beside := splitList "." .path | initial | join "." -}}

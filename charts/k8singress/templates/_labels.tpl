@@ -1,4 +1,4 @@
-{{/* What selectors name. They cannot change in an upgrade. */}}
+{{/* Returns the labels for selectors. Kubernetes does not allow an upgrade to change them. */}}
 {{- define "k8singress.selector" -}}
 app.kubernetes.io/name: {{ include "k8singress.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -15,8 +15,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/* The metadata of an object. It takes a dict: root, name, component, lists of maps in labels and annotations of which later ones count,
-and namespace, where it is another one or "" for none. */}}
+{{/* Returns the metadata of an object. It takes a dict: root, name, component, labels and annotations (lists of maps; later maps take
+precedence), and optionally namespace ("" for an object without a namespace). */}}
 {{- define "k8singress.metadata" -}}
 metadata:
   name: {{ .name }}
@@ -46,14 +46,14 @@ metadata:
   {{- end }}
 {{- end -}}
 
-{{/* A map of texts, with each value as one. */}}
+{{/* Returns a map with all values as strings. */}}
 {{- define "k8singress.texts" -}}
 {{- range $key, $value := . }}
 {{ $key | quote }}: {{ include "k8singress.text" $value | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* A value as a text: a number as it was written, which Helm has as a float. */}}
+{{/* Returns a value as a string. Helm parses numbers as floats, and this writes an integer without a fraction or an exponent. */}}
 {{- define "k8singress.text" -}}
 {{- if kindIs "float64" . -}}
 {{- if eq (floor .) . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}

@@ -1,4 +1,5 @@
-{{/* The names are those of ingress-nginx's chart, because selectors cannot change: whoever upgrades in place keeps Service and Deployment. */}}
+{{/* Names and selectors are built as in ingress-nginx's chart. Selectors cannot change, so an upgrade in place keeps the Service and the
+Deployment. */}}
 
 {{- define "k8singress.name" -}}
 {{- if .Values.nameOverride -}}
@@ -10,8 +11,8 @@ ingress-nginx
 {{- end -}}
 {{- end -}}
 
-{{/* "true" where the release has objects of ingress-nginx already, or of this chart in their place. Asked once, as each question goes to the
-API server; an install asks nothing, for its release is new. */}}
+{{/* Returns "true" if the release has replaced ingress-nginx: its objects have the names of ingress-nginx. The result is cached, because
+each look-up is a request to the API server. A new installation needs no look-up. */}}
 {{- define "k8singress.inPlace" -}}
 {{- if not (hasKey .Values.k8singress "inPlace") -}}
 {{- $found := "" -}}
@@ -31,7 +32,7 @@ API server; an install asks nothing, for its release is new. */}}
 {{- .Values.k8singress.inPlace -}}
 {{- end -}}
 
-{{/* What the names of all objects begin with, for a name of the chart. */}}
+{{/* Returns the prefix of all object names. It takes a dict: root, name (the name of the chart). */}}
 {{- define "k8singress.fullnameOf" -}}
 {{- if .root.Values.fullnameOverride -}}
 {{- .root.Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}

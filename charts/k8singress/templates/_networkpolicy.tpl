@@ -13,13 +13,13 @@ true
 {{- define "k8singress.whyNoPolicy" -}}
 {{- $c := .Values.controller -}}
 {{- if $c.hostNetwork -}}
-controller.hostNetwork is set, and networks enforce no policy for such pods
+controller.hostNetwork is set, and NetworkPolicies do not apply to such pods
 {{- else if .Values.k8singress.caddyfile -}}
 the chart does not know which ports k8singress.caddyfile opens
 {{- else if regexMatch ":[0-9]" (.Values.k8singress.globalOptions | default "") -}}
 the chart does not know whether k8singress.globalOptions opens ports
 {{- else if or (hasKey $c.extraArgs "tcp-services-configmap") (hasKey $c.extraArgs "udp-services-configmap") -}}
-the chart does not know which ports the ConfigMap opens that controller.extraArgs names
+the chart does not know which ports the ConfigMap in controller.extraArgs opens
 {{- else -}}
 {{- $silent := list -}}
 {{- range include "k8singress.sidecars" . | fromYamlArray -}}
@@ -31,7 +31,7 @@ the chart does not know which ports these containers open, since they list none:
 {{- end -}}
 {{- end -}}
 
-{{/* Returns the containers that run beside the controller: extraContainers, and init containers with restartPolicy Always. */}}
+{{/* Returns the containers that run next to the controller: extraContainers, and init containers with restartPolicy Always. */}}
 {{- define "k8singress.sidecars" -}}
 {{- $all := tpl (toYaml .Values.controller.extraContainers) . | fromYamlArray -}}
 {{- range tpl (toYaml .Values.controller.extraInitContainers) . | fromYamlArray -}}
@@ -40,8 +40,8 @@ the chart does not know which ports these containers open, since they list none:
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* Returns the ports that everyone may reach: all ports of containers except the port of metrics, ports that Services lead to or may
-open, and networkPolicy.ports. */}}
+{{/* Returns the ports that all peers may reach: all container ports except the port of metrics, target ports of Services, ports that
+Service annotations may open, and networkPolicy.ports. */}}
 {{- define "k8singress.policyPorts" -}}
 {{- $c := .Values.controller -}}
 {{- range include "k8singress.containerPorts" . | fromYamlArray }}
@@ -74,7 +74,7 @@ open, and networkPolicy.ports. */}}
 {{- end }}
 {{- end -}}
 
-{{/* Returns ports that no container lists: the ports of flags, and numbers in targetPorts. */}}
+{{/* Returns ports that no container lists: the ports in flags, and the numbers in targetPorts. */}}
 {{- define "k8singress.chosenPorts" -}}
 {{- $all := list -}}
 {{- range $flag, $protocols := dict "http-port" (list "TCP") "https-port" (list "TCP" (ternary "UDP" "" (eq (include "k8singress.http3" .) "true"))) -}}
@@ -91,7 +91,8 @@ open, and networkPolicy.ports. */}}
 {{- toJson $all -}}
 {{- end -}}
 
-{{/* Returns the ports of probes and metrics that are not open to everyone. It takes a dict: root, and open, the ports that are. */}}
+{{/* Returns the ports of probes and metrics that only some peers may reach. It takes a dict: root, and open (the ports that all peers
+may reach). */}}
 {{- define "k8singress.innerPorts" -}}
 {{- $c := .root.Values.controller -}}
 {{- $ports := list (include "k8singress.flagValue" (dict "root" .root "name" "healthz-port" "value" 10254)) -}}
@@ -120,7 +121,7 @@ open, and networkPolicy.ports. */}}
 {{- toYaml $peers -}}
 {{- end -}}
 
-{{/* One port of a container. */}}
+{{/* Returns one container port as an entry of a NetworkPolicy. */}}
 {{- define "k8singress.policyPort" }}
 - port: {{ include "k8singress.text" .containerPort }}
   protocol: {{ .protocol | default "TCP" }}

@@ -1,4 +1,4 @@
-{{/* The pod of the controller, as a Deployment and as a DaemonSet. */}}
+{{/* Returns the pod template of the controller, for the Deployment and the DaemonSet. */}}
 {{- define "k8singress.pod" -}}
 {{- $c := .Values.controller -}}
 metadata:
@@ -49,7 +49,8 @@ spec:
     {{- include "k8singress.volumes" . | trim | nindent 4 }}
 {{- end -}}
 
-{{/* What the pods of the controller and of the default backend take in the same way. It takes a dict: root, part. */}}
+{{/* Returns the pod fields that the controller and the default backend set in the same way. It takes a dict: root, part (a part of the
+values). */}}
 {{- define "k8singress.podFields" -}}
 {{- range $name, $value := dict "imagePullSecrets" .root.Values.imagePullSecrets "nodeSelector" .part.nodeSelector "tolerations" .part.tolerations
   "affinity" .part.affinity "topologySpreadConstraints" .part.topologySpreadConstraints
@@ -71,7 +72,8 @@ spec:
 {{- toYaml $context -}}
 {{- end -}}
 
-{{/* The folders of the pod, which is without a right to write anywhere else. Their names leave short ones to extraVolumes. */}}
+{{/* Returns the volumes of the pod. The rest of the file system is read-only. The names have a prefix, so extraVolumes can use short
+names. */}}
 {{- define "k8singress.volumes" -}}
 - name: k8singress-caddyfile
   configMap:

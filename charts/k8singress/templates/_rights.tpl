@@ -1,25 +1,26 @@
-{{/* The rights, from files/rights, which is printed from the table of what the controller reads and writes. */}}
+{{/* These templates write the Roles from the rules in files/rights, which are generated from the table of kinds that the controller reads
+and writes. */}}
 
 {{- define "k8singress.rightsSize" -}}
 {{- $size := ternary "namespaces" .Values.rbac.size (and .Values.rbac.scope (eq .Values.rbac.size "cluster")) -}}
 {{- if not (has $size (list "cluster" "namespaces" "least")) -}}
-{{- fail (printf "rbac.size is %q: it is cluster, namespaces or least" $size) -}}
+{{- fail (printf "rbac.size is %q: set it to cluster, namespaces or least" $size) -}}
 {{- end -}}
 {{- $size -}}
 {{- end -}}
 
-{{/* The namespaces that are followed, where there is a Role in each. */}}
+{{/* Returns the watched namespaces, for sizes with a Role in each of them. */}}
 {{- define "k8singress.watched" -}}
 {{- $names := .Values.controller.scope.namespace | default (include "k8singress.namespace" .) -}}
 {{- if and .Values.rbac.namespaces (not .Values.rbac.scope) }}{{ $names = join "," .Values.rbac.namespaces }}{{ end -}}
 {{- $names = include "k8singress.flagValue" (dict "root" . "name" "watch-namespace" "value" $names) -}}
 {{- if not $names -}}
-{{- fail "controller.extraArgs.watch-namespace is empty, which stands for all namespaces, and rbac.size has no rights for these: name some, or take the size cluster" -}}
+{{- fail "controller.extraArgs.watch-namespace is empty, which means all namespaces, but rbac.size gives no rights for all namespaces: name some, or set rbac.size to cluster" -}}
 {{- end -}}
 {{- toJson (splitList "," $names) -}}
 {{- end -}}
 
-{{/* The options that bring rights with them. */}}
+{{/* Returns the options in use that need rights of their own. */}}
 {{- define "k8singress.parts" -}}
 {{- $parts := list "always" "election_id" -}}
 {{- if include "k8singress.storesSecrets" . }}{{ $parts = append $parts "storage" }}{{ end -}}
@@ -28,7 +29,7 @@
 {{- $service := include "k8singress.publishedService" . -}}
 {{- $own := include "k8singress.namespace" . -}}
 {{- if and $service (not (hasPrefix (printf "%s/" $own) $service)) -}}
-{{- fail (printf "publish_ports opens ports in a Service of the namespace %s alone, and --publish-service names %s" $own $service) -}}
+{{- fail (printf "publish_ports can only open ports in a Service of the namespace %s, but --publish-service names %s: remove publish_ports, or name a Service of this namespace" $own $service) -}}
 {{- end -}}
 {{- $parts = append $parts "publish_ports" -}}
 {{- end -}}
@@ -42,12 +43,12 @@
 {{- toJson $parts -}}
 {{- end -}}
 
-{{/* The Service whose addresses Ingresses get in the end. */}}
+{{/* Returns the Service whose addresses are written to the status of Ingresses, including extraArgs. */}}
 {{- define "k8singress.publishedService" -}}
 {{- include "k8singress.flagValue" (dict "root" . "name" "publish-service" "value" (include "k8singress.publishService" .)) -}}
 {{- end -}}
 
-{{/* What flags, options and the ConfigMap name, as namespace/name, by the resource. */}}
+{{/* Returns the objects that flags, options and the ConfigMap name: for each resource, a list of namespace/name. */}}
 {{- define "k8singress.named" -}}
 {{- $services := list (include "k8singress.publishedService" .) (include "k8singress.backendService" .) -}}
 {{- $secrets := list (include "k8singress.flagValue" (dict "root" . "name" "default-ssl-certificate" "value" .Values.k8singress.options.default_certificate)) -}}
@@ -57,7 +58,7 @@
 {{- dict "configmaps" (include "k8singress.namedConfigMaps" . | fromJsonArray) "services" (compact $services) "secrets" (compact $secrets) | toJson -}}
 {{- end -}}
 
-{{/* The Service of the default backend in the end. */}}
+{{/* Returns the Service of the default backend, including extraArgs. */}}
 {{- define "k8singress.backendService" -}}
 {{- $service := .Values.k8singress.options.default_backend -}}
 {{- if .Values.defaultBackend.enabled -}}
@@ -77,7 +78,7 @@
 {{- toJson (compact $maps) -}}
 {{- end -}}
 
-{{/* The resourceNames of one namespace, by what a rule has them from. It takes a dict: root, namespace. */}}
+{{/* Returns the resourceNames of one namespace, by the resourceNamesFrom of rules. It takes a dict: root, namespace. */}}
 {{- define "k8singress.resourceNames" -}}
 {{- $election := include "k8singress.flagValue" (dict "root" .root "name" "election-id" "value" (include "k8singress.electionID" .root)) -}}
 {{- $names := dict "election_id" (list (printf "k8singress-%s" $election)) -}}
@@ -92,7 +93,7 @@
 {{- toJson $names -}}
 {{- end -}}
 
-{{/* The rules of a place for one namespace, as a list. It takes a dict: root, place, namespace. */}}
+{{/* Returns the rules of one Role as a list. It takes a dict: root, place (a key of files/rights, such as watched), namespace. */}}
 {{- define "k8singress.rules" -}}
 {{- $all := .root.Files.Get (printf "files/rights/%s.yaml" (include "k8singress.rightsSize" .root)) | fromYaml -}}
 {{- $names := include "k8singress.resourceNames" . | fromJson -}}
@@ -109,7 +110,8 @@
 {{- toJson $rules -}}
 {{- end -}}
 
-{{/* A Role, or with namespace "" a ClusterRole, and what gives it to the controller. It takes a dict: root, place, name, namespace. */}}
+{{/* Returns a Role, or a ClusterRole if namespace is "", and its binding to the controller's service account. It takes a dict: root,
+place, name, namespace. */}}
 {{- define "k8singress.role" -}}
 {{- $kind := ternary "Role" "ClusterRole" (ne .namespace "") -}}
 {{- $metadata := include "k8singress.metadata" (dict "root" .root "name" .name "namespace" .namespace "component" "controller") -}}

@@ -1,5 +1,5 @@
-{{/* A Service of the controller. It takes a dict: root, name, part (controller.service or its internal), shared (controller.service, whose
-ports count where the part has none), labels. */}}
+{{/* Returns a Service of the controller. It takes a dict: root, name, part (controller.service or controller.service.internal), shared
+(controller.service, whose ports are the defaults), labels. */}}
 {{- define "k8singress.service" -}}
 {{- $s := .part -}}
 apiVersion: v1
@@ -16,7 +16,7 @@ spec:
     app.kubernetes.io/component: controller
 {{- end -}}
 
-{{/* The fields that a Service has only if the values say something. */}}
+{{/* Returns the fields of a Service that are left out if their values are empty. */}}
 {{- define "k8singress.serviceFields" -}}
 {{- $s := . -}}
 {{- range $name := list "clusterIP" "clusterIPs" "externalIPs" "externalTrafficPolicy" "loadBalancerIP" "loadBalancerClass"

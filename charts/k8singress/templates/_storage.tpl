@@ -1,18 +1,18 @@
-{{/* `storage kubernetes` may change all Secrets of its namespace, since RBAC cannot name Secrets that do not exist yet. So it has a
-namespace of its own. */}}
+{{/* RBAC cannot name Secrets that do not exist yet, so `storage kubernetes` may change all Secrets of its namespace. For this reason, it
+has a separate namespace. */}}
 
 {{/* Returns "true" if certificates are stored in Secrets. */}}
 {{- define "k8singress.storesSecrets" -}}
 {{- if regexMatch "^kubernetes(\\s|$)" (toString .Values.k8singress.storage | trim) }}true{{ end -}}
 {{- end -}}
 
-{{/* Returns "true" if the chart writes the options of the storage. The values may have a block with options instead. */}}
+{{/* Returns "true" if the chart writes the options of the storage. It does not if k8singress.storage already has a block of options. */}}
 {{- define "k8singress.writesStorage" -}}
 {{- if eq (toString .Values.k8singress.storage | trim) "kubernetes" }}true{{ end -}}
 {{- end -}}
 
-{{/* Returns the namespace of a storage in Secrets. The default is the namespace of the release if the chart makes no Roles, or if it makes
-no objects outside of namespaces, since the user who installs it may not be allowed to create a namespace. */}}
+{{/* Returns the namespace of the Secrets. It defaults to the release's namespace if the chart creates no Roles, or no cluster-scoped
+objects, because then the user may not be allowed to create a namespace. */}}
 {{- define "k8singress.storageNamespace" -}}
 {{- $own := include "k8singress.namespace" . -}}
 {{- $name := tpl (.Values.k8singress.storageNamespace.name | default "") . -}}
@@ -27,7 +27,8 @@ no objects outside of namespaces, since the user who installs it may not be allo
 {{- end -}}
 {{- end -}}
 
-{{/* Returns the name of a namespace for this release alone, made of the release's namespace and name, or of one if both are equal. */}}
+{{/* Returns a namespace name that is unique to this release. It contains the release's namespace and name, or one of them if they are
+equal. */}}
 {{- define "k8singress.ownStorage" -}}
 {{- $own := include "k8singress.namespace" . -}}
 {{- $full := include "k8singress.fullname" . -}}
@@ -36,7 +37,7 @@ no objects outside of namespaces, since the user who installs it may not be allo
 {{- $name -}}
 {{- end -}}
 
-{{/* Returns "true" if the chart gives the storage another namespace than the release's. */}}
+{{/* Returns "true" if the chart gives the storage a namespace other than the release's. */}}
 {{- define "k8singress.movesStorage" -}}
 {{- if and (include "k8singress.writesStorage" .) (ne (include "k8singress.storageNamespace" .) (include "k8singress.namespace" .)) }}true{{ end -}}
 {{- end -}}

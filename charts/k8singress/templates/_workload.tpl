@@ -1,9 +1,9 @@
-{{/* How many pods may be missing while others take their place. A pod that has ports of its node goes before the next one comes. */}}
+{{/* Returns maxUnavailable of a rolling update. With ports of the node, an old pod must end before the new one can start. */}}
 {{- define "k8singress.unavailable" -}}
 {{- ternary 1 0 (or .Values.controller.hostNetwork .Values.controller.hostPort.enabled) -}}
 {{- end -}}
 
-{{/* A PodDisruptionBudget's limit: it has one of two. It takes a part of the values. */}}
+{{/* Returns the limit of a PodDisruptionBudget: maxUnavailable if it is set, otherwise minAvailable. It takes a part of the values. */}}
 {{- define "k8singress.budget" -}}
 {{- if kindIs "invalid" .maxUnavailable -}}
 minAvailable: {{ include "k8singress.text" .minAvailable }}
@@ -15,7 +15,7 @@ unhealthyPodEvictionPolicy: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* A HorizontalPodAutoscaler. It takes a dict: root, part of the values, name, component, template with further metrics. */}}
+{{/* Returns a HorizontalPodAutoscaler. It takes a dict: root, part (a part of the values), name, component, template (more metrics). */}}
 {{- define "k8singress.autoscaler" -}}
 {{- $a := .part.autoscaling -}}
 apiVersion: autoscaling/v2
