@@ -1,10 +1,11 @@
-# The image as `make image` builds it, for those who build with Docker or Buildah. docs/build.md says when that is of use.
+# Builds the same image as `make image`, with Docker or Buildah. docs/build.md says when to use it.
 #
 #     make image && docker build .
 FROM scratch
-# linux/amd64, linux/arm64 or linux/arm/v7, which the builder sets.
+# The builder sets this to linux/amd64, linux/arm64 or linux/arm/v7.
 ARG TARGETPLATFORM
-# An archive, because it has the links, the owners, and the capability of the program that lets it listen on 80 and 443 without root.
+# ADD extracts an archive, which keeps links, owners, and the binary's file capability. With this capability, the binary
+# can listen on ports 80 and 443 without root.
 ADD dist/root/${TARGETPLATFORM}.tar.gz /
 ENV PATH=/usr/bin XDG_CONFIG_HOME=/data XDG_DATA_HOME=/data
 WORKDIR /
