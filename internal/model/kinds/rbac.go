@@ -8,19 +8,19 @@ import (
 )
 
 // rightsHead is a format string. Its argument is the size.
-const rightsHead = "# Printed from the table in internal/model/kinds by `make generate`.\n#" + `
-# The rights of the size %q, as rules of RBAC. A key of the first level is a Role, or the ClusterRole:
+const rightsHead = "# Generated from the table in internal/model/kinds by `make generate`.\n#" + `
+# The RBAC rules of the size %q. Each key of the first level is a Role or the ClusterRole:
 #
-#   cluster  a ClusterRole
-#   watched  a Role in each namespace that is followed
+#   cluster  the ClusterRole
+#   watched  a Role in each watched namespace
 #   own      a Role in the namespace of the controller
-#   storage  a Role in the namespace that certificates are stored in
+#   storage  a Role in the namespace of the certificate storage
 #   named    a Role in each other namespace with an object that an option names, such as configmap or default_certificate
 #
-# A key below it is the option of the Caddyfile that needs the rules, or always. Where a rule has resourceNamesFrom, resourceNames
-# come from that option: the name of the object in publish_service; election_id itself; the Secrets of that namespace which Ingresses
-# refer to; the ConfigMaps, Services and Secrets of that namespace which options name. A rule without any name is to be left out,
-# since RBAC takes an empty list for all objects.
+# Each key of the second level is the option of the Caddyfile that needs the rules, or "always". If a rule has
+# resourceNamesFrom, its value says which names to write into resourceNames: the object in publish_service, the value of
+# election_id, or the ConfigMaps, Services or Secrets of the namespace that options or Ingresses name. Leave out a rule
+# without any name, because an empty list in RBAC means all objects.
 `
 
 // rules formats RBAC rules as items of a YAML list.
