@@ -108,12 +108,13 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	owned := exchanges.Get()
 	x := owned.Value()
 	*x = exchange.Exchange{
-		Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting(),
+		Request: r, Writer: w, Prepare: d.prepared, ForAllResponses: d.table.Always(r.TLS() != nil),
+		CloseConn: caddy.Exiting(),
 		// The access log needs the clients even if no route was looked up.
 		Clients: d.table.Clients(), Global: d.table.Global(),
 	}
 	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
-		x.ChangeAnswer(d.altSvc)
+		x.ChangeResponse(d.altSvc)
 	}
 	outcome, err := serve(d.table, x)
 	if outcome == live.Probe {
@@ -129,14 +130,14 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	}
 	account(d.table, x, began, outcome != live.NoHost, nil)
 	tracing.End(x, err)
-	if !x.Kept {
+	if !x.Retained {
 		owned.Release()
 	}
 }
 
 // fail responds to a request that has failed and logs the error.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
-	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() {
+	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
 		failures.note(d.log, zap.WarnLevel, x, "an answer is cut off", err)
 		x.Writer.Abort()
 		return

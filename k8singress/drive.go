@@ -24,21 +24,22 @@ import (
 
 func init() {
 	f := front.Process()
-	f.Drive, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.note, noteHandshake, accountRefused
+	f.ServeHTTP1, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.note, noteHandshake,
+		accountRefused
 }
 
 // drive serves an HTTP/1.1 connection with package httpserver.
-func drive(conn net.Conn, info *front.Info) {
+func drive(conn net.Conn, info *front.ConnInfo) {
 	server := &httpserver.Server{
 		Options: optionsOf(info),
 		Handler: func(w message.Writer, r *message.Request) {
 			if !info.Answer(w, r) {
-				serving := info.Serving()
-				handedOver.note(serving.Reason)
-				byCaddy(serving.Server, w, r)
+				binding := info.Binding()
+				handedOver.note(binding.Reason)
+				byCaddy(binding.Server, w, r)
 			}
 		},
-		Refused: func(r *message.Request, reason *http1.Error) {
+		Rejected: func(r *message.Request, reason *http1.Error) {
 			accountBare(nil, r, reason.Status, time.Now())
 			logs.Logger("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
 				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
@@ -70,14 +71,14 @@ type driven struct{ server *httpserver.Server }
 
 // State implements connlimit.Occupant.
 func (d driven) State() (connlimit.State, time.Duration) {
-	if silent, ok := d.server.Waiting(); ok {
+	if silent, ok := d.server.IdleTime(); ok {
 		return connlimit.Idle, silent
 	}
 	return connlimit.Busy, 0
 }
 
 // End implements connlimit.Occupant.
-func (d driven) End() { d.server.Leave() }
+func (d driven) End() { d.server.Drain() }
 
 // accountRefused records a request that the front rejected because its budget was exhausted.
 func accountRefused(w message.Writer, r *message.Request, began time.Time) {
@@ -86,7 +87,7 @@ func accountRefused(w message.Writer, r *message.Request, began time.Time) {
 
 // optionsOf returns a function that returns the current limits of a connection, for each request. The options are
 // rebuilt only when a limit has changed.
-func optionsOf(info *front.Info) func() *httpserver.Options {
+func optionsOf(info *front.ConnInfo) func() *httpserver.Options {
 	var limits front.Limits
 	var options *httpserver.Options
 	return func() *httpserver.Options {

@@ -61,7 +61,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	request := &message.Request{Names: namesOf(&h.table.Global().Connections)}
 	defer h.limitPause(r, request)()
 	x := &exchange.Exchange{
-		Request: request, Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru,
+		Request: request, Writer: writer, ForAllResponses: h.table.Always(false), PassesOn: h.PassThru,
 		Clients: h.table.Clients(), Global: h.table.Global(),
 	}
 	x.FromHTTP(r)
@@ -97,8 +97,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		_ = http.NewResponseController(w).Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
-	for i := range x.Left {
-		w.Header().Add(x.Left[i].Name, x.Left[i].Value)
+	for i := range x.ErrorFields {
+		w.Header().Add(x.ErrorFields[i].Name, x.ErrorFields[i].Value)
 	}
 	return caddyError(err)
 }
@@ -118,7 +118,7 @@ func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.
 // caddyError converts an error to an unwrapped HandlerError. Caddy's servers use a type assertion, and respond to any
 // other error with the status of the error route, which is 200 by default.
 func caddyError(err error) error {
-	if err == nil || errors.Is(err, exchange.ErrCut) {
+	if err == nil || errors.Is(err, exchange.ErrAborted) {
 		return nil
 	}
 	var failure caddyhttp.HandlerError

@@ -45,7 +45,7 @@ func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func
 	if body == nil {
 		return func() {}
 	}
-	of.LiftPause = func() { body.Override(front.Unending, 0) }
+	of.LiftBodyTimeout = func() { body.Override(front.NoBodyTimeout, 0) }
 	limit := h.table.Global().Connections.BodyTimeout
 	if !h.ours || limit == 0 {
 		return func() {}

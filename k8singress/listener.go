@@ -54,7 +54,7 @@ type Listener struct {
 	log   *zap.Logger
 	// shortcut is used by servers with TLS.
 	shortcut *shortcut
-	serving  *front.Serving
+	binding  *front.Binding
 	engine   *engine.Engine
 }
 
@@ -79,24 +79,24 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.table, l.engine = app.engine.Table(), app.engine
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
-	l.serving = &front.Serving{
+	l.binding = &front.Binding{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
 		Exempt: func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
 	}
 	if l.HandshakeTimeout > 0 {
-		l.serving.Divert = func(at net.Addr, port uint16) front.Divert {
+		l.binding.Divert = func(at net.Addr, port uint16) front.Divert {
 			passage := func() *l4app.Passage { return l.ports.Passage(at, l.table.StreamPolicy, l.log) }
 			return newPassing(l.table, port, passage, l.log).divert
 		}
 	}
 	d, reason := newDirect(server, l.table)
-	l.serving.Reason, l.serving.AnswerBeside = reason, d.answer
+	l.binding.Reason, l.binding.AnswerOnListener = reason, d.answer
 	if reason == "" {
-		l.serving.Answer = d.answer
+		l.binding.Answer = d.answer
 	}
-	front.Process().Prepare(l.serving)
+	front.Process().Prepare(l.binding)
 	return nil
 }
 
@@ -116,8 +116,8 @@ func standsAlone(server *caddyhttp.Server) bool {
 
 // Cleanup is called when the configuration has ended or was rejected.
 func (l *Listener) Cleanup() error {
-	if l.serving != nil {
-		l.serving.Forget()
+	if l.binding != nil {
+		l.binding.Forget()
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (l *Listener) Cleanup() error {
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.shortcut.install()
 	defer l.engine.ServerStarted()
-	return l.serving.Wrap(next)
+	return l.binding.Wrap(next)
 }
 
 // admit returns a connection that reads the PROXY protocol header on its first read or when its address is requested.

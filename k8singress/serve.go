@@ -67,9 +67,9 @@ func refuse(r *message.Request) error {
 		return exchange.Fail(http.StatusBadRequest, errNoPath)
 	case hasBadPath(r):
 		return exchange.Fail(http.StatusBadRequest, errPath)
-	case len(r.Fields) > message.MostFields:
+	case len(r.Fields) > message.MaxFields:
 		return exchange.Fail(http.StatusRequestHeaderFieldsTooLarge, errFields)
-	case r.MisstatesLength():
+	case r.HasInvalidLength():
 		return exchange.Fail(http.StatusBadRequest, errLength)
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
 		return exchange.Fail(http.StatusBadRequest, errTwice)
@@ -77,7 +77,7 @@ func refuse(r *message.Request) error {
 		// The client may switch protocols only after its whole request (RFC 9110 section 7.8), but an endpoint switches
 		// right after its response head.
 		return exchange.Fail(http.StatusBadRequest, errSwitch)
-	case r.Expects():
+	case r.HasUnsupportedExpect():
 		return exchange.Fail(http.StatusExpectationFailed, errExpected)
 	case proxy.Loops(r):
 		return exchange.Fail(http.StatusLoopDetected, errLoop)

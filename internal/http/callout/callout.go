@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// MostBytes is the maximum number of bytes that are read of a response, unless Drain is larger. Only the head is
+// MaxResponse is the maximum number of bytes that are read of a response, unless Drain is larger. Only the head is
 // needed.
-const MostBytes = 64 << 10
+const MaxResponse = 64 << 10
 
 // ErrBusy is returned for a call that needs a new connection when its namespace has reached its limit of connections.
 var ErrBusy = errors.New("the services that Ingresses of the namespace name have as many connections as they may " +
@@ -59,15 +59,15 @@ type Service struct {
 	Wants func(f *message.Field) bool
 }
 
-// Answer is the head of a response, without fields that are not needed.
-type Answer struct {
+// Response is the head of a response, without fields that are not needed.
+type Response struct {
 	Status int
 	Fields message.Fields
 }
 
-// NewAnswer returns the needed parts of a response head.
-func (s *Service) NewAnswer(status int, fields message.Fields) Answer {
-	a := Answer{Status: status}
+// NewResponse returns the needed parts of a response head.
+func (s *Service) NewResponse(status int, fields message.Fields) Response {
+	a := Response{Status: status}
 	for i := range fields {
 		if f := &fields[i]; s.Wants != nil && s.Wants(f) {
 			a.Fields = append(a.Fields, *f)

@@ -40,7 +40,7 @@ var (
 // is never compressed. r must be as the client sent it. p may be nil. namespace returns the namespace of the backend
 // that responds; it is called when the head of the response is written.
 func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() string) *Writer {
-	if p == nil || r.Method == http.MethodHead || r.NamesUpgrade() != "" {
+	if p == nil || r.Method == http.MethodHead || r.UpgradeProtocol() != "" {
 		return nil
 	}
 	return &Writer{Writer: w, policy: p, accepted: p.accepted(r), namespace: namespace}

@@ -37,24 +37,24 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// ErrCut means that the head of a response was sent to the client, but not its whole body. The status can no longer be
-// changed, so the response is aborted to let the client notice that it is incomplete.
-var ErrCut = errors.New("the answer ends too early")
+// ErrAborted means that the head of a response was sent to the client, but not its whole body. The status can no longer
+// be changed, so the response is aborted to let the client notice that it is incomplete.
+var ErrAborted = errors.New("the answer ends too early")
 
 // Changes are changes of filters to the response fields, in the order of the filters.
 type Changes []*message.Changes
 
 // apply applies the changes in reverse order, so that the first filter of the chain overrides the others.
-func (c Changes) apply(answer *message.Response) {
+func (c Changes) apply(response *message.Response) {
 	for _, change := range slices.Backward(c) {
-		if change.For(answer.Status) {
-			change.Apply(&answer.Fields)
+		if change.For(response.Status) {
+			change.Apply(&response.Fields)
 		}
 	}
 }
 
-// ChangeAnswer adds changes to the fields of the response.
-func (x *Exchange) ChangeAnswer(by *message.Changes) {
+// ChangeResponse adds changes to the fields of the response.
+func (x *Exchange) ChangeResponse(by *message.Changes) {
 	if x.changes == nil {
 		x.changes = x.firstChanges[:0]
 	}
@@ -66,44 +66,44 @@ func (x *Exchange) ChangeAnswer(by *message.Changes) {
 // when the handler has returned. It restores the changes for all responses, because these also apply to error
 // responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
-	always, changes, to := x.Always, x.changes, x.Writer
-	x.Always, x.changes = nil, nil
-	head = func(answer *message.Response) error {
-		changes.apply(answer)
-		x.always(always, answer)
-		return to.Head(answer)
+	forAll, changes, to := x.ForAllResponses, x.changes, x.Writer
+	x.ForAllResponses, x.changes = nil, nil
+	head = func(response *message.Response) error {
+		changes.apply(response)
+		x.changeAlways(forAll, response)
+		return to.Head(response)
 	}
-	return head, func() { x.Always = slices.Concat(always, x.Always) }
+	return head, func() { x.ForAllResponses = slices.Concat(forAll, x.ForAllResponses) }
 }
 
 // Head writes the head of the response, with the changes of filters and the session cookie of the endpoint.
-func (x *Exchange) Head(answer *message.Response) error {
-	if x.fixed != 0 {
-		x.fix(answer)
+func (x *Exchange) Head(response *message.Response) error {
+	if x.pageStatus != 0 {
+		x.setPageStatus(response)
 	}
-	x.changes.apply(answer)
-	x.always(x.Always, answer)
+	x.changes.apply(response)
+	x.changeAlways(x.ForAllResponses, response)
 	if x.cookie != "" {
-		answer.Fields.Add(message.SetCookie.Field(x.cookie))
+		response.Fields.Add(message.SetCookie.Field(x.cookie))
 	}
-	return x.Writer.Head(answer)
+	return x.Writer.Head(response)
 }
 
-// always applies changes that hold for all responses, and the administrator's response headers.
-func (x *Exchange) always(changes Changes, answer *message.Response) {
-	changes.apply(answer)
+// changeAlways applies changes that hold for all responses, and the administrator's response headers.
+func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
+	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {
-		set(&answer.Fields, x.Headers.answers, x.Variable)
+		set(&response.Fields, x.Headers.responses, x.Variable)
 	}
-	x.Status = answer.Status
-	answer.Close = answer.Close || x.Leave && answer.Status != http.StatusSwitchingProtocols
+	x.Status = response.Status
+	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }
 
 // Refuse responds to a request that has failed. Changes of filters do not apply to this response.
 func (x *Exchange) Refuse(status int, fields ...message.Field) error {
-	answer := &message.Response{Status: status, Fields: append(fields, x.Left...)}
-	x.always(x.Always, answer)
-	return x.Writer.Head(answer)
+	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
+	x.changeAlways(x.ForAllResponses, response)
+	return x.Writer.Head(response)
 }
 
 // Respond writes a response with a body. The body may be empty.

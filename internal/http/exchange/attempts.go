@@ -22,7 +22,7 @@ func (x *Exchange) Next() (address string, ok bool) {
 		x.tried = x.first[:0]
 	}
 	x.tried = append(x.tried, choice.Endpoint)
-	x.choice, x.began, x.open, x.measured = choice, time.Now(), true, false
+	x.choice, x.start, x.open, x.measured = choice, time.Now(), true, false
 	choice.Begin()
 	x.setCookie()
 	return choice.Endpoint.Address(), true
@@ -37,23 +37,23 @@ func (x *Exchange) Done(failed bool) {
 	if x.measured {
 		x.choice.Judge(failed)
 	} else {
-		x.choice.Observe(time.Since(x.began), failed)
+		x.choice.Observe(time.Since(x.start), failed)
 	}
 	x.End()
 }
 
-// AnsweredWith records the status of the endpoint's response.
-func (x *Exchange) AnsweredWith(status int) { x.answered = status }
+// SetResponseStatus records the status of the endpoint's response.
+func (x *Exchange) SetResponseStatus(status int) { x.responseStatus = status }
 
-// Answered records that the head of the response has arrived, and how long the endpoint took. since is the start of the
-// measurement; zero means the time of Next. The time for the rest of the response is not measured, because it depends
-// on the client and the requested content.
-func (x *Exchange) Answered(since time.Time) {
+// ResponseStarted records that the head of the response has arrived, and how long the endpoint took. since is the start
+// of the measurement; zero means the time of Next. The time for the rest of the response is not measured, because it
+// depends on the client and the requested content.
+func (x *Exchange) ResponseStarted(since time.Time) {
 	if !x.open || x.measured {
 		return
 	}
 	if since.IsZero() {
-		since = x.began
+		since = x.start
 	}
 	x.measured = true
 	x.choice.Measure(time.Since(since))
@@ -72,23 +72,24 @@ type Attempt struct {
 }
 
 // Attempts returns the finished attempts in order.
-func (x *Exchange) Attempts() []Attempt { return x.ended }
+func (x *Exchange) Attempts() []Attempt { return x.attempts }
 
-// note records the result of the last attempt.
-func (x *Exchange) note() {
-	if x.ended == nil {
-		x.ended = x.firstEnded[:0]
+// recordAttempt records the result of the last attempt.
+func (x *Exchange) recordAttempt() {
+	if x.attempts == nil {
+		x.attempts = x.firstAttempts[:0]
 	}
-	x.ended = append(x.ended, Attempt{x.choice.Endpoint.Address(), cmp.Or(x.answered, http.StatusBadGateway),
-		time.Since(x.began)})
-	x.answered = 0
+	x.attempts = append(x.attempts, Attempt{x.choice.Endpoint.Address(),
+		cmp.Or(x.responseStatus, http.StatusBadGateway),
+		time.Since(x.start)})
+	x.responseStatus = 0
 }
 
 // End ends the attempt without a judgement about its endpoint.
 func (x *Exchange) End() {
 	if x.open {
 		x.open = false
-		x.note()
+		x.recordAttempt()
 		x.choice.End()
 	}
 }
@@ -103,7 +104,7 @@ func (x *Exchange) Conclude(err error) {
 		x.End()
 	default:
 		if status := StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
-			x.answered = cmp.Or(x.answered, status)
+			x.responseStatus = cmp.Or(x.responseStatus, status)
 			x.Done(true)
 		}
 		x.End()

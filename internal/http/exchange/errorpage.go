@@ -21,7 +21,7 @@ var ErrRejected = errors.New("the request is one too many")
 
 // Reject responds with a status. If there is an error page for the status, it returns a failure instead, so that the
 // client gets the page.
-func (x *Exchange) Reject(status int) (answered bool, err error) {
+func (x *Exchange) Reject(status int) (responded bool, err error) {
 	if slices.Contains(x.Pages, status) {
 		return false, Fail(status, ErrRejected)
 	}
@@ -49,16 +49,18 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	page := &Exchange{
 		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global,
 		Peer: x.Peer, Writer: x.Writer,
-		Always: x.Always, Headers: x.Headers, Leave: x.Leave, ForEndpoint: x.errorFields(p.Status),
-		client: x.client, identified: true, id: x.id, named: true, changes: x.changes, noCookie: true,
+		ForAllResponses: x.ForAllResponses, Headers: x.Headers, CloseConn: x.CloseConn,
+		ForEndpoint: x.pageFields(p.Status),
+		client:      x.client, hasClient: true, id: x.id, hasID: true, changes: x.changes, noCookie: true,
 	}
 	if p.KeepStatus {
-		page.fixed = p.Status
+		page.pageStatus = p.Status
 	}
-	if len(x.Left) > 0 {
+	if len(x.ErrorFields) > 0 {
 		// The error page keeps the fields of the failed handler, such as WWW-Authenticate, so that the client learns
 		// how to authenticate.
-		page.Always = slices.Concat(Changes{&message.Changes{Remove: x.Left, Add: x.Left}}, x.Always)
+		page.ForAllResponses = slices.Concat(Changes{&message.Changes{Remove: x.ErrorFields, Add: x.ErrorFields}},
+			x.ForAllResponses)
 	}
 	return page
 }
@@ -97,7 +99,7 @@ func notOfPage(name string) bool {
 	return slices.ContainsFunc(notForPages, func(other string) bool { return strings.EqualFold(name, other) })
 }
 
-func (x *Exchange) errorFields(status int) message.Fields {
+func (x *Exchange) pageFields(status int) message.Fields {
 	fields := message.Fields{message.NewField(xCode, strconv.Itoa(status)), message.XOriginalURI.Field(x.Target)}
 	for _, f := range []struct{ name, value string }{
 		{xFormat, x.Fields.Get(message.Accept)}, {xNamespace, x.Variable("namespace")},
@@ -111,11 +113,11 @@ func (x *Exchange) errorFields(status int) message.Fields {
 	return fields
 }
 
-// fix replaces the status of a page by the status of the error. A response without a body because of its own status
-// still has no body.
-func (x *Exchange) fix(answer *message.Response) {
-	if answer.Status == http.StatusNoContent || answer.Status == http.StatusNotModified {
-		answer.Length = 0
+// setPageStatus replaces the status of a page by the status of the error. A response without a body because of its own
+// status still has no body.
+func (x *Exchange) setPageStatus(response *message.Response) {
+	if response.Status == http.StatusNoContent || response.Status == http.StatusNotModified {
+		response.Length = 0
 	}
-	answer.Status = x.fixed
+	response.Status = x.pageStatus
 }

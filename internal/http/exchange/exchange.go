@@ -39,16 +39,16 @@ type Exchange struct {
 	// Writer writes the response. Filters and the proxy write its head with Exchange.Head, so that changes are applied.
 	Writer message.Writer
 
-	// Always are the changes to all responses, including errors.
-	Always Changes
-	// Leave tells the client to close the connection after the response, unless the connection switches to another
+	// ForAllResponses are the changes to all responses, including errors.
+	ForAllResponses Changes
+	// CloseConn tells the client to close the connection after the response, unless the connection switches to another
 	// protocol.
-	Leave bool
+	CloseConn bool
 	// PassesOn is true if a request without a route is passed to the next Caddy handler.
 	PassesOn bool
-	// Left are fields that a Caddy handler set before it returned an error, such as WWW-Authenticate. They are added to
-	// the error response.
-	Left message.Fields
+	// ErrorFields are fields that a Caddy handler set before it returned an error, such as WWW-Authenticate. They are
+	// added to the error response.
+	ErrorFields message.Fields
 	// Status is the status of the response, once its head was written.
 	Status int
 	// Prepare prepares a request for Caddy handlers. It is nil if the request is already prepared.
@@ -70,39 +70,39 @@ type Exchange struct {
 	// Span is the OpenTelemetry span of the request. It is nil if the request is not traced.
 	Span trace.Span
 
-	// Kept is true if something may hold the exchange after the request, such as a Caddy handler. It must then not be
-	// reused.
-	Kept bool
+	// Retained is true if something may hold the exchange after the request, such as a Caddy handler. It must then not
+	// be reused.
+	Retained bool
 
 	// changes starts in firstChanges, which is large enough for most requests.
 	changes      Changes
 	firstChanges [4]*message.Changes
 	// client describes the origin of the request. It is set once Client was called.
-	client     realip.Client
-	identified bool
+	client    realip.Client
+	hasClient bool
 	// id is set once ID was called.
 	id    string
-	named bool
+	hasID bool
 
 	// tried starts in first, which is large enough for most requests.
 	tried []*balancer.Endpoint
 	first [2]*balancer.Endpoint
-	// ended holds the finished attempts. It starts in firstEnded.
-	ended      []Attempt
-	firstEnded [2]Attempt
-	// answered is the status of the current attempt's response. It is 0 until the response has started.
-	answered int
-	// choice is the current attempt, which started at began. It is only valid while open is true.
+	// attempts holds the finished attempts. It starts in firstAttempts.
+	attempts      []Attempt
+	firstAttempts [2]Attempt
+	// responseStatus is the status of the current attempt's response. It is 0 until the response has started.
+	responseStatus int
+	// choice is the current attempt, which started at start. It is only valid while open is true.
 	choice balancer.Choice
-	began  time.Time
+	start  time.Time
 	open   bool
 	// measured is true after the response time of the endpoint was recorded.
 	measured bool
 	// cookie is the Set-Cookie value of the session cookie. If noCookie is true, no session cookie is set.
 	cookie   string
 	noCookie bool
-	// fixed is the status to send instead of the endpoint's status. Zero sends the endpoint's status.
-	fixed int
+	// pageStatus is the status to send instead of the endpoint's status. Zero sends the endpoint's status.
+	pageStatus int
 	// atEnd holds the functions that Close calls.
 	atEnd []func()
 }
@@ -151,8 +151,8 @@ func (x *Exchange) Close() {
 
 // Client returns the origin of the request, as far as trusted proxies define it.
 func (x *Exchange) Client() *realip.Client {
-	if !x.identified {
-		x.client, x.identified = x.Clients.Of(x.Request), true
+	if !x.hasClient {
+		x.client, x.hasClient = x.Clients.Of(x.Request), true
 	}
 	return &x.client
 }
@@ -160,16 +160,16 @@ func (x *Exchange) Client() *realip.Client {
 // ForwardedFor returns the value of X-Forwarded-For for the endpoint.
 func (x *Exchange) ForwardedFor() string { return x.Clients.ForwardedFor(x.Request, x.Client()) }
 
-// longestID is the maximum length in bytes of a request ID from a client.
-const longestID = 128
+// maxID is the maximum length in bytes of a request ID from a client.
+const maxID = 128
 
 // ID returns the request ID. It is the ID that the client sent, if it is safe to log, otherwise 32 hexadecimal digits
 // as in nginx. It is empty if the options disable generated IDs and the client sent none.
 func (x *Exchange) ID() string {
-	if x.named {
+	if x.hasID {
 		return x.id
 	}
-	x.named = true
+	x.hasID = true
 	if given, ok := x.Fields.Lookup(message.XRequestID); ok && validID(given) &&
 		x.Fields.Count(message.XRequestID) == 1 {
 		x.id = given
@@ -185,7 +185,7 @@ func (x *Exchange) ID() string {
 }
 
 func validID(id string) bool {
-	if id == "" || len(id) > longestID {
+	if id == "" || len(id) > maxID {
 		return false
 	}
 	for i := range len(id) {

@@ -13,9 +13,9 @@ import (
 type Headers struct {
 	// hidden are the fields of endpoint responses that are not sent to clients.
 	hidden []message.Field
-	// requests are set on requests to endpoints, and answers on responses to clients.
-	requests, answers []templated
-	originalURI       bool
+	// requests are set on requests to endpoints, and responses on responses to clients.
+	requests, responses []templated
+	originalURI         bool
 }
 
 // templated is a field whose value contains variables.
@@ -38,9 +38,9 @@ func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 			constant = append(constant, each.field)
 			continue
 		}
-		h.answers = append(h.answers, each)
+		h.responses = append(h.responses, each)
 	}
-	if h.hidden == nil && h.requests == nil && h.answers == nil && !h.originalURI {
+	if h.hidden == nil && h.requests == nil && h.responses == nil && !h.originalURI {
 		return nil, constant
 	}
 	return h, constant

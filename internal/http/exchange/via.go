@@ -23,8 +23,8 @@ func (x *Exchange) Via() string {
 	return own
 }
 
-// Rounds returns how often the request has passed this proxy, or another instance of it, before.
-func Rounds(r *message.Request) (times int) {
+// CountPasses returns how often the request has passed this proxy, or another instance of it, before.
+func CountPasses(r *message.Request) (times int) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind == message.Via {
 			times += strings.Count(r.Fields[i].Value, Pseudonym)

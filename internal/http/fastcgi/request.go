@@ -29,11 +29,11 @@ const (
 )
 
 const (
-	// mostContent is the maximum size in bytes of the content of a record. It is a multiple of eight, as the
+	// maxContent is the maximum size in bytes of the content of a record. It is a multiple of eight, as the
 	// specification recommends.
-	mostContent = 65528
-	// mostParams is the maximum size in bytes of all parameters. A client may send about a megabyte of headers.
-	mostParams = 4 << 20
+	maxContent = 65528
+	// maxParams is the maximum size in bytes of all parameters. A client may send about a megabyte of headers.
+	maxParams = 4 << 20
 	// shortLength is the maximum length in bytes of a name or value whose length is encoded in one byte.
 	shortLength = 127
 	longLength  = 1 << 31
@@ -48,8 +48,8 @@ func WriteParams(w io.Writer, list []Param) error {
 	for _, p := range list {
 		size += len(p.Name) + len(p.Value) + headerLength
 	}
-	if size > mostParams {
-		return fmt.Errorf("%w: they have %d bytes, and %d are allowed", ErrTooLarge, size, mostParams)
+	if size > maxParams {
+		return fmt.Errorf("%w: they have %d bytes, and %d are allowed", ErrTooLarge, size, maxParams)
 	}
 	pairs := make([]byte, 0, size)
 	for _, p := range list {
@@ -58,7 +58,7 @@ func WriteParams(w io.Writer, list []Param) error {
 	}
 	whole := appendRecord(make([]byte, 0, size+4*headerLength), beginRequest, []byte{0, responder, 0, 0, 0, 0, 0, 0})
 	for len(pairs) > 0 {
-		n := min(len(pairs), mostContent)
+		n := min(len(pairs), maxContent)
 		whole = appendRecord(whole, params, pairs[:n])
 		pairs = pairs[n:]
 	}

@@ -19,8 +19,8 @@ var ErrInvalid = errors.New("the answer is no FastCGI")
 // errRefused is returned if the application rejects the request.
 var errRefused = errors.New("the application refuses the request")
 
-// mostHead is the maximum size in bytes of the head of a response.
-const mostHead = 1 << 20
+// maxHead is the maximum size in bytes of the head of a response.
+const maxHead = 1 << 20
 
 // output reads the standard output of an application from the records of a connection. Its standard error, and records
 // that do not belong to the request, are ignored.
@@ -100,7 +100,7 @@ func (o *output) end(length int) error {
 // ReadResponse reads the head of a response. The body is read from the same reader. Closing the body does not close the
 // reader.
 func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
-	head := &io.LimitedReader{R: &output{from: bufio.NewReader(from)}, N: mostHead}
+	head := &io.LimitedReader{R: &output{from: bufio.NewReader(from)}, N: maxHead}
 	reader := bufio.NewReader(head)
 	if _, err := reader.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -121,7 +121,7 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	head.N = math.MaxInt64
-	return response(http.Header(header), reader, r)
+	return newResponse(http.Header(header), reader, r)
 }
 
 func isSyntax(err error) bool {
@@ -129,16 +129,16 @@ func isSyntax(err error) bool {
 	return errors.As(err, &syntax)
 }
 
-func response(header http.Header, body io.Reader, r *http.Request) (*http.Response, error) {
+func newResponse(header http.Header, body io.Reader, r *http.Request) (*http.Response, error) {
 	status, err := statusOf(header)
 	if err != nil {
 		return nil, err
 	}
-	answer := &http.Response{
+	response := &http.Response{
 		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: r,
 	}
-	if answer.ContentLength, err = lengthOf(header); err != nil {
+	if response.ContentLength, err = lengthOf(header); err != nil {
 		return nil, err
 	}
 	// An application must not set these fields.
@@ -146,13 +146,13 @@ func response(header http.Header, body io.Reader, r *http.Request) (*http.Respon
 	header.Del("Transfer-Encoding")
 	switch {
 	case r.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified:
-		answer.Body = http.NoBody
-	case answer.ContentLength >= 0:
-		answer.Body = io.NopCloser(&sized{body, answer.ContentLength})
+		response.Body = http.NoBody
+	case response.ContentLength >= 0:
+		response.Body = io.NopCloser(&sized{body, response.ContentLength})
 	default:
-		answer.Body = io.NopCloser(body)
+		response.Body = io.NopCloser(body)
 	}
-	return answer, nil
+	return response, nil
 }
 
 // statusOf returns the status of a CGI response. Without a Status field it is 302 if there is a Location, otherwise

@@ -48,7 +48,7 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 // Apply tries the filters in order, like "satisfy any" in nginx.
 func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	var refused error
-	left := x.Left
+	left := x.ErrorFields
 	for i, f := range h {
 		answered, err := f.Apply(x)
 		switch status := exchange.StatusOf(err); {
@@ -56,7 +56,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 			return true, err
 		case err == nil:
 			// The fields that rejecting filters added are not needed any more.
-			x.Left = left
+			x.ErrorFields = left
 			h[i+1:].skip(x)
 			return false, nil
 		case status == http.StatusUnauthorized:

@@ -53,7 +53,7 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	case errors.Is(err, basicauth.ErrUnavailable), errors.Is(err, basicauth.ErrBusy):
 		return false, exchange.Fail(http.StatusServiceUnavailable, err)
 	case errors.Is(err, basicauth.ErrRefused), errors.Is(err, errNoPassword):
-		x.Left = append(x.Left, h.challenge)
+		x.ErrorFields = append(x.ErrorFields, h.challenge)
 		return false, exchange.Fail(http.StatusUnauthorized, err)
 	}
 	// The client disconnected while it waited.

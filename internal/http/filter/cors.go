@@ -82,7 +82,7 @@ func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
 		changes = h.changes(origin, h.closed.Add)
 	}
 	// The changes also apply to error responses.
-	x.Always = slices.Concat(x.Always, exchange.Changes{changes})
+	x.ForAllResponses = slices.Concat(x.ForAllResponses, exchange.Changes{changes})
 	if changes == h.closed || x.Method != http.MethodOptions {
 		return false, nil
 	}

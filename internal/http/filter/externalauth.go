@@ -189,7 +189,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (boo
 	if answer.Status == http.StatusUnauthorized {
 		for i := range answer.Fields {
 			if extauth.IsChallenge(&answer.Fields[i]) {
-				x.Left = append(x.Left, answer.Fields[i])
+				x.ErrorFields = append(x.ErrorFields, answer.Fields[i])
 			}
 		}
 	}
@@ -208,10 +208,10 @@ func (h *externalAuth) setCookies(x *exchange.Exchange, answer *extauth.Answer) 
 		}
 	}
 	if h.always {
-		x.Always = slices.Concat(x.Always, exchange.Changes{changes})
+		x.ForAllResponses = slices.Concat(x.ForAllResponses, exchange.Changes{changes})
 		return
 	}
-	x.ChangeAnswer(changes)
+	x.ChangeResponse(changes)
 }
 
 // skip removes the request fields that only the service may set. It is also called for requests that are accepted
@@ -244,7 +244,8 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 	if answer := h.shared.answers.Get(key, x.Fields); answer != nil {
 		return answer, nil
 	}
-	question := extauth.Question{Service: &h.service, Key: key, Fields: x.Fields, Again: exchange.Rounds(x.Request) > 0}
+	question := extauth.Question{Service: &h.service, Key: key, Fields: x.Fields,
+		Again: exchange.CountPasses(x.Request) > 0}
 	return h.shared.answers.Fetch(x.Context(), question, func() (*extauth.Answer, error) { return h.ask(x) })
 }
 

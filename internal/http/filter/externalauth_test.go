@@ -16,8 +16,8 @@ import (
 // TestExternalAuthWithoutConnection checks that a request gets 503 if there is no free connection for its external
 // authentication. The service has not failed, so clients may retry.
 func TestExternalAuthWithoutConnection(t *testing.T) {
-	busy := func(*message.Request, *callout.Call) (callout.Answer, error) {
-		return callout.Answer{}, fmt.Errorf("external authentication at 192.0.2.1:80: %w", callout.ErrBusy)
+	busy := func(*message.Request, *callout.Call) (callout.Response, error) {
+		return callout.Response{}, fmt.Errorf("external authentication at 192.0.2.1:80: %w", callout.ErrBusy)
 	}
 	shared, settings := filter.NewShared(busy, nil), []byte(`{"url": "http://192.0.2.1/"}`)
 	f, ok, err := filter.New("k8singress_external_auth", settings, shared)

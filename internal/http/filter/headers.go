@@ -59,7 +59,7 @@ func newResponseHeaders(of ir.ResponseHeaders) (Filter, error) {
 }
 
 func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
-	x.ChangeAnswer(&h.changes)
+	x.ChangeResponse(&h.changes)
 	return false, nil
 }
 

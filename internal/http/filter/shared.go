@@ -27,7 +27,7 @@ type Shared struct {
 }
 
 // Ask calls a service on behalf of a request.
-type Ask = func(*message.Request, *callout.Call) (callout.Answer, error)
+type Ask = func(*message.Request, *callout.Call) (callout.Response, error)
 
 // NewShared returns the resources for the filters of a new table. ask calls services that Ingresses name.
 func NewShared(ask Ask, mirrors *mirror.Sender) *Shared {

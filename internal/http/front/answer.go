@@ -9,25 +9,27 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answer serves a request that net/http has read, without Server. It sets the time limits for clients that stall. port
-// is the port of an address that Open has opened, or 0.
-func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
+// answerNetHTTP serves a request that net/http has read, without Server. It sets the time limits for clients that
+// stall. port is the port of an address that Open has opened, or 0.
+func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: limits.Names}
 	if limit := limits.Body; limit > 0 && r.ContentLength != 0 {
 		body := &caddyhttp.IdleTimeoutReader{
-			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
+			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit},
+			Logger:        stdlib(),
 			DrainDeadline: r.ProtoMajor == 1, ClearBetweenReads: r.ProtoMajor == 2,
 		}
 		defer body.HandlerDone()
 		r.Body = body
 		w = &readDeadlines{caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body}
-		request.LiftPause = func() { body.Override(Unending, 0) }
+		request.LiftBodyTimeout = func() { body.Override(NoBodyTimeout, 0) }
 	}
 	if limit := limits.Send; limit > 0 {
 		paced := &caddyhttp.IdleTimeoutWriter{
 			ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Ctrl: ctrl,
-			Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(), ClearBetweenWrites: r.ProtoMajor == 2,
+			Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
+			ClearBetweenWrites: r.ProtoMajor == 2,
 		}
 		defer paced.HandlerDone()
 		w = paced
@@ -35,15 +37,15 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 	writer := message.NewHTTPWriter(w, r)
 	request.FromHTTP(r)
 	request.Conn.Listener = port
-	s.answering(port)(writer, &request)
+	s.answerAt(port)(writer, &request)
 	if writer.Aborted() {
 		_ = ctrl.Flush() // Send the data that is already buffered.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// readDeadlines passes read deadlines to the body, which sets another deadline before each read. Without it, a read that
-// begins just after EndBody would wait for the client.
+// readDeadlines passes read deadlines to the body, which sets another deadline before each read. Without it, a read
+// that begins just after EndBody would wait for the client.
 type readDeadlines struct {
 	caddyhttp.ResponseWriterWrapper
 	body *caddyhttp.IdleTimeoutReader
@@ -54,5 +56,5 @@ func (d *readDeadlines) SetReadDeadline(deadline time.Time) error {
 	return d.body.SetReadDeadline(deadline)
 }
 
-// Unending is longer than any request takes.
-const Unending = 100 * 365 * 24 * time.Hour
+// NoBodyTimeout is longer than any request takes.
+const NoBodyTimeout = 100 * 365 * 24 * time.Hour

@@ -17,7 +17,7 @@ import (
 type claim struct {
 	front *Front
 	// of is the server for which Caddy opens the address. live is true if Open opened it.
-	of   *Serving
+	of   *Binding
 	live bool
 	// written is the address in the server's configuration, which may have a range of ports. address is the one port in
 	// that range that belongs to the claim.
@@ -27,8 +27,8 @@ type claim struct {
 
 	// group is nil until Wrap or Open has decided how connections are served. It is guarded by the front's lock.
 	group  *Group
-	cohort *cohort
-	manner atomic.Pointer[manner]
+	conns  *connSet
+	config atomic.Pointer[connConfig]
 
 	// closed is guarded by the front's lock.
 	closed bool
@@ -48,21 +48,21 @@ func (c *claim) tryAddress(ctx context.Context) error {
 }
 
 // attach starts serving connections. The caller holds the front's lock.
-func (c *claim) attach(g *Group, k *cohort, m *manner) {
-	c.group, c.cohort = g, k
-	c.cohort.sources.Add(1)
-	c.manner.Store(m)
+func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
+	c.group, c.conns = g, k
+	c.conns.sources.Add(1)
+	c.config.Store(m)
 	c.socket.choose()
 }
 
-// serve is called for each accepted connection, after expect of the cohort.
+// serve is called for each accepted connection, after expect of the connSet.
 func (c *claim) serve(conn net.Conn) {
-	m := c.manner.Load()
+	m := c.config.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
 		// It fails only if the connection has ended.
 		_ = tcp.SetKeepAliveConfig(m.alive)
 	}
-	c.cohort.begin(conn, m)
+	c.conns.begin(conn, m)
 }
 
 // Accept blocks until Close is called. It never returns a connection.
@@ -101,10 +101,10 @@ func (c *claim) release() {
 		// The socket still accepts the connections in its queue, and these are served.
 		panics.Go("front/claim", func() {
 			<-socket.ended
-			c.cohort.sources.Add(-1)
+			c.conns.sources.Add(-1)
 		})
 	} else {
-		c.cohort.sources.Add(-1)
+		c.conns.sources.Add(-1)
 	}
 	if c.of != nil {
 		c.of.closed()
@@ -115,9 +115,9 @@ func (c *claim) release() {
 // connections: all configurations share the queue of a Unix socket. The front serves its connections, too.
 type adopted struct {
 	net.Listener
-	of     *Serving
-	cohort *cohort
-	manner *manner
+	of     *Binding
+	conns  *connSet
+	config *connConfig
 
 	once sync.Once
 	done chan struct{}
@@ -139,10 +139,10 @@ func (a *adopted) Close() (err error) {
 // accept passes connections on until the listener is closed.
 func (a *adopted) accept() {
 	acceptAll(a.Listener, func(conn net.Conn) {
-		a.cohort.expect()
-		a.cohort.begin(conn, a.manner)
+		a.conns.expect()
+		a.conns.begin(conn, a.config)
 	})
-	a.cohort.sources.Add(-1)
+	a.conns.sources.Add(-1)
 	a.of.front.mu.Lock()
 	defer a.of.front.mu.Unlock()
 	a.of.closed()

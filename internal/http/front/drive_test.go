@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// prefixed is a connection from which a driver has already read some bytes.
+// prefixed is a connection from which a ConnHandler has already read some bytes.
 type prefixed struct {
 	net.Conn
 	io.Reader
@@ -22,11 +22,11 @@ type prefixed struct {
 
 func (p prefixed) Read(b []byte) (int, error) { return p.Reader.Read(b) }
 
-// TestDrive checks that the driver gets HTTP/1.1 connections, can hand them over to net/http, and is called when they
-// have to end.
+// TestDrive checks that the ConnHandler gets HTTP/1.1 connections, can hand them over to net/http, and is called when
+// they have to end.
 func TestDrive(t *testing.T) {
 	left := make(chan bool, 10)
-	front.Process().Drive = func(conn net.Conn, info *front.Info) {
+	front.Process().ServeHTTP1 = func(conn net.Conn, info *front.ConnInfo) {
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(conn, first); err != nil {
 			t.Error(err)
@@ -42,10 +42,10 @@ func TestDrive(t *testing.T) {
 			close(done)
 		})
 		_, secure := conn.(*tls.Conn)
-		fmt.Fprintf(conn, "%s %v %v\n", info.Serving().Server.Name(), secure, info.Limits().Head)
+		fmt.Fprintf(conn, "%s %v %v\n", info.Binding().Server.Name(), secure, info.Limits().Head)
 		<-done
 	}
-	t.Cleanup(func() { front.Process().Drive = nil })
+	t.Cleanup(func() { front.Process().ServeHTTP1 = nil })
 
 	plain, secure := fixture.Address(t), fixture.Address(t)
 	two := frontedWithTLS(secure, "two")
@@ -55,7 +55,8 @@ func TestDrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := func(protocols ...string) *client {
-		return talk(t, tls.Client(dial(t, "tcp", secure).Conn, &tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: protocols}))
+		return talk(t, tls.Client(dial(t, "tcp", secure).Conn,
+			&tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: protocols}))
 	}
 	dial(t, "tcp", plain).says(t, "one")
 	over().says(t, "two")
@@ -69,7 +70,7 @@ func TestDrive(t *testing.T) {
 			t.Errorf("the driver says %q, %v, want %q", got, err, want)
 		}
 	}
-	// HTTP/2 connections do not reach the driver. With HTTP/2, the server sends first.
+	// HTTP/2 connections do not reach the ConnHandler. With HTTP/2, the server sends first.
 	c := over("h2", "http/1.1")
 	if _, err := c.ReadByte(); err != nil || c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
 		t.Error("there is no HTTP/2", err)

@@ -14,23 +14,23 @@ func LimitRequests(t *testing.T, bytes int64) *budget.Budget {
 	return b
 }
 
-// SocketsOfHTTP3 returns the number of HTTP/3 sockets that the cohort of a server holds.
+// SocketsOfHTTP3 returns the number of HTTP/3 sockets that the connSet of a server holds.
 func SocketsOfHTTP3(server string) int {
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	return len(process.groups[server].cohort.threes)
+	return len(process.groups[server].conns.quicSockets)
 }
 
-// Draining returns the number of cohorts that drain and have not ended.
+// Draining returns the number of connSets that drain and have not ended.
 func Draining() (n int) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	for _, g := range process.groups {
-		if g.cohort == nil || !g.cohort.leaving.Load() {
+		if g.conns == nil || !g.conns.leaving.Load() {
 			continue
 		}
 		select {
-		case <-g.cohort.ended:
+		case <-g.conns.ended:
 		default:
 			n++
 		}

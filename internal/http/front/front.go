@@ -41,8 +41,9 @@ func init() {
 // process is the front of this process. There is only one, since Caddy runs one configuration at a time and its list of
 // networks is global.
 var process = &Front{
-	sockets: map[string]*socket{}, groups: map[string]*Group{}, servings: map[*caddyhttp.Server]*Serving{}, live: map[string]*claim{},
-	beside: map[*cohort]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
+	sockets: map[string]*socket{}, groups: map[string]*Group{}, bindings: map[*caddyhttp.Server]*Binding{},
+	live:          map[string]*claim{},
+	listenerConns: map[*connSet]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
 }
 
 // Process returns the front of this process.
@@ -50,12 +51,12 @@ func Process() *Front { return process }
 
 // Front holds the sockets of all addresses, and the groups that serve their connections.
 type Front struct {
-	// Drive serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
+	// ServeHTTP1 serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
 	// configuration is loaded.
-	Drive Drive
-	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of Drive, and for each request
-	// from net/http or http3 that goes to Server because Serving has no Answer function for it. reason is one word.
-	// HandedOver may be nil; it must be set before the first configuration is loaded.
+	ServeHTTP1 ConnHandler
+	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of ServeHTTP1, and for each
+	// request from net/http or http3 that goes to Server because Binding has no Answer function for it. reason is one
+	// word. HandedOver may be nil; it must be set before the first configuration is loaded.
 	HandedOver func(reason string)
 	// HandshakeFailed is called with the reason for each failed TLS handshake over TCP. It may be nil; it must be set
 	// before the first configuration is loaded.
@@ -70,18 +71,18 @@ type Front struct {
 	mu       sync.Mutex
 	sockets  map[string]*socket
 	groups   map[string]*Group
-	servings map[*caddyhttp.Server]*Serving
-	// live holds the addresses that Open has opened. beside holds the cohorts of these addresses, until their last
-	// connection has ended, even after the address is closed.
-	live   map[string]*claim
-	beside map[*cohort]bool
+	bindings map[*caddyhttp.Server]*Binding
+	// live holds the addresses that Open has opened. listenerConns holds the connSets of these addresses, until their
+	// last connection has ended, even after the address is closed.
+	live          map[string]*claim
+	listenerConns map[*connSet]bool
 }
 
 // Listens reports whether a server has been prepared, so that the front serves its connections.
 func (f *Front) Listens(server *caddyhttp.Server) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.servings[server] != nil
+	return f.bindings[server] != nil
 }
 
 // handedOver calls HandedOver, if it is set.
@@ -95,7 +96,8 @@ func (f *Front) handedOver(reason string) {
 // connection.
 //
 //nolint:revive // Caddy defines the parameters.
-func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
+func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint,
+	config net.ListenConfig) (any, error) {
 	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(network, host, ports))
 	if err != nil {
 		return nil, err
@@ -106,8 +108,9 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 	}
 	c := &claim{front: f, of: of, written: address, address: address.At(offset), done: make(chan struct{})}
 	if c.uncount, err = caddyinternals.CountListener(network, c.address.JoinHostPort(0)); err != nil {
-		logs.Logger("k8singress").Warn("this version of Caddy is not fully supported: each load of a configuration waits for "+
-			"shutdown_delay", zap.Error(err))
+		logs.Logger("k8singress").Warn(
+			"this version of Caddy is not fully supported: each load of a configuration waits for "+
+				"shutdown_delay", zap.Error(err))
 	}
 	if err := f.claim(ctx, c, config); err != nil {
 		c.uncount()
@@ -119,14 +122,14 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 // owner returns the server for which an address is opened. It returns an error if another server of the configuration
 // listens on the same address over network tcp. Caddy does not detect that conflict, because the names of the networks
 // differ.
-func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Serving, error) {
+func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Binding, error) {
 	var servers map[string]*caddyhttp.Server
 	if of, ok := ctx.(caddy.Context); ok {
 		if app, err := of.AppIfConfigured("http"); err == nil {
 			servers = app.(*caddyhttp.App).Servers
 		}
 	}
-	var owner *Serving
+	var owner *Binding
 	for name, server := range servers {
 		for _, text := range server.Listen {
 			other, err := caddy.ParseNetworkAddress(text)
@@ -134,7 +137,7 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Servi
 			case err != nil:
 			case other == address:
 				f.mu.Lock()
-				owner = f.servings[server]
+				owner = f.bindings[server]
 				f.mu.Unlock()
 			case other.Host == address.Host && other.Network == "tcp" && netaddr.Overlap(address, other):
 				return nil, fmt.Errorf("server %s listens on %s, too", name, text)

@@ -26,20 +26,20 @@ import (
 func init() { caddy.RegisterModule(new(wrapper)) }
 
 // wrapper is the listener wrapper of a server whose connections the front serves.
-type wrapper struct{ serving *front.Serving }
+type wrapper struct{ binding *front.Binding }
 
 func (*wrapper) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.listeners.fronted", New: func() caddy.Module { return new(wrapper) }}
 }
 
 func (w *wrapper) Provision(ctx caddy.Context) error {
-	w.serving = &front.Serving{
+	w.binding = &front.Binding{
 		Context: ctx, Server: ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server), Admit: admit, Adjust: adjust,
 	}
 	if h := hooks.Load(); h != nil {
-		w.serving.Answer = h.answer
+		w.binding.Answer = h.answer
 	}
-	front.Process().Prepare(w.serving)
+	front.Process().Prepare(w.binding)
 	return nil
 }
 
@@ -68,11 +68,11 @@ func adjust(limits front.Limits) front.Limits {
 }
 
 func (w *wrapper) Cleanup() error {
-	w.serving.Forget()
+	w.binding.Forget()
 	return nil
 }
 
-func (w *wrapper) WrapListener(l net.Listener) net.Listener { return w.serving.Wrap(l) }
+func (w *wrapper) WrapListener(l net.Listener) net.Listener { return w.binding.Wrap(l) }
 
 // server is one server of a configuration. It responds with a fixed word.
 type server struct {
@@ -105,7 +105,8 @@ func load(servers map[string]server, tls string) error {
 	for name, s := range servers {
 		all[name] = map[string]any{
 			"listen": []string{s.listen}, "automatic_https": map[string]any{"disable": true},
-			"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "static_response", "body": s.word}}}},
+			"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "static_response",
+				"body": s.word}}}},
 		}
 		for key, value := range s.more {
 			all[name].(map[string]any)[key] = value
@@ -115,7 +116,8 @@ func load(servers map[string]server, tls string) error {
 	if err != nil {
 		return err
 	}
-	return caddy.Load(fmt.Appendf(nil, `{"admin":{"disabled":true},"apps":{"tls":%s,"http":{"servers":%s}}}`, tls, text), true)
+	return caddy.Load(fmt.Appendf(nil, `{"admin":{"disabled":true},"apps":{"tls":%s,"http":{"servers":%s}}}`,
+		tls, text), true)
 }
 
 func start(t *testing.T, servers map[string]server) {

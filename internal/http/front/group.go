@@ -12,53 +12,53 @@ import (
 type Group struct {
 	front *Front
 	name  string
-	// servings are the running servers, in the order in which they started: Caddy starts the new configuration before
-	// it stops the old one. servings and cohort are guarded by the front's lock. cohort is replaced when a server
+	// bindings are the running servers, in the order in which they started: Caddy starts the new configuration before
+	// it stops the old one. bindings and conns are guarded by the front's lock. conns is replaced when a server
 	// starts after the group had none.
-	servings []*Serving
-	cohort   *cohort
-	// current is the first of servings. If servings is empty, it is the last server that ran.
-	current atomic.Pointer[Serving]
+	bindings []*Binding
+	conns    *connSet
+	// current is the first of bindings. If bindings is empty, it is the last server that ran.
+	current atomic.Pointer[Binding]
 }
 
 // Server returns the server of the configuration that Caddy currently runs.
 func (g *Group) Server() *caddyhttp.Server { return g.current.Load().Server }
 
-// Serving returns the current server together with its settings for connections.
-func (g *Group) Serving() *Serving { return g.current.Load() }
+// Binding returns the current server together with its settings for connections.
+func (g *Group) Binding() *Binding { return g.current.Load() }
 
-// join adds a server and returns the cohort for its connections. The callers of join, leave and choose hold the front's
-// lock.
-func (g *Group) join(s *Serving) *cohort {
-	if g.cohort == nil || g.cohort.leaving.Load() {
-		g.cohort = newCohort(g)
+// join adds a server and returns the connSet for its connections. The callers of join, leave and choose hold the
+// front's lock.
+func (g *Group) join(s *Binding) *connSet {
+	if g.conns == nil || g.conns.leaving.Load() {
+		g.conns = newConnSet(g)
 	}
-	g.servings = append(g.servings, s)
+	g.bindings = append(g.bindings, s)
 	g.choose()
-	return g.cohort
+	return g.conns
 }
 
-func (g *Group) leave(s *Serving) {
-	g.servings = slices.DeleteFunc(g.servings, func(o *Serving) bool { return o == s })
-	if len(g.servings) > 0 {
+func (g *Group) leave(s *Binding) {
+	g.bindings = slices.DeleteFunc(g.bindings, func(o *Binding) bool { return o == s })
+	if len(g.bindings) > 0 {
 		g.choose()
 		return
 	}
 	for _, c := range g.opened() {
 		c.release()
 	}
-	g.cohort.drain(s.Context)
+	g.conns.drain(s.Context)
 }
 
 // choose directs requests to the oldest server. A server of a configuration that Caddy rejects therefore gets no
 // requests, and the next server gets them only after its whole configuration has started.
 func (g *Group) choose() {
-	s := g.servings[0]
+	s := g.bindings[0]
 	if g.current.Swap(s) == s {
 		return
 	}
 	for _, c := range g.opened() {
-		c.manner.Store(s.besideAt(c.Addr(), c.cohort.port))
+		c.config.Store(s.listenerConfig(c.Addr(), c.conns.port))
 	}
 }
 

@@ -32,7 +32,8 @@ func reasonOf(err error) string {
 		return HandshakeNotTLS
 	case errors.As(err, &op) && op.Op == "remote error":
 		return HandshakeAlert
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, net.ErrClosed):
 		return HandshakeClosed
 	}
 	return HandshakeRefused

@@ -75,18 +75,19 @@ func TestPanicsGiveBack(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		hook  hook
-		drive front.Drive
+		drive front.ConnHandler
 	}{
-		"admit":     {hook: hook{admit: func(conn net.Conn) net.Conn { fault(); return conn }}},
-		"limits":    {hook: hook{adjust: fault}},
-		"hand over": {hook: hook{adjust: fault}, drive: func(conn net.Conn, info *front.Info) { info.HandOver(conn) }},
+		"admit":  {hook: hook{admit: func(conn net.Conn) net.Conn { fault(); return conn }}},
+		"limits": {hook: hook{adjust: fault}},
+		"hand over": {hook: hook{adjust: fault},
+			drive: func(conn net.Conn, info *front.ConnInfo) { info.HandOver(conn) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			front.Process().Drive = c.drive
+			front.Process().ServeHTTP1 = c.drive
 			hooks.Store(&c.hook)
 			t.Cleanup(func() {
 				hooks.Store(nil)
-				front.Process().Drive = nil
+				front.Process().ServeHTTP1 = nil
 			})
 			panics.Store(true)
 			givesBack(t, c.hook.adjust != nil, func() { panics.Store(false) })

@@ -28,7 +28,7 @@ func (o *Opened) Ended() bool {
 	o.claim.front.mu.Lock()
 	defer o.claim.front.mu.Unlock()
 	select {
-	case <-o.claim.cohort.ended:
+	case <-o.claim.conns.ended:
 		return true
 	default:
 		return false
@@ -50,16 +50,16 @@ var ErrNotStarted = errors.New("the server has not started yet")
 // server is about to start.
 func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, error) {
 	f.mu.Lock()
-	serving, starts := f.serving(server), f.starts(server)
+	binding, starts := f.binding(server), f.starts(server)
 	f.mu.Unlock()
 	switch {
-	case serving == nil && starts:
+	case binding == nil && starts:
 		return nil, ErrNotStarted
-	case serving == nil:
+	case binding == nil:
 		return nil, fmt.Errorf("no server %s runs", server)
 	}
 	var all []caddy.NetworkAddress
-	for _, text := range serving.Server.Listen {
+	for _, text := range binding.Server.Listen {
 		at, err := caddy.ParseNetworkAddress(text)
 		if err != nil || netaddr.Transport(at.Network) != "tcp" {
 			continue
@@ -80,7 +80,7 @@ func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, e
 func (f *Front) Runs(server string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.serving(server) != nil
+	return f.binding(server) != nil
 }
 
 // Expects reports whether a server with this name runs or is about to start, because Caddy is loading its
@@ -88,12 +88,12 @@ func (f *Front) Runs(server string) bool {
 func (f *Front) Expects(server string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.serving(server) != nil || f.starts(server)
+	return f.binding(server) != nil || f.starts(server)
 }
 
-// serving returns the running server with a name, or nil. The caller holds the lock.
-func (f *Front) serving(name string) *Serving {
-	if g := f.groups[name]; g != nil && len(g.servings) > 0 {
+// binding returns the running server with a name, or nil. The caller holds the lock.
+func (f *Front) binding(name string) *Binding {
+	if g := f.groups[name]; g != nil && len(g.bindings) > 0 {
 		return g.current.Load()
 	}
 	return nil
@@ -101,7 +101,7 @@ func (f *Front) serving(name string) *Serving {
 
 // starts reports whether a server with this name has been prepared but does not run yet. The caller holds the lock.
 func (f *Front) starts(name string) bool {
-	for server, s := range f.servings {
+	for server, s := range f.bindings {
 		if server.Name() == name && s.group == nil {
 			return true
 		}
@@ -109,7 +109,7 @@ func (f *Front) starts(name string) bool {
 	return false
 }
 
-// Open listens on an additional TCP address, with a single port, for a running server. AnswerBeside of the current
+// Open listens on an additional TCP address, with a single port, for a running server. AnswerOnListener of the current
 // server handles the requests that arrive there, with the limits of that server, and with TLS if it has TLS. PortOf
 // returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener uses the
 // address.
@@ -119,15 +119,15 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 		return nil, fmt.Errorf("address %s is not one TCP port", address)
 	}
 	f.mu.Lock()
-	serving := f.serving(server)
-	if serving == nil || f.live[on.String()] != nil {
+	binding := f.binding(server)
+	if binding == nil || f.live[on.String()] != nil {
 		f.mu.Unlock()
 		return nil, fmt.Errorf("no server %s runs, or address %s is open", server, address)
 	}
 	c := &claim{front: f, live: true, written: on, address: on, done: make(chan struct{}), uncount: func() {}}
 	f.live[on.String()] = c
 	f.mu.Unlock()
-	if err := f.claim(ctx, c, net.ListenConfig{KeepAliveConfig: keepAlive(serving.Server)}); err != nil {
+	if err := f.claim(ctx, c, net.ListenConfig{KeepAliveConfig: keepAlive(binding.Server)}); err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.live, on.String())
@@ -136,20 +136,20 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groups[server]
-	if len(g.servings) == 0 {
+	if len(g.bindings) == 0 {
 		c.release()
 		return nil, fmt.Errorf("no server %s runs any more", server)
 	}
-	k := newCohort(g)
+	k := newConnSet(g)
 	k.port = uint16(on.StartPort)
-	f.beside[k] = true
-	c.attach(g, k, g.current.Load().besideAt(c.Addr(), k.port))
+	f.listenerConns[k] = true
+	c.attach(g, k, g.current.Load().listenerConfig(c.Addr(), k.port))
 	return &Opened{c}, nil
 }
 
-// besideOf returns the cohorts of the additional addresses of a group. The caller holds the lock.
-func (f *Front) besideOf(g *Group) (all []*cohort) {
-	for k := range f.beside {
+// listenersOf returns the connSets of the additional addresses of a group. The caller holds the lock.
+func (f *Front) listenersOf(g *Group) (all []*connSet) {
+	for k := range f.listenerConns {
 		if k.group == g {
 			all = append(all, k)
 		}
@@ -157,11 +157,11 @@ func (f *Front) besideOf(g *Group) (all []*cohort) {
 	return all
 }
 
-// forget removes an address that Open has opened, drains its connections, and removes their cohort when the last one
+// forget removes an address that Open has opened, drains its connections, and removes their connSet when the last one
 // has ended. The caller holds the lock.
 func (f *Front) forget(c *claim) {
 	delete(f.live, c.address.String())
-	k := c.cohort
+	k := c.conns
 	if k == nil {
 		return
 	}
@@ -170,7 +170,7 @@ func (f *Front) forget(c *claim) {
 		<-k.ended
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.beside, k)
+		delete(f.listenerConns, k)
 	})
 }
 

@@ -11,19 +11,19 @@ import (
 )
 
 // TestPushAfterTheEnd checks that a server that is shut down closes the connections that it gets late, and those that
-// wait for it. A connection that stayed in its channel would keep its place, and its cohort would never end.
+// wait for it. A connection that stayed in its channel would keep its place, and its connSet would never end.
 func TestPushAfterTheEnd(t *testing.T) {
-	k := newCohort(&Group{front: process})
+	k := newConnSet(&Group{front: process})
 	used := process.Clients().Used
 	for i := range 64 {
 		all := &servers{}
-		s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
+		s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
 		k.latest = all
 		client, conn := net.Pipe()
 		if err := client.SetDeadline(time.Now().Add(fixture.Patience)); err != nil {
 			t.Fatal(err)
 		}
-		n := &newcomer{Conn: conn}
+		n := &clientConn{Conn: conn}
 		n.place = process.clients.Enter(connlimit.Client{}, n)
 		k.expect()
 		all.conns++

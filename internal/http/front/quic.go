@@ -28,9 +28,9 @@ import (
 // quicSocket serves HTTP/3 at one address, for as long as a configuration uses it. Caddy tracks that: all
 // configurations share Caddy's QUIC listener, which it creates on a quicClaim.
 type quicSocket struct {
-	group  *Group
-	cohort *cohort
-	conn   net.PacketConn
+	group   *Group
+	connSet *connSet
+	conn    net.PacketConn
 	// transport uses the innermost part of conn, so that quic-go gets a *net.UDPConn.
 	transport *quic.Transport
 	listener  *quic.EarlyListener
@@ -38,8 +38,8 @@ type quicSocket struct {
 	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
 	cutOff context.CancelFunc
 	closed chan struct{}
-	// serving holds the goroutines of the accept loop and of all connections.
-	serving panics.Group
+	// goroutines holds the goroutines of the accept loop and of all connections.
+	goroutines panics.Group
 
 	mu sync.Mutex
 	// conns holds the connections whose HTTP/3 server has started. ending is true once they have been asked to end.
@@ -51,7 +51,8 @@ type quicSocket struct {
 // open.
 //
 //nolint:revive // Caddy defines the parameters.
-func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
+func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint,
+	config net.ListenConfig) (any, error) {
 	suffix := network[len(netaddr.FrontQUIC):]
 	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(netaddr.Front+suffix, host, ports))
 	if err != nil {
@@ -73,20 +74,21 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 		return opened, err
 	}
 	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
-	q.over, q.cutOff = context.WithCancel(context.Background()) //nolint:forbidigo // The socket outlives configurations.
+	q.over, q.cutOff = context.WithCancel(
+		context.Background()) //nolint:forbidigo // The socket outlives configurations.
 	f.mu.Lock()
 	of.join()
-	q.group, q.cohort = of.group, of.cohort
-	q.cohort.conns.Add(1)
+	q.group, q.connSet = of.group, of.conns
+	q.connSet.conns.Add(1)
 	f.mu.Unlock()
 	if err := q.listen(of); err != nil {
-		q.cohort.conns.Add(-1)
+		q.connSet.conns.Add(-1)
 		return nil, errors.Join(err, q.conn.Close())
 	}
 	f.mu.Lock()
-	q.cohort.threes = append(q.cohort.threes, q)
+	q.connSet.quicSockets = append(q.connSet.quicSockets, q)
 	f.mu.Unlock()
-	q.serving.Loop("front/quic accept", q.accept)
+	q.goroutines.Loop("front/quic accept", q.accept)
 	return &quicClaim{socket: q, done: make(chan struct{})}, nil
 }
 
@@ -94,8 +96,8 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 const handshakesPerSecond = 1000
 
 // The flow control windows of HTTP/3 in bytes: how much a client may send before the server has read it. A window grows
-// while a request body is read as fast as it arrives, up to the size that Go has in HTTP/2. Some streams are never read,
-// such as the two of QPACK, so a client occupies the first windows without any request.
+// while a request body is read as fast as it arrives, up to the size that Go has in HTTP/2. Some streams are never
+// read, such as the two of QPACK, so a client occupies the first windows without any request.
 const (
 	streamWindow     = 64 << 10
 	connectionWindow = 96 << 10
@@ -103,7 +105,7 @@ const (
 )
 
 // listen starts QUIC as Caddy's ListenQUIC does.
-func (q *quicSocket) listen(of *Serving) (err error) {
+func (q *quicSocket) listen(of *Binding) (err error) {
 	inner := q.conn
 	for {
 		outer, ok := inner.(interface{ Unwrap() net.PacketConn })
@@ -124,7 +126,7 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 }
 
 // quicConfig returns the configuration of the connections of a server.
-func quicConfig(of *Serving) *quic.Config {
+func quicConfig(of *Binding) *quic.Config {
 	return &quic.Config{
 		InitialPacketSize: 1200, Tracer: qlog.DefaultConnectionTracer,
 		// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can
@@ -159,19 +161,20 @@ const tooMany = "there are too many connections"
 // accept serves all connections until the listener is closed.
 func (q *quicSocket) accept() {
 	for {
-		conn, err := q.listener.Accept(context.Background()) //nolint:forbidigo // Accept returns once the listener is closed.
+		conn, err := q.listener.Accept(
+			context.Background()) //nolint:forbidigo // Accept returns once the listener is closed.
 		if err != nil {
 			return
 		}
 		c := &quicConn{socket: q, conn: conn}
 		c.touch()
-		place := q.group.front.clients.Enter(q.group.Serving().client(conn.RemoteAddr()), c)
+		place := q.group.front.clients.Enter(q.group.Binding().client(conn.RemoteAddr()), c)
 		if place == nil {
 			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), tooMany)
 			continue
 		}
 		c.begin(q.group.front, place)
-		q.serving.Go("front/quic", func() { q.serve(c) }, func() {
+		q.goroutines.Go("front/quic", func() { q.serve(c) }, func() {
 			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
 		})
 	}
@@ -182,8 +185,8 @@ func (q *quicSocket) accept() {
 func (q *quicSocket) serve(c *quicConn) {
 	defer c.place.Leave()
 	defer c.leave()
-	serving := q.group.Serving()
-	limits := serving.adjusted(limitsOf(serving.Server))
+	binding := q.group.Binding()
+	limits := binding.adjustedLimits(limitsOf(binding.Server))
 	c.server = &http3.Server{
 		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
@@ -220,8 +223,8 @@ type quicConn struct {
 	conn   *quic.Conn
 	server *http3.Server
 	away   sync.Once
-	// under is the number of requests under way.
-	under atomic.Int64
+	// active is the number of requests active way.
+	active atomic.Int64
 
 	mu sync.Mutex
 	// idle calls endIdle.
@@ -229,8 +232,8 @@ type quicConn struct {
 }
 
 // watch closes the connection when it has had no request in progress for longer than a client may take for the next
-// request and its head. http3 does not count a connection as idle while the head of a request is incomplete, so a client
-// could begin one request on each stream, complete none, and stay. stop ends the watch.
+// request and its head. http3 does not count a connection as idle while the head of a request is incomplete, so a
+// client could begin one request on each stream, complete none, and stay. stop ends the watch.
 func (c *quicConn) watch(limits *Limits) (stop func()) {
 	if limits.Idle <= 0 || limits.Head <= 0 {
 		return func() {}
@@ -254,7 +257,7 @@ func (c *quicConn) endIdle(limit time.Duration) {
 		return
 	}
 	left := limit
-	if c.under.Load() == 0 {
+	if c.active.Load() == 0 {
 		left -= c.silent()
 	}
 	if left > 0 {
@@ -278,7 +281,7 @@ const lingering = time.Second
 // State implements connlimit.Occupant.
 func (c *quicConn) State() (connlimit.State, time.Duration) {
 	answered := c.requests.Load() > 0
-	return c.state(c.under.Load() == 0 && (!answered || c.silent() >= lingering))
+	return c.state(c.active.Load() == 0 && (!answered || c.silent() >= lingering))
 }
 
 // End implements connlimit.Occupant.
@@ -295,20 +298,20 @@ func (c *quicConn) End() {
 
 // ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
 func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.under.Add(1)
-	defer c.under.Add(-1)
+	c.active.Add(1)
+	defer c.active.Add(-1)
 	group := c.socket.group
-	serving := group.Serving()
-	limits := serving.adjusted(limitsOf(serving.Server))
+	binding := group.Binding()
+	limits := binding.adjustedLimits(limitsOf(binding.Server))
 	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
 		c.goAway()
 	}
-	c.answer(w, r, serving, &limits, 0)
+	c.answer(w, r, binding, &limits, 0)
 }
 
 // end sends GOAWAY to all clients, and closes the socket when the last connection has ended.
 func (q *quicSocket) end() {
-	defer q.cohort.conns.Add(-1)
+	defer q.connSet.conns.Add(-1)
 	// Open connections keep working.
 	_ = q.listener.Close()
 	q.mu.Lock()
@@ -317,20 +320,21 @@ func (q *quicSocket) end() {
 		c.goAway()
 	}
 	q.mu.Unlock()
-	q.serving.Wait()
+	q.goroutines.Wait()
 	q.cutOff()
 	_ = q.transport.Close()
 	if err := q.conn.Close(); err != nil {
-		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
+		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()),
+			zap.Error(err))
 	}
 	close(q.closed)
 	q.group.front.mu.Lock()
 	defer q.group.front.mu.Unlock()
-	q.cohort.threes = slices.DeleteFunc(q.cohort.threes, func(other *quicSocket) bool { return other == q })
+	q.connSet.quicSockets = slices.DeleteFunc(q.connSet.quicSockets, func(other *quicSocket) bool { return other == q })
 }
 
-// lastWords is the maximum time to tell all clients that their connections are closed.
-const lastWords = time.Second
+// closeTime is the maximum time to tell all clients that their connections are closed.
+const closeTime = time.Second
 
 // cut closes all connections, which have already been sent GOAWAY. Unlike with TCP, clients do not notice when the
 // process ends.
@@ -338,7 +342,7 @@ func (q *quicSocket) cut() {
 	q.cutOff()
 	select {
 	case <-q.closed:
-	case <-time.After(lastWords):
+	case <-time.After(closeTime):
 	}
 }
 
@@ -368,8 +372,8 @@ func (c *quicClaim) Close() error {
 // LocalAddr returns the address of the socket. Caddy announces its port to clients.
 func (c *quicClaim) LocalAddr() net.Addr { return c.socket.conn.LocalAddr() }
 
-// Deadlines and buffer sizes are ignored: ReadFrom only returns after Close, and the kernel options are set on the socket
-// itself.
+// Deadlines and buffer sizes are ignored: ReadFrom only returns after Close, and the kernel options are set on the
+// socket itself.
 
 func (*quicClaim) SetDeadline(time.Time) error      { return nil }
 func (*quicClaim) SetReadDeadline(time.Time) error  { return nil }

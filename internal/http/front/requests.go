@@ -46,9 +46,9 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// fewer gives the maximum number of streams of a new connection, by the number of eighths of the budget that are in
-// use.
-var fewer = [...]struct {
+// streamSteps gives the maximum number of streams of a new connection, by the number of eighths of the budget that are
+// in use.
+var streamSteps = [...]struct {
 	eighths int64
 	streams int
 }{{7, 8}, {6, 32}, {4, 128}}
@@ -58,7 +58,7 @@ var fewer = [...]struct {
 // means the server's default.
 func (q *requests) streams(configured int) int {
 	b := q.budget()
-	for _, step := range fewer {
+	for _, step := range streamSteps {
 		if b.Used() >= b.Limit()/8*step.eighths && (configured == 0 || configured > step.streams) {
 			return step.streams
 		}

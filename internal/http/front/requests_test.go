@@ -33,7 +33,8 @@ func TestFewerStreamsAsTheBudgetFills(t *testing.T) {
 	}
 	const own2, own3 = 250, 100
 	for _, c := range []struct{ used, two, three int64 }{
-		{0, own2, own3}, {limit/2 - 1, own2, own3}, {limit / 2, 128, own3}, {limit / 4 * 3, 32, 32}, {limit / 8 * 7, 8, 8},
+		{0, own2, own3}, {limit/2 - 1, own2, own3}, {limit / 2, 128, own3}, {limit / 4 * 3, 32, 32},
+		{limit / 8 * 7, 8, 8},
 		{limit, 8, 8}, {limit / 2, 128, own3}, {0, own2, own3},
 	} {
 		if !requests.Take(c.used) {

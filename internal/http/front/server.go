@@ -29,37 +29,41 @@ type settings struct {
 // servers are the two servers for connections with the same settings. one serves HTTP/1.1, and HTTP/2 without TLS; two
 // serves HTTP/2 with TLS.
 type servers struct {
-	settings settings
-	one, two *server
-	// conns is the number of open connections. It is guarded by the cohort's lock.
+	settings           settings
+	http1AndH2C, http2 *server
+	// conns is the number of open connections. It is guarded by the connSet's lock.
 	conns int
 }
 
 // server is an http.Server together with its listener. Accept returns the connections that push adds.
 type server struct {
 	*http.Server
-	cohort *cohort
-	of     *servers
-	conns  chan net.Conn
-	once   sync.Once
-	done   chan struct{}
-	ending sync.Once
+	connSet *connSet
+	of      *servers
+	conns   chan net.Conn
+	once    sync.Once
+	done    chan struct{}
+	ending  sync.Once
 }
 
 // maxFrame is the size in bytes of the largest HTTP/2 frame that clients may send: the smallest limit that RFC 9113
-// allows. A connection keeps a buffer for the largest frame that it has received, so with Go's default a client occupies
-// 1 MiB with one frame.
+// allows. A connection keeps a buffer for the largest frame that it has received, so with Go's default a client
+// occupies 1 MiB with one frame.
 const maxFrame = 16 << 10
 
 // start starts an http.Server as Caddy's App.Start does.
-func (k *cohort) start(all *servers, second bool) *server {
+func (k *connSet) start(all *servers, second bool) *server {
 	of := all.settings
-	s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
+	s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
 	s.Server = &http.Server{
-		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
-		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.began, ConnState: s.changed,
-		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads nothing.
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame, WriteByteTimeout: of.send},
+		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle,
+		MaxHeaderBytes: of.size,
+		Handler:        k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.connContext,
+		ConnState: s.connState,
+		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads
+		// nothing.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame,
+			WriteByteTimeout: of.send},
 		// net/http would answer "OPTIONS *" itself, without a line in the access log.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -78,30 +82,30 @@ func (k *cohort) start(all *servers, second bool) *server {
 	return s
 }
 
-// began starts tracking the traffic of a connection.
-func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
-	n := newcomerOf(conn)
-	n.served = &served{conn: conn, below: n}
-	n.served.begin(s.cohort.group.front, n.place)
-	n.served.waits.Store(true)
-	n.place.Occupy(n.served)
-	return context.WithValue(ctx, trafficKey{}, &n.served.traffic)
+// connContext starts tracking the traffic of a connection.
+func (s *server) connContext(ctx context.Context, conn net.Conn) context.Context {
+	n := clientConnOf(conn)
+	n.netHTTP = &netHTTPConn{conn: conn, below: n}
+	n.netHTTP.begin(s.connSet.group.front, n.place)
+	n.netHTTP.idle.Store(true)
+	n.place.Occupy(n.netHTTP)
+	return context.WithValue(ctx, trafficKey{}, &n.netHTTP.traffic)
 }
 
-// served is a connection that net/http serves.
-type served struct {
+// netHTTPConn is a connection that net/http serves.
+type netHTTPConn struct {
 	traffic
 	// conn is the connection. below is the same connection without TLS.
 	conn, below net.Conn
-	// waits is true while no request is under way.
-	waits atomic.Bool
+	// idle is true while no request is under way.
+	idle atomic.Bool
 }
 
 // State implements connlimit.Occupant.
-func (s *served) State() (connlimit.State, time.Duration) { return s.state(s.waits.Load()) }
+func (s *netHTTPConn) State() (connlimit.State, time.Duration) { return s.state(s.idle.Load()) }
 
 // End implements connlimit.Occupant.
-func (s *served) End() {
+func (s *netHTTPConn) End() {
 	switch state, _ := s.State(); state {
 	case connlimit.Idle:
 		_ = s.conn.Close()
@@ -113,23 +117,23 @@ func (s *served) End() {
 	}
 }
 
-// changed tracks the state of a connection that net/http serves.
-func (s *server) changed(conn net.Conn, state http.ConnState) {
-	n := newcomerOf(conn)
-	n.served.waits.Store(state == http.StateNew || state == http.StateIdle)
-	n.served.touch()
+// connState tracks the state of a connection that net/http serves.
+func (s *server) connState(conn net.Conn, state http.ConnState) {
+	n := clientConnOf(conn)
+	n.netHTTP.idle.Store(state == http.StateNew || state == http.StateIdle)
+	n.netHTTP.touch()
 	if state == http.StateClosed || state == http.StateHijacked {
-		n.served.leave()
-		s.cohort.left(s.of, n.place)
+		n.netHTTP.leave()
+		s.connSet.serverConnEnded(s.of, n.place)
 	}
 }
 
-// handedAtOnce is the number of connections that can wait for net/http without blocking the accept loop. net/http
+// maxHandedOver is the number of connections that can wait for net/http without blocking the accept loop. net/http
 // starts serving each one at once.
-const handedAtOnce = 64
+const maxHandedOver = 64
 
 // push adds a connection to serve. If the server is already shut down, push closes the connection. That happens if a
-// driver hands over a connection late, after the rest of its group has drained.
+// ConnHandler hands over a connection late, after the rest of its group has drained.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
@@ -153,8 +157,8 @@ func (s *server) isDone() bool {
 // refuse closes a connection that net/http will not serve.
 func (s *server) refuse(conn net.Conn) {
 	_ = conn.Close()
-	s.cohort.pending.Add(-1)
-	s.cohort.left(s.of, newcomerOf(conn).place)
+	s.connSet.pending.Add(-1)
+	s.connSet.serverConnEnded(s.of, clientConnOf(conn).place)
 }
 
 // refuseWaiting closes the connections that wait for net/http. It is called at the end of Serve, and by push after
@@ -179,7 +183,7 @@ func (s *server) shutdown(ctx context.Context) {
 func (s *server) Accept() (net.Conn, error) {
 	select {
 	case conn := <-s.conns:
-		s.cohort.pending.Add(-1)
+		s.connSet.pending.Add(-1)
 		return conn, nil
 	case <-s.done:
 		return nil, net.ErrClosed
@@ -225,8 +229,10 @@ func (l *Limits) settings(http1 bool) settings {
 // limitsOf returns the limits that are configured in a Caddy server.
 func limitsOf(v *caddyhttp.Server) Limits {
 	return Limits{
-		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout), Body: time.Duration(v.ReadIdleTimeout),
-		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout), Idle: time.Duration(v.IdleTimeout),
+		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout),
+		Body:  time.Duration(v.ReadIdleTimeout),
+		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout),
+		Idle:      time.Duration(v.IdleTimeout),
 		HeadBytes: v.MaxHeaderBytes,
 	}
 }

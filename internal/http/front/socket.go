@@ -92,43 +92,44 @@ func (s *socket) choose() {
 	}
 }
 
-// serve passes a connection to the first claim. The claim may be released meanwhile, and the cohort of a claim that is
+// serve passes a connection to the first claim. The claim may be released meanwhile, and the connSet of a claim that is
 // no longer the first one may have ended. It cannot end once it expects a connection.
 func (s *socket) serve(conn net.Conn) {
 	for {
 		c := s.first.Load()
-		c.cohort.expect()
+		c.conns.expect()
 		if s.first.Load() == c {
 			c.serve(conn)
 			return
 		}
-		c.cohort.unexpect()
+		c.conns.unexpect()
 	}
 }
 
 const (
-	// leastPause and longestPause limit the wait after a failed accept, for example because of too many open files. The
+	// minPause and maxPause limit the wait after a failed accept, for example because of too many open files. The
 	// wait doubles with each failure.
-	leastPause, longestPause = 5 * time.Millisecond, time.Second
-	// Before a socket is closed, its accept queue is checked every lookAgain until it is empty, for at most longestEnd.
-	lookAgain, longestEnd = time.Millisecond, time.Second
+	minPause, maxPause = 5 * time.Millisecond, time.Second
+	// Before a socket is closed, its accept queue is checked every queueInterval until it is empty, for at most
+	// maxQueueWait.
+	queueInterval, maxQueueWait = time.Millisecond, time.Second
 )
 
 // acceptAll passes each accepted connection to take, until the listener is closed.
 func acceptAll(l net.Listener, take func(net.Conn)) {
-	pause := leastPause
+	pause := minPause
 	for {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			pause = leastPause
+			pause = minPause
 			take(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
 			logs.Logger("k8singress").Warn("accepting connections", zap.Stringer("address", l.Addr()), zap.Error(err))
 			<-time.After(pause)
-			pause = min(2*pause, longestPause)
+			pause = min(2*pause, maxPause)
 		}
 	}
 }
@@ -136,8 +137,8 @@ func acceptAll(l net.Listener, take func(net.Conn)) {
 // end closes the socket once its accept queue is empty, since the kernel resets the connections in the queue of a
 // closed socket.
 func (s *socket) end() {
-	for begin := time.Now(); s.raw != nil && waiting(s.raw) && time.Since(begin) < longestEnd; {
-		<-time.After(lookAgain)
+	for begin := time.Now(); s.raw != nil && waiting(s.raw) && time.Since(begin) < maxQueueWait; {
+		<-time.After(queueInterval)
 	}
 	if err := s.Close(); err != nil {
 		logs.Logger("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))

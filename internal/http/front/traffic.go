@@ -107,7 +107,7 @@ func (t *traffic) leave() {
 }
 
 // answer passes a request to the current server, or refuses it if there is no room.
-func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Serving, limits *Limits, port uint16) {
+func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, limits *Limits, port uint16) {
 	cost, ok := t.enter(r)
 	if !ok {
 		t.front.refuse(w, r, limits, port)
@@ -118,12 +118,12 @@ func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Serving, lim
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &touchingBody{r.Body, t}
 	}
-	if s.answering(port) == nil {
+	if s.answerAt(port) == nil {
 		t.front.handedOver(s.Reason)
 		s.Server.ServeHTTP(w, r)
 		return
 	}
-	s.answer(w, r, limits, port)
+	s.answerNetHTTP(w, r, limits, port)
 }
 
 // touchingWriter records activity for each part of a response that is written.

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// mostSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
-	mostSizeDigits = 15
-	// mostWaste limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
+	// maxSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
+	maxSizeDigits = 15
+	// maxOverhead limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
 	// mostTrailers limits the size of the trailer section in bytes.
-	mostWaste    = 16 << 10
-	mostTrailers = 8 << 10
-	// ordinaryLine is the length in bytes of a chunk line that causes no overhead.
-	ordinaryLine = 16
+	maxOverhead = 16 << 10
+	maxTrailers = 8 << 10
+	// normalLine is the length in bytes of a chunk line that causes no overhead.
+	normalLine = 16
 )
 
 type chunkState uint8
@@ -37,12 +37,12 @@ type Decoder struct {
 	state chunkState
 	// digits is the number of digits read of the current chunk size. left is the number of bytes left in the current
 	// chunk.
-	digits uint8
-	left   int64
-	line   int
-	waste  int64
-	// total is the size of all chunks so far. most is the limit for total; 0 means no limit.
-	total, most int64
+	digits   uint8
+	left     int64
+	line     int
+	overhead int64
+	// total is the size of all chunks so far. limit is the limit for total; 0 means no limit.
+	total, limit int64
 	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
 	trailers []byte
 	fields   message.Fields
@@ -50,7 +50,7 @@ type Decoder struct {
 
 // Limit sets the maximum size of the decoded body in bytes, which must be positive. Next rejects a larger body at the
 // size line of the chunk that exceeds the limit, before any data of that chunk arrives.
-func (d *Decoder) Limit(most int64) { d.most = most }
+func (d *Decoder) Limit(limit int64) { d.limit = limit }
 
 // Next decodes bytes of the body. It returns data, which is a part of in, and the number of bytes consumed. It returns
 // as soon as there is data, so the caller calls it again with the rest. After the end of the body, consumed may be less
@@ -134,7 +134,7 @@ func (d *Decoder) step(c byte) error {
 }
 
 func (d *Decoder) addDigit(value uint8) error {
-	if d.digits == mostSizeDigits {
+	if d.digits == maxSizeDigits {
 		return errChunkSize
 	}
 	d.state = chunkDigits
@@ -158,8 +158,8 @@ func (d *Decoder) extend(c byte) error {
 	default:
 		return errChunkSize
 	}
-	if d.line > mostWaste {
-		return errChunkWaste
+	if d.line > maxOverhead {
+		return errChunkOverhead
 	}
 	return nil
 }
@@ -170,11 +170,11 @@ func (d *Decoder) endLine(c byte) error {
 	if c != '\n' {
 		return errChunkLine
 	}
-	d.waste = max(0, d.waste+int64(d.line)-ordinaryLine-2*min(d.left, mostWaste))
-	if d.waste > mostWaste {
-		return errChunkWaste
+	d.overhead = max(0, d.overhead+int64(d.line)-normalLine-2*min(d.left, maxOverhead))
+	if d.overhead > maxOverhead {
+		return errChunkOverhead
 	}
-	if d.total += d.left; d.most > 0 && d.total > d.most {
+	if d.total += d.left; d.limit > 0 && d.total > d.limit {
 		return errBodyLarge
 	}
 	d.line, d.digits = 0, 0
@@ -195,7 +195,7 @@ func (d *Decoder) takeTrailers(in []byte) (int, error) {
 	if end == 0 {
 		end = len(in)
 	}
-	if before+end > mostTrailers {
+	if before+end > maxTrailers {
 		return 0, errTrailers
 	}
 	d.trailers = append(d.trailers, in[:end]...)
@@ -228,7 +228,7 @@ func (d *Decoder) parseTrailers() error {
 		if err != nil || !more {
 			return err
 		}
-		if len(d.fields) == message.MostFields {
+		if len(d.fields) == message.MaxFields {
 			return errMany
 		}
 		if field.Kind == message.Other {

@@ -6,9 +6,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// mostNominations is the maximum number of fields that Connection may name. Each of them is searched for among all
+// maxNominations is the maximum number of fields that Connection may name. Each of them is searched for among all
 // fields.
-const mostNominations = 32
+const maxNominations = 32
 
 // framing collects what the fields specify about the body and the connection.
 type framing struct {
@@ -22,8 +22,8 @@ type framing struct {
 	nominations int
 }
 
-// note processes a field.
-func (f *framing) note(field *message.Field) {
+// add processes a field.
+func (f *framing) add(field *message.Field) {
 	switch field.Kind {
 	case message.ContentLength:
 		length, err := parseLength(field.Value)
@@ -39,12 +39,12 @@ func (f *framing) note(field *message.Field) {
 		f.coding = field.Value
 		f.codings++
 	case message.Connection:
-		f.noteConnection(field.Value)
+		f.addConnection(field.Value)
 	default:
 	}
 }
 
-func (f *framing) noteConnection(value string) {
+func (f *framing) addConnection(value string) {
 	if value == "keep-alive" {
 		f.keep = true
 		return
@@ -66,8 +66,8 @@ func (f *framing) noteConnection(value string) {
 // persistent reports whether another message may follow on the connection.
 func (f *framing) persistent(minor uint8) bool { return !f.close && (minor > 0 || f.keep) }
 
-// mostDigits is the maximum number of digits of a length. It prevents an overflow.
-const mostDigits = 18
+// maxDigits is the maximum number of digits of a length. It prevents an overflow.
+const maxDigits = 18
 
 func parseLength(digits string) (int64, error) {
 	if digits == "" {
@@ -79,11 +79,11 @@ func parseLength(digits string) (int64, error) {
 		if c < '0' || c > '9' {
 			return 0, errLength
 		}
-		if i < mostDigits {
+		if i < maxDigits {
 			length = 10*length + int64(c-'0')
 		}
 	}
-	if len(digits) > mostDigits {
+	if len(digits) > maxDigits {
 		return 0, errLengthLarge
 	}
 	return length, nil
@@ -130,7 +130,7 @@ func (f *framing) requestCoding(minor uint8) error {
 // removeNominated removes the fields that Connection names, because they are hop-by-hop. Fields for which spare returns
 // true stay: a client could otherwise remove fields that a trusted proxy sets about it, or fields about the framing.
 func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
-	var names [mostNominations]message.Field
+	var names [maxNominations]message.Field
 	nominated := names[:0]
 	for i := range *fields {
 		if (*fields)[i].Kind != message.Connection {
@@ -139,7 +139,7 @@ func removeNominated(fields *message.Fields, spare func(message.Kind) bool) erro
 		for name := range strings.SplitSeq((*fields)[i].Value, ",") {
 			name = strings.Trim(name, " \t")
 			if kind := message.KindOf(name); name != "" && !spare(kind) {
-				if len(nominated) == mostNominations {
+				if len(nominated) == maxNominations {
 					return errNominations
 				}
 				nominated = append(nominated, message.Field{Name: name, Kind: kind})

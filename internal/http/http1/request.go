@@ -103,7 +103,7 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 			r.Host = field.Value
 			hosts++
 			continue
-		case !r.Names.Let(kind):
+		case !r.Names.Allows(kind):
 			continue
 		case kind == message.Expect:
 			// Several Expect fields form a list. A list is not supported, whether it is in one field or in several.
@@ -118,11 +118,11 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 				return errTwoAuths
 			}
 		case kind.Hop():
-			if f.note(&field); kind == message.TransferEncoding {
+			if f.add(&field); kind == message.TransferEncoding {
 				continue
 			}
 		}
-		if len(r.Fields) == message.MostFields {
+		if len(r.Fields) == message.MaxFields {
 			return errMany
 		}
 		r.Fields = append(r.Fields, field)
@@ -149,7 +149,7 @@ func setTarget(r *message.Request, target string) error {
 		return errMethod
 	}
 	own := r.Host
-	if target[0] != '/' && !ofHTTP(target) || r.SetTarget(target) != nil {
+	if target[0] != '/' && !isHTTPURL(target) || r.SetTarget(target) != nil {
 		return errTarget
 	}
 	switch {
@@ -163,7 +163,7 @@ func setTarget(r *message.Request, target string) error {
 	return nil
 }
 
-func ofHTTP(target string) bool {
+func isHTTPURL(target string) bool {
 	scheme, _, ok := strings.Cut(target, "://")
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// mostAnswerFields is the maximum number of fields of a response.
-const mostAnswerFields = 1024
+// maxResponseFields is the maximum number of fields of a response.
+const maxResponseFields = 1024
 
 // ResponseHead holds the results of parsing a head that are not part of the response itself.
 type ResponseHead struct {
@@ -44,7 +44,7 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 		return err
 	}
 	h.KeepAlive = h.Framing != UntilClose && f.persistent(minor) && (f.codings == 0 || f.lengths == 0 && minor > 0)
-	h.announced(a)
+	h.setTrailers(a)
 	dropConnection(a)
 	return nil
 }
@@ -80,11 +80,11 @@ func (l *lines) responseFields(a *message.Response, f *framing) error {
 		if err != nil || !more {
 			return err
 		}
-		if len(a.Fields) == mostAnswerFields {
+		if len(a.Fields) == maxResponseFields {
 			return errMany
 		}
 		if field.Kind.Hop() {
-			if f.note(&field); field.Kind == message.ContentLength || field.Kind == message.TransferEncoding {
+			if f.add(&field); field.Kind == message.ContentLength || field.Kind == message.TransferEncoding {
 				continue
 			}
 		}
@@ -121,8 +121,8 @@ func (h *ResponseHead) frame(f *framing, method string, a *message.Response) err
 	return nil
 }
 
-// announced stores the announced names of trailer fields.
-func (h *ResponseHead) announced(a *message.Response) {
+// setTrailers stores the setTrailers names of trailer fields.
+func (h *ResponseHead) setTrailers(a *message.Response) {
 	if h.Framing != Chunked {
 		return
 	}

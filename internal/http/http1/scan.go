@@ -12,9 +12,9 @@ import (
 // like this.
 const Preface = "PRI * HTTP/2.0\r\n"
 
-// mostEmptyLines is the maximum number of empty lines before a request. RFC 9112 2.2 recommends that servers tolerate
+// maxEmptyLines is the maximum number of empty lines before a request. RFC 9112 2.2 recommends that servers tolerate
 // empty lines.
-const mostEmptyLines = 4
+const maxEmptyLines = 4
 
 // Scanner finds the end of a head in a growing buffer. It does not scan bytes twice. The zero value scans for the head
 // of a request.
@@ -33,7 +33,7 @@ func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 		i := bytes.IndexByte(buffer[s.seen:], '\n')
 		if i < 0 {
 			s.seen = len(buffer)
-			return nil, 0, s.begins(buffer)
+			return nil, 0, s.checkStart(buffer)
 		}
 		i += s.seen
 		s.seen = i + 1
@@ -49,7 +49,7 @@ func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 		case length > 0:
 		case line > s.start:
 			return buffer[s.start:s.line], s.line, nil
-		case s.Response || s.empty == mostEmptyLines:
+		case s.Response || s.empty == maxEmptyLines:
 			return nil, 0, errEmptyLines
 		default:
 			s.empty++
@@ -58,9 +58,9 @@ func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	}
 }
 
-// begins rejects input that cannot be HTTP at its first byte, such as a TLS handshake on a plaintext port. Otherwise
-// the client would wait for a response.
-func (s *Scanner) begins(buffer []byte) error {
+// checkStart rejects input that cannot be HTTP at its first byte, such as a TLS handshake on a plaintext port.
+// Otherwise the client would wait for a response.
+func (s *Scanner) checkStart(buffer []byte) error {
 	if s.start == len(buffer) {
 		return nil
 	}

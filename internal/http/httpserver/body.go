@@ -24,8 +24,8 @@ type body struct {
 	expects bool
 	// err is the error that ended the body. It is io.EOF at the end of the body.
 	err error
-	// whole is true after the whole body was read. over is true if the rest of the body is not needed.
-	whole, over atomic.Bool
+	// whole is true after the whole body was read. stopped is true if the rest of the body is not needed.
+	whole, stopped atomic.Bool
 }
 
 // errBodyOver is returned for reads after the handler has returned.
@@ -51,10 +51,10 @@ func (b *body) trailers() message.Fields {
 
 // Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as a
 // chunk announces that it exceeds the limit.
-func (b *body) Limit(most int64) {
+func (b *body) Limit(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.decoder.Limit(most)
+	b.decoder.Limit(limit)
 }
 
 // Read reads a part of the body. After BodyTimeout it returns a timeout error. If the client disconnects, it returns
@@ -68,7 +68,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	b.askForIt()
+	b.sendContinue()
 	read := b.readSized
 	if b.chunked {
 		read = b.readChunked
@@ -87,26 +87,26 @@ func (b *body) finish(err error) {
 	}
 }
 
-// askForIt sends 100 Continue if the client waits for it.
-func (b *body) askForIt() {
+// sendContinue sends 100 Continue if the client waits for it.
+func (b *body) sendContinue() {
 	if b.expects {
 		b.expects = false
-		b.c.writer.sayContinue()
+		b.c.writer.sendContinue()
 	}
 }
 
-// directly is the minimum size in bytes of a read that bypasses the buffer.
-const directly = 1 << 10
+// minDirectRead is the minimum size in bytes of a read that bypasses the buffer.
+const minDirectRead = 1 << 10
 
-// socket reads from the connection into p. For a small p it reads into the buffer first.
-func (b *body) socket(p []byte) (int, error) {
+// readSocket reads from the connection into p. For a small p it reads into the buffer first.
+func (b *body) readSocket(p []byte) (int, error) {
 	if err := b.prepare(); err != nil {
 		return 0, err
 	}
 	c := b.c
 	var n int
 	var err error
-	if len(p) >= directly {
+	if len(p) >= minDirectRead {
 		n, err = c.nc.Read(p)
 	} else if err = c.fill(); err == nil {
 		n = copy(p, c.input.unread())
@@ -115,34 +115,34 @@ func (b *body) socket(p []byte) (int, error) {
 	if n > 0 {
 		return n, nil
 	}
-	return 0, cut(err)
+	return 0, unexpectedEnd(err)
 }
 
 // prepare sets the deadline for a read. It then checks over again, because the new deadline may have replaced the
 // deadline that halt set.
 func (b *body) prepare() error {
 	b.c.reads.extend(b.c.options.BodyTimeout)
-	if b.over.Load() {
+	if b.stopped.Load() {
 		return errBodyOver
 	}
 	return nil
 }
 
-// halt makes a read in progress and all later reads fail. It is only followed by the end of the request.
-func (b *body) halt() {
-	b.over.Store(true)
+// stop makes a read in progress and all later reads fail. It is only followed by the end of the request.
+func (b *body) stop() {
+	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
 }
 
 // EndBody makes a read of the request body fail. The connection is closed after the response.
 func (w *writer) EndBody() {
 	if b := w.c.body; b != nil && !b.whole.Load() {
-		b.halt()
+		b.stop()
 	}
 }
 
-// cut returns the error for a body that ends early.
-func cut(err error) error {
+// unexpectedEnd returns the error for a body that ends early.
+func unexpectedEnd(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -157,7 +157,7 @@ func (b *body) readSized(p []byte) (n int, err error) {
 		if in.empty() {
 			in.release()
 		}
-	} else if n, err = b.socket(p); err != nil {
+	} else if n, err = b.readSocket(p); err != nil {
 		return 0, err
 	}
 	if b.left -= int64(n); b.left == 0 {
@@ -170,8 +170,8 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 	in := &b.c.input
 	for {
 		if in.empty() {
-			if ahead := b.decoder.Ahead(); n == 0 && ahead > 0 && len(p) >= directly {
-				n, err = b.socket(p[:min(int64(len(p)), ahead)])
+			if ahead := b.decoder.Ahead(); n == 0 && ahead > 0 && len(p) >= minDirectRead {
+				n, err = b.readSocket(p[:min(int64(len(p)), ahead)])
 				b.decoder.Took(n)
 				return n, err
 			}
@@ -183,7 +183,7 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 				return 0, err
 			}
 			if err := b.c.fill(); err != nil {
-				return 0, cut(err)
+				return 0, unexpectedEnd(err)
 			}
 		}
 		data, used, done, err := b.decoder.Next(in.unread())
@@ -205,9 +205,9 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 	}
 }
 
-// mostDrained is the maximum number of body bytes that are read and discarded to keep the connection open for the next
+// maxDrained is the maximum number of body bytes that are read and discarded to keep the connection open for the next
 // request.
-const mostDrained = 256 << 10
+const maxDrained = 256 << 10
 
 // ended reports whether the whole body was read.
 func (b *body) ended() bool { return errors.Is(b.err, io.EOF) }
@@ -218,7 +218,7 @@ func (b *body) rest() (int64, bool) {
 	switch {
 	case b.ended():
 		return 0, true
-	case b.err != nil || b.over.Load() || b.expects || b.chunked || b.left > mostDrained:
+	case b.err != nil || b.stopped.Load() || b.expects || b.chunked || b.left > maxDrained:
 		return 0, false
 	}
 	return b.left, true
@@ -248,12 +248,12 @@ func (c *conn) endBody() (rest int64, ok bool) {
 		return 0, true
 	}
 	if !b.mu.TryLock() {
-		b.halt()
+		b.stop()
 		b.mu.Lock()
 	}
 	defer b.mu.Unlock()
-	if b.over.Load() {
-		c.reads.spoil()
+	if b.stopped.Load() {
+		c.reads.invalidate()
 	}
 	rest, ok = b.rest()
 	b.err = errBodyOver
@@ -267,12 +267,12 @@ func (c *conn) drain(rest int64) bool {
 	return n == rest || c.discard(rest-n) == rest-n
 }
 
-// draining is the maximum time for reading the rest of a body.
-const draining = 5 * time.Second
+// drainTime is the maximum time for reading the rest of a body.
+const drainTime = 5 * time.Second
 
 // discard reads and discards up to want bytes, and returns how many it read.
 func (c *conn) discard(want int64) (done int64) {
-	c.reads.fix(time.Since(began) + draining)
+	c.reads.fix(time.Since(processStart) + drainTime)
 	buffer := small.Get()
 	space := buffer.Bytes()
 	for done < want {

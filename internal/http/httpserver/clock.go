@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// began is the reference time for deadlines. Measuring the time since began is cheaper than reading the wall clock.
-var began = time.Now()
+// processStart is the reference time for deadlines. Measuring the time since processStart is cheaper than reading the
+// wall clock.
+var processStart = time.Now()
 
 // deadline is a read or write deadline of a connection. It is changed at most once a second.
 type deadline struct {
@@ -25,7 +26,7 @@ func (d *deadline) extend(limit time.Duration) {
 		}
 		return
 	}
-	now := time.Since(began)
+	now := time.Since(processStart)
 	if left := d.until - now; left >= limit && left <= limit+limit/3 {
 		return
 	}
@@ -35,7 +36,7 @@ func (d *deadline) extend(limit time.Duration) {
 // limit sets the deadline to a duration from now. Zero removes it.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
-		d.fix(time.Since(began) + from)
+		d.fix(time.Since(processStart) + from)
 	} else {
 		d.extend(0)
 	}
@@ -44,27 +45,27 @@ func (d *deadline) limit(from time.Duration) {
 // fix sets the deadline to a time relative to began.
 func (d *deadline) fix(until time.Duration) {
 	d.until = until
-	_ = d.set(began.Add(until)) // If the connection is closed, its next use returns an error.
+	_ = d.set(processStart.Add(until)) // If the connection is closed, its next use returns an error.
 }
 
-// spoil forgets the deadline after other code has changed it, so that the next extend sets it again.
-func (d *deadline) spoil() { d.until = -1 }
+// invalidate forgets the deadline after other code has changed it, so that the next extend sets it again.
+func (d *deadline) invalidate() { d.until = -1 }
 
-// dated is the value of the Date field, with the time until which it is valid.
-type dated struct {
+// cachedDate is the value of the Date field, with the time until which it is valid.
+type cachedDate struct {
 	until time.Duration
 	text  string
 }
 
-var lastDate atomic.Pointer[dated]
+var lastDate atomic.Pointer[cachedDate]
 
 // date returns the current value of the Date field.
 func date() string {
-	since := time.Since(began)
+	since := time.Since(processStart)
 	last := lastDate.Load()
 	if last == nil || since >= last.until {
 		now := time.Now()
-		last = &dated{since + time.Second - time.Duration(now.Nanosecond()), now.UTC().Format(http.TimeFormat)}
+		last = &cachedDate{since + time.Second - time.Duration(now.Nanosecond()), now.UTC().Format(http.TimeFormat)}
 		lastDate.Store(last)
 	}
 	return last.text

@@ -29,19 +29,19 @@ type conn struct {
 	nc      net.Conn
 	info    *message.Conn
 	options *Options
-	// tcp is the connection if it is plaintext TCP, otherwise nil. raw is its socket. under is the TCP connection below
-	// TLS and other wrappers, or nil.
-	tcp   *net.TCPConn
-	raw   syscall.RawConn
-	under *net.TCPConn
+	// tcp is the connection if it is plaintext TCP, otherwise nil. raw is its socket. lowerTCP is the TCP connection
+	// below TLS and other wrappers, or nil.
+	tcp      *net.TCPConn
+	raw      syscall.RawConn
+	lowerTCP *net.TCPConn
 	// firstRead reads the first bytes of a request. It stores its results in firstCount and firstErr.
 	firstRead  func(fd uintptr) bool
 	firstCount int
 	firstErr   error
 
 	state atomic.Int32
-	// waits is the time since began at which the connection last became idle.
-	waits atomic.Int64
+	// idleSince is the time since began at which the connection last became idle.
+	idleSince atomic.Int64
 	// mu is held while another goroutine sets the read deadline.
 	mu sync.Mutex
 
@@ -65,14 +65,14 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
-	c := &conn{server: s, nc: nc, info: info, tcp: bare(nc), under: below(nc)}
+	c := &conn{server: s, nc: nc, info: info, tcp: plainTCP(nc), lowerTCP: lowerTCP(nc)}
 	if c.tcp != nil {
 		c.raw, _ = c.tcp.SyscallConn()
 	}
 	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
 	c.firstRead = c.readFirst
 	c.newContext = c.makeContext
-	c.waits.Store(int64(time.Since(began)))
+	c.idleSince.Store(int64(time.Since(processStart)))
 	c.writer.c = c
 	return c
 }
@@ -81,7 +81,7 @@ func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
 func (c *conn) serve() {
 	defer c.end()
 	for more := true; more; {
-		more = c.next() && c.answer()
+		more = c.readRequest() && c.serveRequest()
 	}
 	c.input.release()
 }
@@ -96,8 +96,8 @@ func (c *conn) end() {
 	}
 }
 
-// next reads the head of the next request. It returns false if there is no request to serve.
-func (c *conn) next() bool {
+// readRequest reads the head of the readRequest request. It returns false if there is no request to serve.
+func (c *conn) readRequest() bool {
 	c.options = c.server.Options()
 	if c.input.empty() {
 		if !c.wait() {
@@ -116,7 +116,7 @@ func (c *conn) next() bool {
 		return false
 	}
 	if reason, ok := err.(*http1.Error); ok { //nolint:errorlint // Errors of http1 are not wrapped here.
-		c.refuse(reason)
+		c.reject(reason)
 	}
 	return false
 }
@@ -128,7 +128,7 @@ func (c *conn) wait() bool {
 		limit = c.options.HeaderTimeout
 	} else {
 		c.forget()
-		c.waits.Store(int64(time.Since(began)))
+		c.idleSince.Store(int64(time.Since(processStart)))
 		c.state.Store(stateIdle)
 	}
 	c.reads.extend(limit)
@@ -136,14 +136,14 @@ func (c *conn) wait() bool {
 		if c.requests > 0 {
 			return false
 		}
-		c.reads.fix(time.Since(began) + grace)
+		c.reads.fix(time.Since(processStart) + grace)
 	}
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.server.closing.Load() {
 		// Shutdown has set the deadline, or is about to set it.
 		c.mu.Lock()
-		c.reads.spoil()
+		c.reads.invalidate()
 		c.mu.Unlock()
 	}
 	return err == nil
@@ -165,8 +165,8 @@ func (c *conn) endIdle() {
 	}
 }
 
-// leave ends the wait for a request at once, even the wait for the first request.
-func (c *conn) leave() {
+// endWait ends the wait for a request at once, even the wait for the first request.
+func (c *conn) endWait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Load() != stateActive {
@@ -176,21 +176,21 @@ func (c *conn) leave() {
 
 var longAgo = time.Unix(1, 0)
 
-// mostKept is the maximum capacity for fields that a connection keeps while it is idle.
-const mostKept = 32
+// maxKeptFields is the maximum capacity for fields that a connection keeps while it is idle.
+const maxKeptFields = 32
 
 // forget releases the memory of the last request.
 func (c *conn) forget() {
 	fields := c.request.Fields[:0]
-	if clear(fields[:cap(fields)]); cap(fields) > mostKept {
+	if clear(fields[:cap(fields)]); cap(fields) > maxKeptFields {
 		fields = nil
 	}
 	c.request = message.Request{Fields: fields}
 	c.body = nil
 }
 
-// answer calls the handler for a request, and reports whether another request may follow.
-func (c *conn) answer() bool {
+// serveRequest calls the handler for a request, and reports whether another request may follow.
+func (c *conn) serveRequest() bool {
 	c.requests++
 	c.request.Conn = c.info
 	c.request.SetContextFunc(c.newContext)
@@ -226,11 +226,11 @@ func (c *conn) handle() (ok bool) {
 	return true
 }
 
-// refuse responds to an invalid request, and closes the connection in a way that lets the response arrive.
-func (c *conn) refuse(reason *http1.Error) {
-	if c.server.Refused != nil {
+// reject responds to an invalid request, and closes the connection in a way that lets the response arrive.
+func (c *conn) reject(reason *http1.Error) {
+	if c.server.Rejected != nil {
 		c.request.Conn = c.info
-		c.server.Refused(&c.request, reason)
+		c.server.Rejected(&c.request, reason)
 	}
 	c.request.Minor = 1
 	text := strconv.Itoa(reason.Status) + " " + http.StatusText(reason.Status) + ": " + reason.Reason + "\n"
@@ -257,11 +257,11 @@ func (c *conn) endAfter(bodyRead bool) bool {
 }
 
 const (
-	// lingering is how long input is read and discarded after a response for which the client did not wait, and
+	// lingerTime is how long input is read and discarded after a response for which the client did not wait, and
 	// mostLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
 	// lose the response.
-	lingering     = time.Second
-	mostLingering = 8 << 20
+	lingerTime   = time.Second
+	maxLingering = 8 << 20
 )
 
 // linger closes the write side and reads until the client has closed the connection.
@@ -270,18 +270,18 @@ func (c *conn) linger() {
 	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
 		return
 	}
-	if c.under != nil {
+	if c.lowerTCP != nil {
 		// The input is discarded, so TLS records do not have to be decrypted.
-		from = c.under
+		from = c.lowerTCP
 	}
 	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
-	if from.SetReadDeadline(time.Now().Add(lingering)) != nil {
+	if from.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	buffer := small.Get()
-	for left := mostLingering; left > 0; {
+	for left := maxLingering; left > 0; {
 		n, err := from.Read(buffer.Bytes())
 		if err != nil {
 			break

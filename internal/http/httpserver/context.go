@@ -74,10 +74,10 @@ func (x *requestContext) end() {
 // it. The caller holds mu.
 func (x *requestContext) watch() {
 	c := x.c
-	if x.watched != nil || c.under == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
+	if x.watched != nil || c.lowerTCP == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
 		return
 	}
-	raw, err := c.under.SyscallConn()
+	raw, err := c.lowerTCP.SyscallConn()
 	if err != nil {
 		return
 	}
@@ -128,9 +128,9 @@ func (x *requestContext) unwatch() {
 	if watched == nil || watched == over {
 		return
 	}
-	_ = c.under.SetReadDeadline(longAgo)
+	_ = c.lowerTCP.SetReadDeadline(longAgo)
 	<-watched
-	c.reads.spoil()
+	c.reads.invalidate()
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 

@@ -51,7 +51,7 @@ func serve(t testing.TB, handler func(message.Writer, *message.Request), change 
 	r := new(running)
 	r.Server = &httpserver.Server{
 		Handler: handler, Options: limits,
-		Refused: func(_ *message.Request, reason *http1.Error) {
+		Rejected: func(_ *message.Request, reason *http1.Error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.refused = append(r.refused, reason.Reason)

@@ -49,9 +49,9 @@ type Server struct {
 	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Reads return the bytes that were
 	// already read first. If it is nil, such clients are rejected.
 	HandOver func(conn net.Conn)
-	// Refused is called for requests that were rejected without the handler. The request contains the parts that could
+	// Rejected is called for requests that were rejected without the handler. The request contains the parts that could
 	// be parsed. It may be nil.
-	Refused func(r *message.Request, reason *http1.Error)
+	Rejected func(r *message.Request, reason *http1.Error)
 	// Panicked is called with the value of a handler's panic, in the goroutine of the handler. It may be nil.
 	Panicked func(value any)
 
@@ -118,20 +118,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Leave closes idle connections at once, and each other connection after the response to its current request. It does
+// Drain closes idle connections at once, and each other connection after the response to its current request. It does
 // not wait for them.
-func (s *Server) Leave() {
+func (s *Server) Drain() {
 	s.closing.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		c.leave()
+		c.endWait()
 	}
 }
 
-// Waiting returns how long all connections have been idle. It returns false if there is no connection, or if a
+// IdleTime returns how long all connections have been idle. It returns false if there is no connection, or if a
 // connection has a request in flight.
-func (s *Server) Waiting() (time.Duration, bool) {
+func (s *Server) IdleTime() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := time.Duration(0)
@@ -139,9 +139,9 @@ func (s *Server) Waiting() (time.Duration, bool) {
 		if c.state.Load() == stateActive {
 			return 0, false
 		}
-		since = max(since, time.Duration(c.waits.Load()))
+		since = max(since, time.Duration(c.idleSince.Load()))
 	}
-	return time.Since(began) - since, len(s.conns) > 0
+	return time.Since(processStart) - since, len(s.conns) > 0
 }
 
 // Close closes all connections immediately.
@@ -166,14 +166,14 @@ func (s *Server) Connections() (all, idle int) {
 	return len(s.conns), idle
 }
 
-// bare returns nc as a TCP connection if it has no wrapper, otherwise nil.
-func bare(nc net.Conn) *net.TCPConn {
+// plainTCP returns nc as a TCP connection if it has no wrapper, otherwise nil.
+func plainTCP(nc net.Conn) *net.TCPConn {
 	tcp, _ := nc.(*net.TCPConn)
 	return tcp
 }
 
-// below returns the TCP connection under TLS and other wrappers, or nil.
-func below(nc net.Conn) *net.TCPConn {
+// lowerTCP returns the TCP connection under TLS and other wrappers, or nil.
+func lowerTCP(nc net.Conn) *net.TCPConn {
 	for {
 		switch wrapper := nc.(type) {
 		case *net.TCPConn:

@@ -13,16 +13,16 @@ import (
 // large is a pool of buffers for copying bodies.
 var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 
-// worthSplicing is the minimum size in bytes of a body that the kernel copies, because the pipe between the sockets has
+// minSpliced is the minimum size in bytes of a body that the kernel copies, because the pipe between the sockets has
 // a cost too.
-const worthSplicing = 64 << 10
+const minSpliced = 64 << 10
 
 // splice lets the kernel copy a body from one plaintext TCP connection to another. done is false if this is not
 // possible.
 func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	limited, ok := source.(*io.LimitedReader)
 	switch {
-	case w.c.tcp == nil || w.chunked || !ok || limited.N < worthSplicing:
+	case w.c.tcp == nil || w.chunked || !ok || limited.N < minSpliced:
 		return 0, false, nil
 	case w.left >= 0 && limited.N > w.left:
 		return 0, true, errTooMuch
@@ -52,7 +52,7 @@ func (c *conn) keepWriting() (stop func()) {
 	}
 	raw := c.raw
 	before := acknowledged(raw)
-	c.writes.fix(time.Since(began) + 2*limit)
+	c.writes.fix(time.Since(processStart) + 2*limit)
 	var mu sync.Mutex
 	over := false
 	var timer *time.Timer
@@ -66,7 +66,7 @@ func (c *conn) keepWriting() (stop func()) {
 		}
 		if now := acknowledged(raw); now == 0 || now != before {
 			before = now
-			c.writes.fix(time.Since(began) + 2*limit)
+			c.writes.fix(time.Since(processStart) + 2*limit)
 			timer.Reset(limit)
 			return
 		}
@@ -77,6 +77,6 @@ func (c *conn) keepWriting() (stop func()) {
 		defer mu.Unlock()
 		over = true
 		timer.Stop()
-		c.writes.spoil()
+		c.writes.invalidate()
 	}
 }

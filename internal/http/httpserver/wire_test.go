@@ -257,7 +257,7 @@ func TestRefusedRequests(t *testing.T) {
 func TestRefusedBehindAnother(t *testing.T) {
 	seen := make(chan string, 1)
 	s := serve(t, echo, func(s *httpserver.Server) {
-		s.Refused = func(r *message.Request, _ *http1.Error) { seen <- r.Method + r.Host + fmt.Sprint(len(r.Fields)) }
+		s.Rejected = func(r *message.Request, _ *http1.Error) { seen <- r.Method + r.Host + fmt.Sprint(len(r.Fields)) }
 	})
 	for _, bad := range []string{"GET / HTTP/1.1\n", "\x00", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 40<<10)} {
 		got := exchange(t, s.address, crlf("HEAD / HTTP/1.1", "Host: a", "A: b")+bad)

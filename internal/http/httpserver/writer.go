@@ -55,8 +55,8 @@ func (w *writer) begin() {
 	*w = writer{c: w.c, toHead: request.Method == http.MethodHead, http10: request.Minor == 0}
 }
 
-// room ensures that there is a buffer.
-func (w *writer) room() {
+// ensureBuffer ensures that there is a buffer.
+func (w *writer) ensureBuffer() {
 	if !w.pooled.Held() {
 		w.pooled = small.Get()
 		w.buffer = w.pooled.Bytes()[:0]
@@ -77,8 +77,8 @@ func (w *writer) Sent() int64 { return w.sent }
 // Started reports whether a head was written.
 func (w *writer) Started() bool { return w.started }
 
-// sayContinue sends 100 Continue, unless the response has started.
-func (w *writer) sayContinue() {
+// sendContinue sends 100 Continue, unless the response has started.
+func (w *writer) sendContinue() {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
 	if !w.started && !w.continued && w.err == nil {
@@ -98,7 +98,7 @@ func (w *writer) Interim(status int, fields message.Fields) error {
 }
 
 func (w *writer) interim(a *message.Response) (err error) {
-	w.room()
+	w.ensureBuffer()
 	if w.buffer, err = http1.AppendResponseHead(w.buffer, a, new(http1.ResponseOptions)); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *writer) Head(a *message.Response) (err error) {
 	if a.Status >= http.StatusOK {
 		options.Date = date()
 	}
-	w.room()
+	w.ensureBuffer()
 	if w.buffer, err = http1.AppendResponseHead(w.buffer, a, &options); err != nil {
 		return err
 	}
@@ -176,11 +176,11 @@ func (w *writer) Write(part []byte) (int, error) {
 	if w.sent += int64(len(part)); w.left >= 0 {
 		w.left -= int64(len(part))
 	}
-	w.room()
+	w.ensureBuffer()
 	done := 0
-	for ; len(part)-done > largest; done += largest {
+	for ; len(part)-done > maxWrite; done += maxWrite {
 		// The write deadline is extended for each piece.
-		if err := w.writeLarge(part[done : done+largest]); err != nil {
+		if err := w.writeLarge(part[done : done+maxWrite]); err != nil {
 			return done, err
 		}
 	}
@@ -201,8 +201,8 @@ func (w *writer) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// largest is the maximum number of bytes of a single write.
-const largest = 128 << 10
+// maxWrite is the maximum number of bytes of a single write.
+const maxWrite = 128 << 10
 
 var endOfChunk = []byte(http1.EndOfChunk)
 
@@ -247,9 +247,9 @@ func (w *writer) fail(err error) error {
 	if w.err == nil {
 		w.err = err
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.under != nil {
+	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.lowerTCP != nil {
 		// Without this, the kernel would keep the unsent data of a slow client for a long time.
-		_ = w.c.under.SetLinger(0)
+		_ = w.c.lowerTCP.SetLinger(0)
 	}
 	return w.err
 }
@@ -329,10 +329,10 @@ func (w *writer) Abort() {
 		return
 	}
 	w.err = errAborted
-	if w.untilClose && w.c.under != nil {
+	if w.untilClose && w.c.lowerTCP != nil {
 		// The connection is reset, because an ordinary close would look like the end of the body.
-		_ = w.c.under.SetLinger(0)
-		_ = w.c.under.Close()
+		_ = w.c.lowerTCP.SetLinger(0)
+		_ = w.c.lowerTCP.Close()
 	}
 }
 

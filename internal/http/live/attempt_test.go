@@ -251,11 +251,11 @@ func TestStreamIsNotSlow(t *testing.T) {
 	var streams string
 	_, err := s.visit(nil, func(r *exchange.Exchange) error {
 		streams, _ = r.Next()
-		r.Answered(time.Time{})
+		r.ResponseStarted(time.Time{})
 		<-time.After(20 * time.Millisecond)
 		r.Done(false)
 		r.Next()
-		r.Answered(time.Now().Add(-10 * time.Millisecond))
+		r.ResponseStarted(time.Now().Add(-10 * time.Millisecond))
 		r.Done(false)
 		return nil
 	})

@@ -81,7 +81,7 @@ func mustSettings(p ir.Proxy) *proxy.Settings {
 // serveErrorPage responds to a failed request with the error page for its status. If there is no page, it returns err
 // unchanged.
 func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) error {
-	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() || x.Context().Err() != nil {
+	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() || x.Context().Err() != nil {
 		return err
 	}
 	page := &exchange.Page{Backend: t.backendFor(p), Status: exchange.StatusOf(err), KeepStatus: !x.Forwarded}
@@ -101,7 +101,7 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 			x.Hidden = err
 		}
 		return nil
-	case errors.Is(failed, exchange.ErrCut) || x.Writer.Started():
+	case errors.Is(failed, exchange.ErrAborted) || x.Writer.Started():
 		return failed
 	}
 	return fmt.Errorf("%w; asking for the error page: %w", err, failed)
@@ -144,7 +144,7 @@ func (t *Table) serveDefault(x *exchange.Exchange) (Outcome, error) {
 	}
 	x.Route, x.Backend = &route.Route, route.backend
 	err := t.serveOn(x, route.chain.acquire(), route, &route.destination)
-	if err == nil || errors.Is(err, exchange.ErrCut) || x.Writer.Started() ||
+	if err == nil || errors.Is(err, exchange.ErrAborted) || x.Writer.Started() ||
 		exchange.StatusOf(err) < http.StatusInternalServerError {
 		return Served, err
 	}

@@ -71,7 +71,7 @@ func (v *Visit) Exchange() *exchange.Exchange { return v.x }
 // per-request setup that Caddy handlers need is done here.
 func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
-	x.Kept = true
+	x.Retained = true
 	if VisitFrom(x.Context()) != v {
 		x.SetContext(context.WithValue(x.Context(), visitKey{}, v))
 	}
@@ -85,8 +85,8 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 		return v.enter(w, r, behind)
 	}))
 	giveBack()
-	if err != nil && !w.Started() || errors.Is(err, exchange.ErrCut) {
-		x.Left = append(x.Left, w.Left()...)
+	if err != nil && !w.Started() || errors.Is(err, exchange.ErrAborted) {
+		x.ErrorFields = append(x.ErrorFields, w.UnsentFields()...)
 		return failureOf(err)
 	}
 	return errors.Join(err, w.Finish())

@@ -47,7 +47,7 @@ func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	x.Writer = client
 	if failed := w.End(err != nil); failed != nil {
 		client.Abort()
-		err = fmt.Errorf("%w: compressing the answer: %w", exchange.ErrCut, failed)
+		err = fmt.Errorf("%w: compressing the answer: %w", exchange.ErrAborted, failed)
 	}
 	return outcome, err
 }
@@ -149,7 +149,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}
 	err := v.run(0)
-	if !x.Kept {
+	if !x.Retained {
 		owned.Release()
 	}
 	x.Conclude(err)

@@ -84,11 +84,11 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 		logs:  accesslog.NewFiles(logs.Logger("k8singress.access")),
 		spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
 	}
-	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, logs.Logger("k8singress.mirror")))
+	t.shared = filter.NewShared(t.services.Call, mirror.NewSender(t.services.Call, logs.Logger("k8singress.mirror")))
 	t.steps = newSharedSteps(t.shared)
 	t.group.init()
 	t.listeners.Store(&listeners{})
-	t.connections.Follow(backends.Addresses())
+	t.connections.SetEndpoints(backends.Addresses())
 	t.options.Store(&Options{})
 	t.SetGlobal(&ir.Global{})
 	authorities.OnChange(t.checkStreams)

@@ -133,15 +133,15 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Valid removes the client's fields that must not be forwarded because of their names. It changes f and returns it.
-func (f Fields) Valid(names Names) Fields {
-	return slices.DeleteFunc(f, func(field Field) bool { return !names.Let(field.Kind) })
+// Allowed removes the client's fields that must not be forwarded because of their names. It changes f and returns it.
+func (f Fields) Allowed(names Names) Fields {
+	return slices.DeleteFunc(f, func(field Field) bool { return !names.Allows(field.Kind) })
 }
 
-// Unknown removes all fields except those of kind Other, and returns the rest. It is used for trailers. Fields for
-// routing, authentication, framing or controls are only valid in the header, where they have been checked: RFC 9110
+// TrailerFields removes all fields except those of kind Other, and returns the rest. It is used for trailers. Fields
+// for routing, authentication, framing or controls are only valid in the header, where they have been checked: RFC 9110
 // 6.5.1.
-func (f Fields) Unknown() Fields {
+func (f Fields) TrailerFields() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
 }
 

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// longestHost allows for a name of 253 characters, a trailing dot, a colon and a port.
-const longestHost = 260
+// maxHost allows for a name of 253 characters, a trailing dot, a colon and a port.
+const maxHost = 260
 
 // ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs,
 // which RFC 3986 allows in names, address zones, and names that consist only of dots, because no real host has them.
 func ValidHost(host string) bool {
-	if host == "" || len(host) > longestHost {
+	if host == "" || len(host) > maxHost {
 		return false
 	}
 	if host[0] == '[' {

@@ -21,18 +21,19 @@ type httpWriter struct {
 	// trailers holds the announced trailer names, in canonical form.
 	trailers map[string]bool
 	started  bool
-	// bare is true if the response has no body.
-	bare bool
-	head bool
-	// leaves is true if the client can be told to close the connection. Go's HTTP/2 server sends a GOAWAY frame for it.
-	leaves bool
+	// noBody is true if the response has no body.
+	noBody bool
+	isHead bool
+	// canClose is true if the client can be told to close the connection. Go's HTTP/2 server sends a GOAWAY frame for
+	// it.
+	canClose bool
 	// unread is true if the rest of the request body will not be read. No other request can then follow on an HTTP/1
 	// connection.
 	unread  atomic.Bool
 	aborted bool
 	sent    int64
-	// one is true if the client uses HTTP/1.
-	one bool
+	// http1 is true if the client uses HTTP/1.
+	http1 bool
 }
 
 // HTTPWriter is a Writer on top of net/http.
@@ -46,7 +47,8 @@ type HTTPWriter interface {
 // w are written before the fields of the response. If w already has a Strict-Transport-Security field, the same field
 // of the response is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
-	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead, leaves: r.ProtoMajor < 3, one: r.ProtoMajor == 1}
+	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), isHead: r.Method == http.MethodHead,
+		canClose: r.ProtoMajor < 3, http1: r.ProtoMajor == 1}
 }
 
 func (h *httpWriter) Started() bool { return h.started }
@@ -108,14 +110,15 @@ func (h *httpWriter) Head(a *Response) error {
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil
 	}
-	h.bare = h.head || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified || a.Status < http.StatusOK
+	h.noBody = h.isHead || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified ||
+		a.Status < http.StatusOK
 	if a.Length >= 0 && a.Status >= http.StatusOK && a.Status != http.StatusNoContent {
 		header["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
 	}
-	if (a.Close || h.one && h.unread.Load()) && h.leaves {
+	if (a.Close || h.http1 && h.unread.Load()) && h.canClose {
 		header["Connection"] = []string{"close"}
 	}
-	if len(a.Trailers) > 0 && !h.bare {
+	if len(a.Trailers) > 0 && !h.noBody {
 		header.Add("Trailer", strings.Join(a.Trailers, ", "))
 		h.trailers = make(map[string]bool, len(a.Trailers))
 		for _, name := range a.Trailers {
@@ -129,7 +132,7 @@ func (h *httpWriter) Head(a *Response) error {
 
 // Write discards the data if the response can have no body.
 func (h *httpWriter) Write(part []byte) (int, error) {
-	if h.bare {
+	if h.noBody {
 		return len(part), nil
 	}
 	n, err := h.w.Write(part)
@@ -138,7 +141,7 @@ func (h *httpWriter) Write(part []byte) (int, error) {
 }
 
 func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
-	if h.bare {
+	if h.noBody {
 		return io.Copy(io.Discard, source)
 	}
 	n, err := io.Copy(h.w, source)
@@ -150,7 +153,7 @@ func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flus
 
 // Trailer also writes fields that were not announced.
 func (h *httpWriter) Trailer(fields Fields) error {
-	if len(fields) == 0 || h.bare {
+	if len(fields) == 0 || h.noBody {
 		return nil
 	}
 	// Without a flush, net/http sends a short body with a Content-Length, and then without a trailer.

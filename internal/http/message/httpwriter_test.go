@@ -21,7 +21,7 @@ import (
 // Interim has returned. Go's HTTP/2 server encodes them on another goroutine, and a client that resets the stream ends
 // the wait for that goroutine. Without the race detector, such a race ends the process, since maps detect it.
 func TestInterimOfAResetStream(t *testing.T) {
-	fields := make(message.Fields, 2*message.MostFields)
+	fields := make(message.Fields, 2*message.MaxFields)
 	for i := range fields {
 		fields[i] = message.NewField("X-"+strconv.Itoa(i), "value")
 	}
@@ -62,7 +62,8 @@ func resetterTo(t *testing.T, address string) *resetter {
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
 	for _, f := range []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "h"}, {Name: ":path", Value: "/"},
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "h"},
+		{Name: ":path", Value: "/"},
 	} {
 		if err := encoder.WriteField(f); err != nil {
 			t.Fatal(err)
@@ -85,7 +86,8 @@ func (c *resetter) must(err error) {
 
 func (c *resetter) ask(stream uint32) {
 	c.Helper()
-	c.must(c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.head, EndHeaders: true, EndStream: true}))
+	c.must(c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.head, EndHeaders: true,
+		EndStream: true}))
 }
 
 func (c *resetter) reset(stream uint32) {

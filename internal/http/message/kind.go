@@ -83,15 +83,18 @@ const (
 var names = [kinds]string{
 	Host: "Host", ContentLength: "Content-Length", TransferEncoding: "Transfer-Encoding", Connection: "Connection",
 	ProxyConnection: "Proxy-Connection", KeepAlive: "Keep-Alive", ProxyAuthenticate: "Proxy-Authenticate",
-	ProxyAuthorization: "Proxy-Authorization", Upgrade: "Upgrade", HTTP2Settings: "HTTP2-Settings", TE: "TE", Trailer: "Trailer",
-	Expect: "Expect", XRequestID: "X-Request-ID", XRealIP: "X-Real-IP", XForwardedFor: "X-Forwarded-For",
+	ProxyAuthorization: "Proxy-Authorization", Upgrade: "Upgrade", HTTP2Settings: "HTTP2-Settings", TE: "TE",
+	Trailer: "Trailer",
+	Expect:  "Expect", XRequestID: "X-Request-ID", XRealIP: "X-Real-IP", XForwardedFor: "X-Forwarded-For",
 	XForwardedHost: "X-Forwarded-Host", XForwardedPort: "X-Forwarded-Port", XForwardedProto: "X-Forwarded-Proto",
 	XForwardedScheme: "X-Forwarded-Scheme", XForwardedPrefix: "X-Forwarded-Prefix", XScheme: "X-Scheme",
 	XOriginalForwardedFor: "X-Original-Forwarded-For", XOriginalForwardedHost: "X-Original-Forwarded-Host", Via: "Via",
 	Forwarded: "Forwarded", Proxy: "Proxy", XOriginalURI: "X-Original-URI", XOriginalURL: "X-Original-URL",
-	XOriginalMethod: "X-Original-Method", XRewriteURL: "X-Rewrite-URL", Accept: "Accept", Authorization: "Authorization",
-	ContentType: "Content-Type", Cookie: "Cookie", Origin: "Origin", Referer: "Referer",
-	UserAgent: "User-Agent", AltSvc: "Alt-Svc", Date: "Date", Location: "Location", Server: "Server", SetCookie: "Set-Cookie",
+	XOriginalMethod: "X-Original-Method", XRewriteURL: "X-Rewrite-URL", Accept: "Accept",
+	Authorization: "Authorization",
+	ContentType:   "Content-Type", Cookie: "Cookie", Origin: "Origin", Referer: "Referer",
+	UserAgent: "User-Agent", AltSvc: "Alt-Svc", Date: "Date", Location: "Location", Server: "Server",
+	SetCookie:               "Set-Cookie",
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }
 
@@ -125,8 +128,8 @@ const (
 	AllNames
 )
 
-// Let reports whether fields of a kind are forwarded.
-func (n Names) Let(k Kind) bool {
+// Allows reports whether fields of a kind are forwarded.
+func (n Names) Allows(k Kind) bool {
 	switch {
 	case k == Underscored:
 		return n >= UnderscoredNames
@@ -136,11 +139,11 @@ func (n Names) Let(k Kind) bool {
 	return k != Invalid
 }
 
-// longest is the length of the longest name in names.
-const longest = 25
+// maxName is the length of the maxName name in names.
+const maxName = 25
 
 // byLength holds the kinds by the length of their names.
-var byLength = func() (all [longest + 1][]Kind) {
+var byLength = func() (all [maxName + 1][]Kind) {
 	for k, name := range names {
 		if name != "" {
 			all[len(name)] = append(all[len(name)], Kind(k))
@@ -154,7 +157,7 @@ const sslClient = "ssl-client-"
 
 // KindOf returns the kind of a name. The name must be a token as defined in RFC 9110 5.6.2.
 func KindOf(name string) Kind {
-	if 0 < len(name) && len(name) <= longest {
+	if 0 < len(name) && len(name) <= maxName {
 		for _, k := range byLength[len(name)] {
 			if equalFold(name, names[k]) {
 				return k
@@ -175,13 +178,13 @@ func KindOf(name string) Kind {
 // mistakable returns the kind of a name with characters other than letters, digits and hyphens. It compares only the
 // letters and digits, because endpoints differ in how they treat the other characters.
 func mistakable(name string) Kind {
-	kind, word := Underscored, make([]byte, 0, longest+1)
+	kind, word := Underscored, make([]byte, 0, maxName+1)
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '-' || c == '_':
 		case !plain[c]:
 			kind = Odd
-		case len(word) <= longest:
+		case len(word) <= maxName:
 			word = append(word, c|0x20)
 		}
 	}

@@ -40,16 +40,16 @@ type Request struct {
 	// Trailers returns the trailer fields after the body has been read to its end. It is nil if there can be no
 	// trailers.
 	Trailers func() Fields
-	// LiftPause removes the limit on pauses in the request body. It is called before the body is read, for routes whose
-	// protocol streams in both directions. If it is nil, the limit stays.
-	LiftPause func()
+	// LiftBodyTimeout removes the limit on pauses in the request body. It is called before the body is read, for routes
+	// whose protocol streams in both directions. If it is nil, the limit stays.
+	LiftBodyTimeout func()
 	// Conn describes the connection. All requests of a connection share it.
 	Conn *Conn
 
 	ctx context.Context //nolint:containedctx // It is the context of the request, as in http.Request.
-	// lazily creates ctx on its first use.
-	lazily func() context.Context
-	text   text
+	// newContext creates ctx on its first use.
+	newContext func() context.Context
+	text       text
 }
 
 // Conn describes the connection of a client. It is immutable.
@@ -87,8 +87,8 @@ func (r *Request) TLS() *tls.ConnectionState { return r.Conn.TLS }
 // Context returns the context of the request. It is canceled when the client has gone or the response is no longer
 // needed. It is never nil.
 func (r *Request) Context() context.Context {
-	if r.ctx == nil && r.lazily != nil {
-		r.ctx = r.lazily()
+	if r.ctx == nil && r.newContext != nil {
+		r.ctx = r.newContext()
 	}
 	if r.ctx == nil {
 		return context.Background() //nolint:forbidigo // No context was set, as in net/http.
@@ -98,7 +98,9 @@ func (r *Request) Context() context.Context {
 
 // SetContextFunc sets the function that creates the context on its first use. Most requests are finished before they
 // need a context.
-func (r *Request) SetContextFunc(lazily func() context.Context) { r.ctx, r.lazily = nil, lazily }
+func (r *Request) SetContextFunc(newContext func() context.Context) {
+	r.ctx, r.newContext = nil, newContext
+}
 
 // SetContext replaces the context.
 func (r *Request) SetContext(ctx context.Context) { r.ctx = ctx }
@@ -120,20 +122,21 @@ func (r *Request) OutTarget() string {
 		return r.EscapedPath
 	}
 	// Usually the target is unchanged, and no new string is needed.
-	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' && rest[1:] == r.Query {
+	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' &&
+		rest[1:] == r.Query {
 		return r.Target
 	}
 	return r.EscapedPath + "?" + r.Query
 }
 
-// MostFields is the maximum number of fields in a head. A field takes ten times as much memory as the shortest line
+// MaxFields is the maximum number of fields in a head. A field takes ten times as much memory as the shortest line
 // that defines a field.
-const MostFields = 256
+const MaxFields = 256
 
-// MisstatesLength reports whether an HTTP/2 or HTTP/3 client sent an invalid Content-Length, or a positive one without
+// HasInvalidLength reports whether an HTTP/2 or HTTP/3 client sent an invalid Content-Length, or a positive one without
 // a body: RFC 9113 8.1.1 and RFC 9114 4.1.2. A body that ends early is detected when it is read. For HTTP/1 the parser
 // checks this.
-func (r *Request) MisstatesLength() bool {
+func (r *Request) HasInvalidLength() bool {
 	said := r.Fields.Count(ContentLength)
 	if r.Major < 2 || said == 0 {
 		return false
@@ -142,15 +145,15 @@ func (r *Request) MisstatesLength() bool {
 	return said > 1 || err != nil || length > 0 && r.Length == 0
 }
 
-// Expects reports whether the Expect field of a client has a value other than 100-continue. Several Expect fields form
-// a list, which is not supported either.
-func (r *Request) Expects() bool {
+// HasUnsupportedExpect reports whether the Expect field of a client has a value other than 100-continue. Several Expect
+// fields form a list, which is not supported either.
+func (r *Request) HasUnsupportedExpect() bool {
 	expected := r.Fields.Get(Expect)
 	return expected != "" && !strings.EqualFold(expected, "100-continue") || r.Fields.Count(Expect) > 1
 }
 
-// NamesUpgrade returns the protocol to which an HTTP/1.1 client wants to upgrade, or an empty string.
-func (r *Request) NamesUpgrade() string {
+// UpgradeProtocol returns the protocol to which an HTTP/1.1 client wants to upgrade, or an empty string.
+func (r *Request) UpgradeProtocol() string {
 	if r.Major != 1 || r.Minor == 0 || !r.Fields.HasToken(Connection, "upgrade") {
 		return ""
 	}
@@ -159,7 +162,7 @@ func (r *Request) NamesUpgrade() string {
 
 // IsWebSocket reports whether a request asks to upgrade to WebSocket, the only supported upgrade. With other protocols,
 // such as h2c, a client could send requests to an endpoint without any of the checks here.
-func (r *Request) IsWebSocket() bool { return strings.EqualFold(r.NamesUpgrade(), "websocket") }
+func (r *Request) IsWebSocket() bool { return strings.EqualFold(r.UpgradeProtocol(), "websocket") }
 
 // Response is the head of a response.
 type Response struct {
@@ -184,7 +187,7 @@ type Writer interface {
 	// Head writes the head of the response, once. It may delay it until the first part of the body, or until Flush. If
 	// it fails because of the response itself, nothing was written, and Head may be called again. No body is written
 	// for responses that can have none, which are responses to HEAD and those with the status 1xx, 204 or 304.
-	Head(answer *Response) error
+	Head(response *Response) error
 	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. With
 	// fewer bytes the response is aborted, so that the client notices the error.
 	Write(part []byte) (int, error)

@@ -21,7 +21,8 @@ func TestKinds(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		for _, spelt := range []string{name, strings.ToLower(name), strings.ToUpper(name), http.CanonicalHeaderKey(name)} {
+		for _, spelt := range []string{name, strings.ToLower(name), strings.ToUpper(name),
+			http.CanonicalHeaderKey(name)} {
 			if got := message.KindOf(spelt); got != k {
 				t.Errorf("%s is of kind %d, want %d", spelt, got, k)
 			}
@@ -31,11 +32,15 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]message.Kind{
-		"X-Custom": message.Other, "x1": message.Other, "ssl-client-verify": message.SSLClient, "SSL_CLIENT_CERT": message.Invalid,
-		"Ssl-Client-Dn": message.SSLClient, "ssl-clientx": message.Other,
-		"X_Real_IP": message.Invalid, "x.forwarded_for": message.Invalid, "Transfer-Encoding'": message.Invalid, "_Host": message.Invalid,
-		"X_Custom": message.Underscored, "ssl_clien": message.Underscored, "_": message.Underscored, "a.b": message.Odd, "a'b_c": message.Odd,
-		strings.Repeat("a", 1000) + "_": message.Underscored, "SSL-Client-Subject_Dn-And-More-Than-The-Longest": message.Invalid,
+		"X-Custom": message.Other, "x1": message.Other, "ssl-client-verify": message.SSLClient,
+		"SSL_CLIENT_CERT": message.Invalid,
+		"Ssl-Client-Dn":   message.SSLClient, "ssl-clientx": message.Other,
+		"X_Real_IP": message.Invalid, "x.forwarded_for": message.Invalid, "Transfer-Encoding'": message.Invalid,
+		"_Host":    message.Invalid,
+		"X_Custom": message.Underscored, "ssl_clien": message.Underscored, "_": message.Underscored, "a.b": message.Odd,
+		"a'b_c":                         message.Odd,
+		strings.Repeat("a", 1000) + "_": message.Underscored,
+		"SSL-Client-Subject_Dn-And-More-Than-The-Longest": message.Invalid,
 	} {
 		if got := message.KindOf(name); got != want {
 			t.Errorf("%s is of kind %d, want %d", name, got, want)
@@ -46,7 +51,8 @@ func TestKinds(t *testing.T) {
 // TestTargets checks that targets are parsed like in net/http, and are sent unchanged.
 func TestTargets(t *testing.T) {
 	for _, target := range []string{
-		"/", "/a/b?x=1", "/a%2Fb", "/a b", "/%zz", "/ä", "/a|b", "/?", "/?a=b?c", "/%61", "//x//y", "http://h/x?y", "http://h", "http://h?x",
+		"/", "/a/b?x=1", "/a%2Fb", "/a b", "/%zz", "/ä", "/a|b", "/?", "/?a=b?c", "/%61", "//x//y", "http://h/x?y",
+		"http://h", "http://h?x",
 		"https://h:1/", "/a;b,c!d*e(f)'", "/a#b", "/a\"b", "/%", "/a+b", "/[x]", "/%2e%2e/",
 	} {
 		if strings.ContainsAny(target, " ") {
@@ -100,11 +106,13 @@ func TestCookies(t *testing.T) {
 // TestFieldsChange checks the order of changes, and that they ignore the case of names.
 func TestFieldsChange(t *testing.T) {
 	fields := message.Fields{
-		message.NewField("a", "1"), message.NewField("SERVER", "x"), message.NewField("A", "2"), message.NewField("b", "3"),
+		message.NewField("a", "1"), message.NewField("SERVER", "x"), message.NewField("A", "2"),
+		message.NewField("b", "3"),
 	}
 	changes := message.Changes{
-		Remove: []message.Field{message.NewField("B", "")}, Set: []message.Field{message.NewField("A", "new"), message.Server.Field("y")},
-		Add: []message.Field{message.NewField("a", "more")},
+		Remove: []message.Field{message.NewField("B", "")},
+		Set:    []message.Field{message.NewField("A", "new"), message.Server.Field("y")},
+		Add:    []message.Field{message.NewField("a", "more")},
 	}
 	changes.Apply(&fields)
 	var all []string
@@ -141,7 +149,8 @@ func TestThereAndBack(t *testing.T) {
 	if one.Fields.JoinedKind(message.Accept) != "a, b" || one.Fields.Has(message.Underscored) || len(one.Fields) != 3 {
 		t.Errorf("%+v", one.Fields)
 	}
-	if two.OutTarget() != "/a%2Fb/c?x=1" || two.Path != "/a/b/c" || two.Length != 4 || two.Host != one.Host || len(two.Fields) != 3 ||
+	if two.OutTarget() != "/a%2Fb/c?x=1" || two.Path != "/a/b/c" || two.Length != 4 || two.Host != one.Host ||
+		len(two.Fields) != 3 ||
 		two.Conn.RemoteIP != "192.0.2.1" {
 		t.Errorf("%+v", two)
 	}
@@ -151,7 +160,8 @@ func TestThereAndBack(t *testing.T) {
 func TestConnectionNamesFields(t *testing.T) {
 	from := httptest.NewRequest(http.MethodGet, "/", nil)
 	from.Header = http.Header{
-		"Connection": {"close, x-one", "X-Forwarded-For,Authorization, X-Two"}, "X-One": {"1"}, "X-Two": {"2"}, "X-Three": {"3"},
+		"Connection": {"close, x-one", "X-Forwarded-For,Authorization, X-Two"}, "X-One": {"1"}, "X-Two": {"2"},
+		"X-Three":         {"3"},
 		"X-Forwarded-For": {"4"}, "Authorization": {"5"},
 	}
 	var r message.Request

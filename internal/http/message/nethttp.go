@@ -27,14 +27,17 @@ func (r *Request) FromHTTP(from *http.Request) {
 func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
-		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
-		Query: from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor), Minor: uint8(from.ProtoMinor),
-		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(), Names: r.Names, LiftPause: r.LiftPause,
+		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path,
+		EscapedPath: from.URL.EscapedPath(),
+		Query:       from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor),
+		Minor:  uint8(from.ProtoMinor),
+		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(), Names: r.Names,
+		LiftBodyTimeout: r.LiftBodyTimeout,
 	}
 	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
 		r.Body = from.Body
 		if len(from.Trailer) > 0 {
-			r.Trailers = func() Fields { return FieldsOf(from.Trailer).Unknown() }
+			r.Trailers = func() Fields { return FieldsOf(from.Trailer).TrailerFields() }
 		}
 	} else {
 		r.Length = 0
@@ -43,7 +46,7 @@ func (r *Request) Update(from *http.Request) {
 		// A handler may have stripped a prefix from the path.
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
-	r.Fields = appendFields(fields, from.Header).Valid(r.Names)
+	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
 }
 
 // nominated returns the names of the fields that Connection removes.
@@ -96,7 +99,8 @@ func connOf(r *http.Request) *Conn {
 func (r *Request) ToHTTP() *http.Request {
 	to := &http.Request{
 		Method: r.Method, URL: r.URL(), Proto: r.Protocol(), ProtoMajor: int(r.Major), ProtoMinor: int(r.Minor),
-		Header: r.Fields.Header(), Host: r.Host, ContentLength: r.Length, RequestURI: r.Target, TLS: r.Conn.TLS, Body: http.NoBody,
+		Header: r.Fields.Header(), Host: r.Host, ContentLength: r.Length, RequestURI: r.Target, TLS: r.Conn.TLS,
+		Body: http.NoBody,
 	}
 	if r.Conn.Remote.IsValid() {
 		to.RemoteAddr = r.Conn.Remote.String()

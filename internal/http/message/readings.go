@@ -121,14 +121,14 @@ func readers(escaped string) (all []reader) {
 
 // Readings returns the distinct paths that servers may read a path as. The path is escaped, as it is sent to an
 // endpoint. ok is false if there are more than most readings, which legitimate paths do not have.
-func Readings(escaped string, most int) (all []string, ok bool) {
+func Readings(escaped string, limit int) (all []string, ok bool) {
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {
 		read := r.read(escaped)
 		if seen[read] {
 			continue
 		}
-		if len(all) == most {
+		if len(all) == limit {
 			return nil, false
 		}
 		seen[read] = true

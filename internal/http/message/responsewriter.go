@@ -19,16 +19,16 @@ type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
 	header http.Header
-	// wrote is true once the status is known, and sent once the head was written. held buffers the body in between.
-	wrote  bool
-	status int
-	held   []byte
-	sent   bool
-	err    error
+	// wrote is true once the status is known, and sent once the head was written. buffered buffers the body in between.
+	wrote    bool
+	status   int
+	buffered []byte
+	sent     bool
+	err      error
 }
 
-// mostHeld is the maximum size in bytes of a body that is buffered to determine its length, as in net/http.
-const mostHeld = 2048
+// maxBuffered is the maximum size in bytes of a body that is buffered to determine its length, as in net/http.
+const maxBuffered = 2048
 
 // NewResponseWriter returns a ResponseWriter. head writes the head of the response; everything else is written to w.
 func NewResponseWriter(w Writer, head func(*Response) error) *ResponseWriter {
@@ -61,13 +61,13 @@ func (h *ResponseWriter) Write(part []byte) (int, error) {
 		return 0, h.err
 	}
 	if !h.sent {
-		if len(h.held)+len(part) <= mostHeld {
-			h.held = append(h.held, part...)
+		if len(h.buffered)+len(part) <= maxBuffered {
+			h.buffered = append(h.buffered, part...)
 			return len(part), nil
 		}
 		h.sniff(part)
 		h.send(-1)
-		h.release()
+		h.sendBuffered()
 	}
 	if h.err != nil {
 		return 0, h.err
@@ -78,7 +78,7 @@ func (h *ResponseWriter) Write(part []byte) (int, error) {
 // ReadFrom avoids its own buffer if the head was already sent.
 func (h *ResponseWriter) ReadFrom(source io.Reader) (int64, error) {
 	if !h.sent {
-		buffer := make([]byte, mostHeld+1)
+		buffer := make([]byte, maxBuffered+1)
 		n, err := io.ReadFull(source, buffer)
 		if _, failed := h.Write(buffer[:n]); failed != nil {
 			return 0, failed
@@ -101,10 +101,11 @@ func ended(err error) error {
 
 // sniff detects the Content-Type of a body that continues with part.
 func (h *ResponseWriter) sniff(part []byte) {
-	if _, ok := h.header["Content-Type"]; ok || h.header.Get("Content-Encoding") != "" || len(h.held)+len(part) == 0 {
+	if _, ok := h.header["Content-Type"]; ok || h.header.Get("Content-Encoding") != "" ||
+		len(h.buffered)+len(part) == 0 {
 		return
 	}
-	h.header.Set("Content-Type", http.DetectContentType(append(h.held, part...)))
+	h.header.Set("Content-Type", http.DetectContentType(append(h.buffered, part...)))
 }
 
 // send writes the head. length is the length of the body in bytes, unless the handler set Content-Length. It is
@@ -116,27 +117,28 @@ func (h *ResponseWriter) send(length int64) {
 			length = n
 		}
 	}
-	answer := &Response{Status: h.status, Length: length}
+	response := &Response{Status: h.status, Length: length}
 	for _, names := range h.header["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {
-			answer.Trailers = append(answer.Trailers, strings.TrimSpace(name))
+			response.Trailers = append(response.Trailers, strings.TrimSpace(name))
 		}
 	}
-	answer.Close = strings.EqualFold(h.header.Get("Connection"), "close")
+	response.Close = strings.EqualFold(h.header.Get("Connection"), "close")
 	for _, field := range FieldsOf(h.header) {
-		if strings.HasPrefix(field.Name, http.TrailerPrefix) || field.Kind.Hop() && h.status != http.StatusSwitchingProtocols {
+		if strings.HasPrefix(field.Name, http.TrailerPrefix) || field.Kind.Hop() &&
+			h.status != http.StatusSwitchingProtocols {
 			continue
 		}
-		answer.Fields.Add(field)
+		response.Fields.Add(field)
 	}
-	h.err = h.head(answer)
+	h.err = h.head(response)
 }
 
-func (h *ResponseWriter) release() {
-	if h.err == nil && len(h.held) > 0 {
-		_, h.err = h.w.Write(h.held)
+func (h *ResponseWriter) sendBuffered() {
+	if h.err == nil && len(h.buffered) > 0 {
+		_, h.err = h.w.Write(h.buffered)
 	}
-	h.held = nil
+	h.buffered = nil
 }
 
 // FlushError flushes the response. http.ResponseController calls it.
@@ -145,7 +147,7 @@ func (h *ResponseWriter) FlushError() error {
 	if !h.sent {
 		h.sniff(nil)
 		h.send(-1)
-		h.release()
+		h.sendBuffered()
 	}
 	if h.err != nil {
 		return h.err
@@ -175,8 +177,8 @@ func (h *ResponseWriter) Finish() error {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent {
 		h.sniff(nil)
-		h.send(int64(len(h.held)))
-		h.release()
+		h.send(int64(len(h.buffered)))
+		h.sendBuffered()
 	}
 	if h.err != nil {
 		return h.err
@@ -187,8 +189,8 @@ func (h *ResponseWriter) Finish() error {
 // Started reports whether the handler has started the response. Its head may still be buffered.
 func (h *ResponseWriter) Started() bool { return h.wrote }
 
-// Left returns the header fields that a handler set without responding.
-func (h *ResponseWriter) Left() Fields {
+// UnsentFields returns the header fields that a handler set without responding.
+func (h *ResponseWriter) UnsentFields() Fields {
 	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
 }
 

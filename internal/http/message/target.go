@@ -42,7 +42,7 @@ func (r *Request) SetTarget(target string) error {
 // setEscapedPath sets the path from its escaped form. Characters that must be escaped in a path, such as quotation
 // marks, are escaped, as in net/url.
 func (r *Request) setEscapedPath(sent string) error {
-	if standsForItself(sent) {
+	if needsNoEscape(sent) {
 		r.Path, r.EscapedPath = sent, sent
 		return nil
 	}
@@ -56,15 +56,15 @@ func (r *Request) setEscapedPath(sent string) error {
 
 // SetPath replaces the path. The argument is not escaped.
 func (r *Request) SetPath(decoded string) {
-	if r.Path = decoded; standsForItself(decoded) {
+	if r.Path = decoded; needsNoEscape(decoded) {
 		r.EscapedPath = decoded
 		return
 	}
 	r.EscapedPath = (&url.URL{Path: decoded}).EscapedPath()
 }
 
-// standsForItself reports whether the escaped and unescaped forms of a path are equal.
-func standsForItself(path string) bool {
+// needsNoEscape reports whether the escaped and unescaped forms of a path are equal.
+func needsNoEscape(path string) bool {
 	for i := range len(path) {
 		if !unreserved[path[i]] {
 			return false

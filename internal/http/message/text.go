@@ -5,13 +5,13 @@ import "unsafe"
 // text is the memory that the strings of a request share, with spare capacity for more.
 type text struct{ bytes []byte }
 
-// roomForMore is the spare capacity in bytes. It is enough for a request ID and an address.
-const roomForMore = 80
+// spareCapacity is the spare capacity in bytes. It is enough for a request ID and an address.
+const spareCapacity = 80
 
 // SetHead copies a head into a string. The names and values of the request are substrings of it. Some capacity is
 // reserved for Keep.
 func (r *Request) SetHead(head []byte) string {
-	r.text.bytes = make([]byte, 0, len(head)+roomForMore)
+	r.text.bytes = make([]byte, 0, len(head)+spareCapacity)
 	return r.Keep(head)
 }
 

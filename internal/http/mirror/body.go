@@ -14,12 +14,12 @@ import (
 // known. The caller must call End when the request is over. If the body is too long, SendWith drops the copy and
 // returns nil.
 func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, length int64) *Copied {
-	if length > MostBody {
+	if length > MaxBody {
 		s.Drop(Body)
 		return nil
 	}
 	return &Copied{sender: s, call: call, ingress: ingress, source: body, length: length,
-		room: s.memory.Share(call.Namespace, ingress)}
+		quota: s.memory.Share(call.Namespace, ingress)}
 }
 
 // Copied is a request body that is copied while it is read.
@@ -31,11 +31,11 @@ type Copied struct {
 	length  int64
 
 	// mu is needed because the body may be read by another goroutine than the goroutine that serves the request.
-	mu   sync.Mutex
-	over bool
-	room *budget.Share
-	// taken is the number of bytes that the copy takes from room.
-	taken int64
+	mu    sync.Mutex
+	done  bool
+	quota *budget.Share
+	// charged is the number of bytes that the copy takes from room.
+	charged int64
 }
 
 // Read implements io.Reader.
@@ -46,9 +46,9 @@ func (c *Copied) Read(b []byte) (int, error) {
 }
 
 // Limit sets the maximum size of the body in bytes, if the source supports a limit. Reads of a longer body fail.
-func (c *Copied) Limit(most int64) {
-	if limited, ok := c.source.(interface{ Limit(most int64) }); ok {
-		limited.Limit(most)
+func (c *Copied) Limit(limit int64) {
+	if limited, ok := c.source.(interface{ Limit(limit int64) }); ok {
+		limited.Limit(limit)
 	}
 }
 
@@ -65,14 +65,14 @@ func (c *Copied) copy(part []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.over:
+	case c.done:
 	case !c.grow(len(part)):
 		c.drop()
 	default:
 		c.call.Body = append(c.call.Body, part...)
 		switch {
 		case errors.Is(err, io.EOF) && c.length < 0 || int64(len(c.call.Body)) == c.length:
-			c.over = true
+			c.done = true
 			c.sender.send(c.call, c.ingress, c.release)
 		case err != nil:
 			c.drop()
@@ -89,32 +89,32 @@ func (c *Copied) grow(n int) bool {
 	if have+n <= cap(c.call.Body) {
 		return true
 	}
-	if have+n > MostBody || c.length >= 0 && int64(have+n) > c.length {
+	if have+n > MaxBody || c.length >= 0 && int64(have+n) > c.length {
 		return false
 	}
-	size := min(max(2*cap(c.call.Body), have+n, firstBytes), MostBody)
-	if more := int64(size) - c.taken; !c.room.Take(more) {
+	size := min(max(2*cap(c.call.Body), have+n, firstBytes), MaxBody)
+	if more := int64(size) - c.charged; !c.quota.Take(more) {
 		return false
 	}
-	c.taken = int64(size)
+	c.charged = int64(size)
 	c.call.Body = append(make([]byte, 0, size), c.call.Body...)
 	return true
 }
 
 func (c *Copied) drop() {
-	c.over = true
+	c.done = true
 	c.call.Body = nil
 	c.release()
 	c.sender.Drop(Body)
 }
 
-func (c *Copied) release() { c.room.Give(c.taken) }
+func (c *Copied) release() { c.quota.Give(c.charged) }
 
 // End drops the copy if the body was not read to its end.
 func (c *Copied) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
+	if !c.done {
 		c.drop()
 	}
 }

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// MostBody is the maximum size in bytes of a request body that is copied.
-	MostBody = 1 << 20
-	// mostAtOnce is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
+	// MaxBody is the maximum size in bytes of a request body that is copied.
+	MaxBody = 1 << 20
+	// maxInFlight is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
 	// the Ingresses of a namespace divide its share.
-	mostAtOnce = 512
-	// mostTime is the maximum time for a copy and its response. At most mostAnswer bytes of the response are read.
-	mostTime, connectTime = 10 * time.Second, 5 * time.Second
-	mostAnswer            = 1 << 20
+	maxInFlight = 512
+	// maxTime is the maximum time for a copy and its response. At most mostAnswer bytes of the response are read.
+	maxTime, connectTime = 10 * time.Second, 5 * time.Second
+	maxResponse          = 1 << 20
 )
 
 // Service holds the settings for calls to mirrors.
 var Service = &callout.Service{
-	Purpose: "mirror", Connect: connectTime, Read: mostTime, Write: mostTime, Drain: mostAnswer, Dispensable: true,
+	Purpose: "mirror", Connect: connectTime, Read: maxTime, Write: maxTime, Drain: maxResponse, Dispensable: true,
 }
 
 // Reason is why a request is not copied.
@@ -48,7 +48,7 @@ const (
 
 // Sender sends copies. It is safe for concurrent use.
 type Sender struct {
-	ask           func(*message.Request, *callout.Call) (callout.Answer, error)
+	call          func(*message.Request, *callout.Call) (callout.Response, error)
 	slots, memory *budget.Budget
 	log           *zap.Logger
 	sent, dropped *prometheus.CounterVec
@@ -63,9 +63,9 @@ type Sender struct {
 }
 
 // NewSender returns a sender that calls mirrors with ask. Failures are logged to log at debug level.
-func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error), log *zap.Logger) *Sender {
+func NewSender(call func(*message.Request, *callout.Call) (callout.Response, error), log *zap.Logger) *Sender {
 	s := &Sender{
-		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.Mirrors.Budget(),
+		call: call, log: log, slots: budget.New(maxInFlight), memory: budget.Mirrors.Budget(),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_total",
 			Help: "How many copies of requests were sent to a mirror, by what came of it.",
@@ -76,7 +76,7 @@ func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error)
 				"that is too long, has no room or breaks off, or a URL that leads nowhere.",
 		}, []string{"reason"}),
 	}
-	for _, result := range []string{answered, failed} {
+	for _, result := range []string{resultAnswered, resultFailed} {
 		s.sent.WithLabelValues(result)
 	}
 	for _, why := range []Reason{Busy, Body, URL} {
@@ -87,7 +87,7 @@ func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error)
 	return s
 }
 
-const answered, failed = "answered", "failed"
+const resultAnswered, resultFailed = "answered", "failed"
 
 // Collectors returns the metrics.
 func (s *Sender) Collectors() []prometheus.Collector {
@@ -133,19 +133,19 @@ func (s *Sender) send(call *callout.Call, ingress string, release func()) {
 }
 
 func (s *Sender) run(call *callout.Call, ingress string) {
-	ctx, cancel := context.WithTimeout(s.over, mostTime)
+	ctx, cancel := context.WithTimeout(s.over, maxTime)
 	defer cancel()
 	var r message.Request
 	r.SetContext(ctx)
-	_, err := s.ask(&r, call)
+	_, err := s.call(&r, call)
 	switch {
 	case err == nil:
-		s.sent.WithLabelValues(answered).Inc()
+		s.sent.WithLabelValues(resultAnswered).Inc()
 		return
 	case errors.Is(err, callout.ErrBusy):
 		s.Drop(Busy)
 	default:
-		s.sent.WithLabelValues(failed).Inc()
+		s.sent.WithLabelValues(resultFailed).Inc()
 	}
 	s.log.Debug("a request was not mirrored", zap.String("namespace", call.Namespace), zap.String("ingress", ingress),
 		zap.Error(err))

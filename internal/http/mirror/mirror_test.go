@@ -27,13 +27,13 @@ type mirrors struct {
 }
 
 func newMirrors(t *testing.T) *mirrors {
-	m := &mirrors{calls: make(chan *callout.Call, 2*mostAtOnce)}
-	m.Sender = NewSender(func(r *message.Request, call *callout.Call) (callout.Answer, error) {
+	m := &mirrors{calls: make(chan *callout.Call, 2*maxInFlight)}
+	m.Sender = NewSender(func(r *message.Request, call *callout.Call) (callout.Response, error) {
 		m.under.Add(1)
 		defer m.under.Add(-1)
 		m.calls <- call
 		<-r.Context().Done()
-		return callout.Answer{}, r.Context().Err()
+		return callout.Response{}, r.Context().Err()
 	}, zap.NewNop())
 	t.Cleanup(m.Close)
 	return m
@@ -63,18 +63,18 @@ func (m *mirrors) droppedFor(why Reason) int {
 // ends all copies.
 func TestDeadMirrorsLeaveRoom(t *testing.T) {
 	m := newMirrors(t)
-	for range mostAtOnce {
+	for range maxInFlight {
 		m.Send(callOf("shop"), "one")
 	}
-	one := mostAtOnce - m.droppedFor(Busy)
-	for range mostAtOnce {
+	one := maxInFlight - m.droppedFor(Busy)
+	for range maxInFlight {
 		m.Send(callOf("shop"), "two")
 	}
-	two := 2*mostAtOnce - m.droppedFor(Busy) - one
+	two := 2*maxInFlight - m.droppedFor(Busy) - one
 	before := m.droppedFor(Busy)
 	m.Send(callOf("other"), "three")
-	if one == 0 || two == 0 || one+two >= mostAtOnce || m.droppedFor(Busy) != before {
-		t.Errorf("one Ingress has %d, another one %d of %d, and %d were dropped", one, two, mostAtOnce,
+	if one == 0 || two == 0 || one+two >= maxInFlight || m.droppedFor(Busy) != before {
+		t.Errorf("one Ingress has %d, another one %d of %d, and %d were dropped", one, two, maxInFlight,
 			m.droppedFor(Busy))
 	}
 	for range one + two + 1 {
@@ -94,8 +94,8 @@ func TestDeadMirrorsLeaveRoom(t *testing.T) {
 // connection.
 func TestCopyWithoutConnection(t *testing.T) {
 	m := newMirrors(t)
-	m.ask = func(*message.Request, *callout.Call) (callout.Answer, error) {
-		return callout.Answer{}, fmt.Errorf("mirror at 192.0.2.1:80: %w", callout.ErrBusy)
+	m.call = func(*message.Request, *callout.Call) (callout.Response, error) {
+		return callout.Response{}, fmt.Errorf("mirror at 192.0.2.1:80: %w", callout.ErrBusy)
 	}
 	m.Send(callOf("shop"), "one")
 	if m.running.Wait(); m.droppedFor(Busy) != 1 {
@@ -105,7 +105,7 @@ func TestCopyWithoutConnection(t *testing.T) {
 
 // TestBodies checks that a copy is only sent with a complete body, and that its memory is released.
 func TestBodies(t *testing.T) {
-	large := strings.Repeat("x", MostBody)
+	large := strings.Repeat("x", MaxBody)
 	for name, c := range map[string]struct {
 		body   string
 		length int64
@@ -113,9 +113,9 @@ func TestBodies(t *testing.T) {
 		sent   bool
 	}{
 		"sized": {"hello", 5, 5, true}, "empty": {"", -1, 1, true}, "of no known length": {"hello", -1, 6, true},
-		"as long as may be":         {large, MostBody, MostBody, true},
-		"too long":                  {large + "x", MostBody + 1, MostBody + 1, false},
-		"too long, as it turns out": {large + "x", -1, MostBody + 2, false},
+		"as long as may be":         {large, MaxBody, MaxBody, true},
+		"too long":                  {large + "x", MaxBody + 1, MaxBody + 1, false},
+		"too long, as it turns out": {large + "x", -1, MaxBody + 2, false},
 		"not read to its end":       {"hello", 5, 4, false},
 		"its end not read":          {"hello", -1, 5, false},
 	} {

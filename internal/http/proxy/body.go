@@ -65,8 +65,8 @@ func (r *request) readBody() error {
 	if r.Body == nil || r.Length == 0 {
 		return nil
 	}
-	if r.LiftPause != nil && speaksGRPC(r.protocol) {
-		r.LiftPause()
+	if r.LiftBodyTimeout != nil && speaksGRPC(r.protocol) {
+		r.LiftBodyTimeout()
 	}
 	maxSize := r.settings.MaxBody
 	if maxSize != ir.NoLimit && r.Length > maxSize {

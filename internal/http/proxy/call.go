@@ -33,20 +33,20 @@ func NewServicePool(guard *reach.Guard) *Pool {
 	return p
 }
 
-// Ask calls an external service on behalf of a request. The end of the request ends the call. At most callout.MostBytes
-// of the response are read, or q.Drain if it is larger, and redirects are not followed. As in ingress-nginx, the
-// certificate of an HTTPS service is not verified.
-func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) {
+// Call calls an external service on behalf of a request. The end of the request ends the call. At most
+// callout.MostBytes of the response are read, or q.Drain if it is larger, and redirects are not followed. As in
+// ingress-nginx, the certificate of an HTTPS service is not verified.
+func (p *Pool) Call(r *message.Request, q *callout.Call) (callout.Response, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
 		g := p.defaultClient.Load()
 		to.secured, config = g, g.http1Config
 	}
 	if c := p.reuse(to, q.Dispensable); c != nil {
-		answer, err := p.callOn(c, r, q)
+		response, err := p.callOn(c, r, q)
 		// The connection may have been closed before the call arrived. A call with a body is never sent twice.
 		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
-			return answer, callError(q, err)
+			return response, callError(q, err)
 		}
 	}
 	d := dialer{
@@ -60,12 +60,12 @@ func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) 
 	}
 	socket, share, err := d.open(r.Context(), q.Address, config)
 	if err != nil {
-		return callout.Answer{}, callError(q, err)
+		return callout.Response{}, callError(q, err)
 	}
 	c := newConn(socket, to)
 	c.share = share
-	answer, err := p.callOn(c, r, q)
-	return answer, callError(q, err)
+	response, err := p.callOn(c, r, q)
+	return response, callError(q, err)
 }
 
 func callError(q *callout.Call, err error) error {
@@ -76,7 +76,7 @@ func callError(q *callout.Call, err error) error {
 }
 
 // callOn makes the call on one connection. It returns the connection to the pool if it can be reused.
-func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
+func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Response, error) {
 	over := false
 	defer c.closeUnless(&over)
 	c.begin(r, q.Read, q.Write)
@@ -85,36 +85,36 @@ func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Ans
 	}
 	c.calls++
 	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.calls >= q.Requests
-	answer, size, err := c.roundTripCall(q, last)
+	response, size, err := c.roundTripCall(q, last)
 	if err == nil && (q.Drain > 0 || !last && c.head.KeepAlive) {
-		last = !c.discard(max(callout.MostBytes, q.Drain)-size, q.Drain > 0) || last
+		last = !c.discard(max(callout.MaxResponse, q.Drain)-size, q.Drain > 0) || last
 	}
 	over = true
 	if !c.finish() || err != nil || last || !c.head.KeepAlive {
 		c.close()
-		return answer, err
+		return response, err
 	}
 	c.maxIdle, c.lifetime = q.Idle, q.IdleTimeout
 	p.keep(c)
-	return answer, nil
+	return response, nil
 }
 
 // roundTripCall sends a call and reads the head of the response. It returns the size of the head.
-func (c *conn) roundTripCall(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
+func (c *conn) roundTripCall(q *callout.Call, last bool) (response callout.Response, size int, err error) {
 	if err := c.writeCall(q, last); err != nil {
-		return answer, 0, err
+		return response, 0, err
 	}
 	for {
-		n, err := c.readHead(q.Method, callout.MostBytes-size)
+		n, err := c.readHead(q.Method, callout.MaxResponse-size)
 		if err != nil {
-			return answer, 0, err
+			return response, 0, err
 		}
 		size += n
 		switch status := c.response.Status; {
 		case status == 101:
-			return answer, 0, errSwitches
+			return response, 0, errSwitches
 		case status >= 200:
-			return q.NewAnswer(status, c.response.Fields), size, nil
+			return q.NewResponse(status, c.response.Fields), size, nil
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestTruncatedResponse(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	err := sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), settings(), of(e))
-	if !errors.Is(err, exchange.ErrCut) || w.Body.String() != "half" || e.requests.Load() != 1 {
+	if !errors.Is(err, exchange.ErrAborted) || w.Body.String() != "half" || e.requests.Load() != 1 {
 		t.Errorf("error %v; the client got %q, and the endpoint %d requests", err, w.Body, e.requests.Load())
 	}
 }

@@ -135,7 +135,7 @@ func TestCallsHaveDescriptorsOfTheirOwn(t *testing.T) {
 			r := &message.Request{}
 			r.SetContext(ctx)
 			const patience = fixture.Patience
-			_, err := p.Ask(r, &callout.Call{
+			_, err := p.Call(r, &callout.Call{
 				Service: &callout.Service{
 					Connect: patience, Read: patience, Write: patience, Dispensable: dispensable,
 				},

@@ -47,7 +47,7 @@ func TestFaultsOfClientsDoNotEject(t *testing.T) {
 		e := serve(t, says(fine))
 		backend := of(e, spare)
 		err := sendCGIBody(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), backend)
-		if !errors.Is(err, exchange.ErrCut) {
+		if !errors.Is(err, exchange.ErrAborted) {
 			t.Errorf("%v, want that the answer is cut off", err)
 		}
 		if failing(backend, e) {
@@ -79,7 +79,7 @@ func TestFaultsOfEndpointsEject(t *testing.T) {
 		want   string
 	}{
 		"it hangs up": {hangUp, "error 502"},
-		"half of it":  {says("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), exchange.ErrCut.Error()},
+		"half of it":  {says("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), exchange.ErrAborted.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := serve(t, func(conn net.Conn, r *http.Request) bool { return c.answer(conn, r) && false })

@@ -114,7 +114,7 @@ func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	}
 	line.Framing, line.Length = r.body.framing()
 	if r.IsWebSocket() {
-		line.Upgrade = r.NamesUpgrade()
+		line.Upgrade = r.UpgradeProtocol()
 	} else {
 		line.Close = r.settings.closes() || r.pool.keepsNone.Load()
 	}
@@ -152,14 +152,14 @@ var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it wa
 // forwardResponse forwards the response to the client.
 func (r *request) forwardResponse(c *conn) error {
 	status := c.response.Status
-	r.AnsweredWith(status)
+	r.SetResponseStatus(status)
 	if status == http.StatusSwitchingProtocols {
 		return r.switched(c)
 	}
 	if r.retryAllowedFor(status) {
 		return errTryNext
 	}
-	r.Answered(r.body.sentAt())
+	r.ResponseStarted(r.body.sentAt())
 	c.body.begin(c)
 	if slices.Contains(r.Replaced, status) {
 		r.replace(c)
@@ -198,5 +198,5 @@ func (r *request) abort(err error) error {
 		_ = r.Writer.Flush() // Send the data that is already buffered.
 	}
 	r.Writer.Abort()
-	return fmt.Errorf("%w: %w", exchange.ErrCut, err)
+	return fmt.Errorf("%w: %w", exchange.ErrAborted, err)
 }

@@ -79,10 +79,10 @@ func (r *request) roundTripNetHTTP() error {
 		return idle.explain(err)
 	}
 	defer response.Body.Close()
-	if r.AnsweredWith(response.StatusCode); r.retryAllowedFor(response.StatusCode) {
+	if r.SetResponseStatus(response.StatusCode); r.retryAllowedFor(response.StatusCode) {
 		return errTryNext
 	}
-	r.Answered(r.body.sentAt())
+	r.ResponseStarted(r.body.sentAt())
 	return r.forwardNetHTTP(response, &timedResponseBody{body: response.Body, idle: idle})
 }
 

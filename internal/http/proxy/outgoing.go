@@ -43,12 +43,12 @@ func (r *request) prepareFields() {
 const maxLoops = 8
 
 // Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
-func Loops(r *message.Request) bool { return exchange.Rounds(r) >= maxLoops }
+func Loops(r *message.Request) bool { return exchange.CountPasses(r) >= maxLoops }
 
 // dropsName reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
 // could confuse it with a field that the controller sets, or if r.Names rejects it.
 func (r *request) dropsName(f *message.Field) bool {
-	return !r.Names.Let(f.Kind) ||
+	return !r.Names.Allows(f.Kind) ||
 		r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }
 

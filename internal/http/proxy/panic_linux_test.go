@@ -126,7 +126,7 @@ func TestPanicFreesTheConnection(t *testing.T) {
 		}
 		call := &callout.Call{Service: asks, Method: http.MethodGet, Target: "/", Host: "auth.example",
 			Address: service.Addr().String()}
-		if panics.Try(func() { _, _ = p.Ask(new(message.Request), call) }) == nil {
+		if panics.Try(func() { _, _ = p.Call(new(message.Request), call) }) == nil {
 			t.Error("there was no panic")
 		}
 	}

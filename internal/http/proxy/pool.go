@@ -106,11 +106,11 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	return true
 }
 
-// Follow sets the source of the current endpoint addresses. The pool closes idle connections to other addresses. Follow
-// must be called at most once, before the pool is used. While there are idle connections, endpoints is iterated every
-// few seconds. Without Follow, where endpoints change constantly, connections to removed endpoints could take up most
-// of the memory of the process.
-func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
+// SetEndpoints sets the source of the current endpoint addresses. The pool closes idle connections to other addresses.
+// SetEndpoints must be called at most once, before the pool is used. While there are idle connections, endpoints is
+// iterated every few seconds. Without SetEndpoints, where endpoints change constantly, connections to removed endpoints
+// could take up most of the memory of the process.
+func (p *Pool) SetEndpoints(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
 // Close closes the idle connections. From then on no connections are kept.
 func (p *Pool) Close() {

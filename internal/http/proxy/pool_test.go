@@ -76,7 +76,7 @@ func TestConnectionsToRemovedEndpointsAreClosed(t *testing.T) {
 	}
 	p := NewPool(nil)
 	defer p.Close()
-	p.Follow(slices.Values([]string{"192.0.2.1:80", listeners[0].Addr().String()}))
+	p.SetEndpoints(slices.Values([]string{"192.0.2.1:80", listeners[0].Addr().String()}))
 	there, _ := connected(t, listeners[0])
 	gone, _ := connected(t, listeners[1])
 	p.keep(there)

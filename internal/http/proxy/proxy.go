@@ -31,7 +31,7 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 	r := owned.Value()
 	r.Exchange, r.settings, r.pool, r.protocol = x, s, p, s.protocol(x)
 	err := r.forward(secured)
-	if !x.Kept {
+	if !x.Retained {
 		owned.Release()
 	}
 	return err
@@ -91,7 +91,7 @@ func (r *request) gone() error {
 }
 
 // hold keeps the exchange and the request out of their pools, because goroutines that use them may outlive the request.
-func (r *request) hold() { r.Kept, r.heldContext = true, r.Context() }
+func (r *request) hold() { r.Retained, r.heldContext = true, r.Context() }
 
 // client returns the context of the request.
 func (r *request) client() context.Context {
@@ -156,7 +156,7 @@ func (r *request) finishAttempt(err error) (again bool, _ error) {
 	case errors.Is(err, errTryNext):
 		r.Done(false)
 		return true, exchange.Fail(http.StatusBadGateway, err)
-	case errors.Is(err, exchange.ErrCut):
+	case errors.Is(err, exchange.ErrAborted):
 		if !errors.Is(err, errClientWrite) && !errors.Is(err, errClientBody) && r.gone() == nil {
 			r.Done(true)
 		}

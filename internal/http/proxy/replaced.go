@@ -20,7 +20,7 @@ func (r *request) replace(c *conn) {
 	if status == http.StatusUnauthorized {
 		for _, field := range c.response.Fields {
 			if field.Is(message.Other, wwwAuthenticate) {
-				r.Left.Add(field)
+				r.ErrorFields.Add(field)
 			}
 		}
 	}

@@ -384,7 +384,7 @@ func longResponsePauses(t *testing.T, ours bool) {
 		sent int
 		want error
 	}{
-		"all of it": {pieces, nil}, "silence": {pieces / 2, exchange.ErrCut},
+		"all of it": {pieces, nil}, "silence": {pieces / 2, exchange.ErrAborted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
@@ -433,7 +433,7 @@ func longResponsePauses(t *testing.T, ours bool) {
 		}
 		_, _ = io.CopyN(io.Discard, response.Body, 10<<20)
 		response.Body.Close()
-		if err := fixture.Receive(t, "the end", f.errs); !errors.Is(err, exchange.ErrCut) || failing(backend, e) {
+		if err := fixture.Receive(t, "the end", f.errs); !errors.Is(err, exchange.ErrAborted) || failing(backend, e) {
 			t.Errorf("%v, failing is %v", err, failing(backend, e))
 		}
 	})

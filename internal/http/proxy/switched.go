@@ -22,7 +22,7 @@ func isWebSocket(answer message.Fields) bool {
 func (r *request) switched(c *conn) error {
 	// The connection cannot carry further requests.
 	c.head.KeepAlive = false
-	r.Answered(time.Time{})
+	r.ResponseStarted(time.Time{})
 	if err := r.writeHead(&c.response); err != nil {
 		return err
 	}

@@ -145,8 +145,8 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 
 // because replaces an error with its cause. It keeps exchange.ErrCut.
 func because(err, reason error) error {
-	if errors.Is(err, exchange.ErrCut) {
-		return fmt.Errorf("%w: %w", exchange.ErrCut, reason)
+	if errors.Is(err, exchange.ErrAborted) {
+		return fmt.Errorf("%w: %w", exchange.ErrAborted, reason)
 	}
 	return reason
 }

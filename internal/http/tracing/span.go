@@ -116,7 +116,7 @@ func statusOf(x *exchange.Exchange, err error) int {
 	switch {
 	case x.Status != 0:
 		return x.Status
-	case err != nil && !errors.Is(err, exchange.ErrCut):
+	case err != nil && !errors.Is(err, exchange.ErrAborted):
 		return exchange.StatusOf(err)
 	}
 	return statusGone

@@ -29,8 +29,8 @@ type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 // Answer handles a request.
 type Answer func(w message.Writer, r *message.Request)
 
-// Serving is a server of one configuration, together with the settings that turn connections into requests for it.
-type Serving struct {
+// Binding is a server of one configuration, together with the settings that turn connections into requests for it.
+type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
 	// Admit wraps an accepted connection. It must not block.
@@ -43,9 +43,9 @@ type Serving struct {
 	Answer Answer
 	// Reason is one word that says why Answer is nil.
 	Reason string
-	// AnswerBeside handles requests that arrive at an address that Open has opened. Conn.Listener is the port of the
-	// address. If it is nil, Server handles them.
-	AnswerBeside Answer
+	// AnswerOnListener handles requests that arrive at an address that Open has opened. Conn.Listener is the port of
+	// the address. If it is nil, Server handles them.
+	AnswerOnListener Answer
 	// Adjust returns the current limits, given the limits of Server. It is called for each connection and each request.
 	// If it is nil, the limits of Server apply.
 	Adjust func(Limits) Limits
@@ -68,17 +68,17 @@ type Serving struct {
 	tls   *tls.Config
 	// group is nil until the server starts. group, open and left are guarded by the front's lock. open is the number of
 	// open listeners.
-	group  *Group
-	cohort *cohort
-	open   int
-	left   bool
+	group *Group
+	conns *connSet
+	open  int
+	left  bool
 }
 
 // Prepare makes the front listen on the server's TCP addresses in place of Caddy. It is called while the server is
 // provisioned; Forget is called when that is cleaned up. The addresses get our network's name here and not in the JSON:
 // when Caddy adds redirects for sites, it looks for a server with the address ":80", and would open that address again
 // if no server had it.
-func (f *Front) Prepare(s *Serving) {
+func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
 		if address, err := caddy.ParseNetworkAddress(text); err == nil {
@@ -90,20 +90,20 @@ func (f *Front) Prepare(s *Serving) {
 	s.Server.RegisterOnStop(s.stop)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.servings[s.Server] = s
+	f.bindings[s.Server] = s
 }
 
 // Forget undoes Prepare.
-func (s *Serving) Forget() {
+func (s *Binding) Forget() {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	delete(s.front.servings, s.Server)
+	delete(s.front.bindings, s.Server)
 	s.leave()
 }
 
 // Wrap takes over the connections of a listener that Caddy has opened for the server. The listener that it returns
 // never accepts a connection.
-func (s *Serving) Wrap(next net.Listener) net.Listener {
+func (s *Binding) Wrap(next net.Listener) net.Listener {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
 	s.join()
@@ -111,11 +111,11 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 	if c, ok := next.(*claim); ok {
 		_, port, _ := net.SplitHostPort(c.address.JoinHostPort(0))
 		secure := len(s.Server.TLSConnPolicies) > 0 && !withoutTLS(s.Context, port)
-		c.attach(s.group, s.cohort, s.manner(next.Addr(), secure, protocolsAt(s.Server, c.written), 0))
+		c.attach(s.group, s.conns, s.connConfig(next.Addr(), secure, protocolsAt(s.Server, c.written), 0))
 		return c
 	}
-	a := &adopted{Listener: next, of: s, cohort: s.cohort, manner: s.usual(next.Addr()), done: make(chan struct{})}
-	s.cohort.sources.Add(1)
+	a := &adopted{Listener: next, of: s, conns: s.conns, config: s.serverConfig(next.Addr()), done: make(chan struct{})}
+	s.conns.sources.Add(1)
 	panics.Go("front/accept", a.accept)
 	return a
 }
@@ -123,7 +123,7 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 var errNoTLS = errors.New("the server has no TLS any more")
 
 // configForClient returns the TLS configuration that the server would use for a handshake, as changed by Handshake.
-func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	get := s.tls.GetConfigForClient
 	if get == nil {
 		return nil, errNoTLS
@@ -136,16 +136,16 @@ func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 }
 
 // join adds the server to its group. The callers of join, leave and closed hold the front's lock.
-func (s *Serving) join() {
+func (s *Binding) join() {
 	if s.group != nil {
 		return
 	}
 	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
 	s.group = s.front.group(s.Server.Name())
-	s.cohort = s.group.join(s)
+	s.conns = s.group.join(s)
 }
 
-func (s *Serving) leave() {
+func (s *Binding) leave() {
 	if s.group == nil || s.left {
 		return
 	}
@@ -154,7 +154,7 @@ func (s *Serving) leave() {
 }
 
 // closed is called each time a listener of the server is closed.
-func (s *Serving) closed() {
+func (s *Binding) closed() {
 	if s.open--; s.open == 0 {
 		s.leave()
 	}
@@ -162,12 +162,12 @@ func (s *Serving) closed() {
 
 // stop is called by Caddy when it stops the server, before it cleans up the modules of the configuration. No request
 // may reach these modules afterwards. When the process exits, stop waits for requests under way.
-func (s *Serving) stop(ctx context.Context) error {
+func (s *Binding) stop(ctx context.Context) error {
 	s.front.mu.Lock()
-	all := s.front.besideOf(s.group)
+	all := s.front.listenersOf(s.group)
 	s.leave()
-	if s.cohort != nil {
-		all = append(all, s.cohort)
+	if s.conns != nil {
+		all = append(all, s.conns)
 	}
 	s.front.mu.Unlock()
 	if !caddy.Exiting() {
@@ -183,9 +183,9 @@ func (s *Serving) stop(ctx context.Context) error {
 	return nil
 }
 
-// manner holds the settings for the connections of one listener.
-type manner struct {
-	of *Serving
+// connConfig holds the settings for the connections of one listener.
+type connConfig struct {
+	of *Binding
 	// limits are the server's limits, before Adjust.
 	limits Limits
 	http1  bool
@@ -197,28 +197,28 @@ type manner struct {
 	alive     net.KeepAliveConfig
 }
 
-// usual returns the settings for a listener that uses the server's own protocols.
-func (s *Serving) usual(at net.Addr) *manner {
-	return s.besideAt(at, 0)
+// serverConfig returns the settings for a listener that uses the server's own protocols.
+func (s *Binding) serverConfig(at net.Addr) *connConfig {
+	return s.listenerConfig(at, 0)
 }
 
-// besideAt returns the settings for an address that Open has opened.
-func (s *Serving) besideAt(at net.Addr, port uint16) *manner {
-	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
+// listenerConfig returns the settings for an address that Open has opened.
+func (s *Binding) listenerConfig(at net.Addr, port uint16) *connConfig {
+	return s.connConfig(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
 }
 
-// answering returns the function that handles requests at a port that Open has opened, or at the server's own addresses
+// answerAt returns the function that handles requests at a port that Open has opened, or at the server's own addresses
 // if port is 0. It is nil if Server handles them.
-func (s *Serving) answering(port uint16) Answer {
+func (s *Binding) answerAt(port uint16) Answer {
 	if port == 0 {
 		return s.Answer
 	}
-	return s.AnswerBeside
+	return s.AnswerOnListener
 }
 
-func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint16) *manner {
+func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port uint16) *connConfig {
 	v := s.Server
-	m := &manner{
+	m := &connConfig{
 		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
 		http1: slices.Contains(protocols, "h1"),
 	}
@@ -232,8 +232,8 @@ func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint
 	return m
 }
 
-// adjusted returns the limits after Adjust.
-func (s *Serving) adjusted(of Limits) Limits {
+// adjustedLimits returns the limits after Adjust.
+func (s *Binding) adjustedLimits(of Limits) Limits {
 	if s.Adjust == nil {
 		return of
 	}
@@ -243,7 +243,8 @@ func (s *Serving) adjusted(of Limits) Limits {
 // keepAlive returns the TCP keep-alive settings that Caddy would use for the server.
 func keepAlive(s *caddyhttp.Server) net.KeepAliveConfig {
 	return net.KeepAliveConfig{
-		Enable: s.KeepAliveInterval >= 0, Interval: time.Duration(s.KeepAliveInterval), Idle: time.Duration(s.KeepAliveIdle),
+		Enable: s.KeepAliveInterval >= 0, Interval: time.Duration(s.KeepAliveInterval),
+		Idle:  time.Duration(s.KeepAliveIdle),
 		Count: s.KeepAliveCount,
 	}
 }

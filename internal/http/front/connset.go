@@ -18,10 +18,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// cohort holds the connections that drain together: all connections accepted while the group had at least one server.
-// When the group loses its last server, the cohort drains: responses ask clients to close their connections, idle
+// connSet holds the connections that drain together: all connections accepted while the group had at least one server.
+// When the group loses its last server, the connSet drains: responses ask clients to close their connections, idle
 // connections are closed, and requests under way are finished.
-type cohort struct {
+type connSet struct {
 	group *Group
 	tls   *tls.Config
 	// port is the port of an address that Open has opened. It is 0 for the server's own addresses.
@@ -31,60 +31,61 @@ type cohort struct {
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
-	// threes are the HTTP/3 sockets. They are guarded by the front's lock.
-	threes []*quicSocket
+	// quicSockets are the HTTP/3 sockets. They are guarded by the front's lock.
+	quicSockets []*quicSocket
 
 	mu      sync.Mutex
 	servers map[settings]*servers
 	// latest are the servers that got the latest connection. They keep running without connections; all other servers
 	// are shut down.
 	latest *servers
-	// driven holds the functions that drivers have registered with OnLeave.
-	driven map[*Info]func()
+	// onLeave holds the functions that ConnHandlers have registered with OnLeave.
+	onLeave map[*ConnInfo]func()
 }
 
-func newCohort(g *Group) *cohort {
-	return &cohort{
-		group: g, tls: g.tlsConfig(), ended: make(chan struct{}), servers: map[settings]*servers{}, driven: map[*Info]func(){},
+func newConnSet(g *Group) *connSet {
+	return &connSet{
+		group: g, tls: g.tlsConfig(), ended: make(chan struct{}), servers: map[settings]*servers{},
+		onLeave: map[*ConnInfo]func(){},
 	}
 }
 
 // ServeHTTP passes the request to the server of the configuration that Caddy currently runs.
-func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	serving := k.group.Serving()
-	limits := serving.adjusted(limitsOf(serving.Server))
+func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	binding := k.group.Binding()
+	limits := binding.adjustedLimits(limitsOf(binding.Server))
 	t := trafficOf(r.Context())
 	last := t.requests.Add(1) >= int64(limits.Requests) && limits.Requests > 0
 	if (last || t.leaving.Load() || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-	t.answer(w, r, serving, &limits, k.port)
+	t.answer(w, r, binding, &limits, k.port)
 }
 
 // expect counts a connection before begin serves it. It may have to wait for a place, and end must not miss it then.
-func (k *cohort) expect() {
+func (k *connSet) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
 }
 
 // unexpect undoes expect for a connection that got no place.
-func (k *cohort) unexpect() {
+func (k *connSet) unexpect() {
 	k.pending.Add(-1)
 	k.conns.Add(-1)
 }
 
 // begin serves a connection that expect has counted. It starts a goroutine if it has to wait for a handshake or a
-// header, or if a driver serves the connection. It closes the connection if there is no room. A panic ends only the
-// connection.
-func (k *cohort) begin(conn net.Conn, m *manner) {
-	var n *newcomer
+// header, or if a ConnHandler serves the connection. It closes the connection if there is no room. A panic ends only
+// the connection.
+func (k *connSet) begin(conn net.Conn, m *connConfig) {
+	var n *clientConn
 	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
 	if n == nil {
 		k.unexpect()
 		return
 	}
 	serve, end := func() { k.serve(n, m) }, func() { _ = n.Close() }
-	if m.secure || n.proxied || k.drives(m, "") {
+	if m.secure || n.proxied || k.servesHTTP1(m, "") {
 		panics.Go("front/connection", serve, end)
 	} else {
 		panics.Guard("front/connection", serve, end)
@@ -95,19 +96,19 @@ var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 
 // serve performs the TLS handshake, if the listener has TLS, and passes the connection to the server of the negotiated
 // protocol.
-func (k *cohort) serve(n *newcomer, m *manner) {
+func (k *connSet) serve(n *clientConn, m *connConfig) {
 	defer func() {
 		if !n.handed {
 			k.pending.Add(-1)
-			k.gone(n.place)
+			k.connEnded(n.place)
 		}
 	}()
-	if !n.introduce(m) {
+	if !n.readProxyHeader(m) {
 		_ = n.Close()
 		return
 	}
 	if !m.secure {
-		k.hand(n, n, "", m)
+		k.passOn(n, n, "", m)
 		return
 	}
 	secured, err := k.secure(n, m)
@@ -115,17 +116,19 @@ func (k *cohort) serve(n *newcomer, m *manner) {
 		k.handshakeFailed(n, err)
 		return
 	}
-	k.hand(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
+	k.passOn(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
 }
 
 // handshakeFailed closes a connection whose TLS handshake has failed, unless Divert has taken it over. Failed
 // handshakes are counted, and logged at debug level only.
-func (k *cohort) handshakeFailed(n *newcomer, err error) {
+func (k *connSet) handshakeFailed(n *clientConn, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
 	}
-	if record := (tls.RecordHeaderError{}); errors.As(err, &record) && record.Conn != nil && looksLikeHTTP(record.RecordHeader) {
-		_, _ = io.WriteString(record.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+	if record := (tls.RecordHeaderError{}); errors.As(err, &record) && record.Conn != nil &&
+		looksLikeHTTP(record.RecordHeader) {
+		_, _ = io.WriteString(record.Conn,
+			"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 		err = errPlainHTTP
 	}
 	if !n.ended.Load() {
@@ -136,7 +139,7 @@ func (k *cohort) handshakeFailed(n *newcomer, err error) {
 }
 
 // secure performs the TLS handshake. One time limit applies to the whole handshake, including Divert.
-func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
+func (k *connSet) secure(conn net.Conn, m *connConfig) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
 	if err := conn.SetDeadline(until); err != nil {
 		return nil, err
@@ -156,7 +159,7 @@ func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 
 // context returns the context of TLS handshakes, which carries the port for PortOf. It is never canceled, because the
 // connection's deadline limits a handshake.
-func (k *cohort) context() context.Context {
+func (k *connSet) context() context.Context {
 	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
 	if k.port == 0 {
 		return ctx
@@ -173,36 +176,36 @@ func looksLikeHTTP(head [5]byte) bool {
 	return false
 }
 
-// hand passes a connection to the driver, or to net/http. protocol is the protocol negotiated by ALPN, or empty.
-func (k *cohort) hand(n *newcomer, conn net.Conn, protocol string, m *manner) {
-	if k.drives(m, protocol) {
+// passOn passes a connection to the ConnHandler, or to net/http. protocol is the protocol negotiated by ALPN, or empty.
+func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connConfig) {
+	if k.servesHTTP1(m, protocol) {
 		n.handed = true
-		panics.Guard("front/connection", func() { k.drive(n, conn, m) }, func() { _ = conn.Close() })
+		panics.Guard("front/connection", func() { k.serveHTTP1(n, conn, m) }, func() { _ = conn.Close() })
 		return
 	}
 	s := k.serversFor(m)
 	n.handed = true
 	if protocol == "h2" {
-		s.two.push(conn)
+		s.http2.push(conn)
 		return
 	}
 	k.group.front.handedOver(WithoutHTTP1)
-	s.one.push(conn)
+	s.http1AndH2C.push(conn)
 }
 
 // WithoutHTTP1 is the reason given to HandedOver for a connection that goes to net/http because its server does not
 // allow HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
-// drives reports whether the driver serves a connection.
-func (k *cohort) drives(m *manner, protocol string) bool {
-	return k.group.front.Drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
+// servesHTTP1 reports whether the ConnHandler serves a connection.
+func (k *connSet) servesHTTP1(m *connConfig, protocol string) bool {
+	return k.group.front.ServeHTTP1 != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
 // serversFor returns the servers for a connection with the current limits. It counts the connection until left is
 // called.
-func (k *cohort) serversFor(m *manner) *servers {
-	limits := k.group.Serving().adjusted(m.limits)
+func (k *connSet) serversFor(m *connConfig) *servers {
+	limits := k.group.Binding().adjustedLimits(m.limits)
 	limits.Streams = k.group.front.requests.streams(limits.Streams)
 	of := limits.settings(m.http1)
 	k.mu.Lock()
@@ -210,7 +213,7 @@ func (k *cohort) serversFor(m *manner) *servers {
 	s := k.servers[of]
 	if s == nil {
 		s = &servers{settings: of}
-		s.one, s.two = k.start(s, of.http2), k.start(s, true)
+		s.http1AndH2C, s.http2 = k.start(s, of.http2), k.start(s, true)
 		k.servers[of] = s
 	}
 	before := k.latest
@@ -220,53 +223,53 @@ func (k *cohort) serversFor(m *manner) *servers {
 	return s
 }
 
-// left is called when a connection that serversFor counted has ended.
-func (k *cohort) left(s *servers, place *connlimit.Place) {
+// serverConnEnded is called when a connection that serversFor counted has ended.
+func (k *connSet) serverConnEnded(s *servers, place *connlimit.Place) {
 	k.mu.Lock()
 	s.conns--
 	k.retire(s)
 	k.mu.Unlock()
-	k.gone(place)
+	k.connEnded(place)
 }
 
-// gone is called when a connection that begin counted has ended.
-func (k *cohort) gone(place *connlimit.Place) {
+// connEnded is called when a connection that begin counted has ended.
+func (k *connSet) connEnded(place *connlimit.Place) {
 	k.conns.Add(-1)
 	place.Leave()
 }
 
 // retire shuts down servers that have no connections, unless they got the latest one. Each change of the limits starts
-// new servers, and without retire the old ones would keep their goroutines until the cohort ends. The caller holds the
-// cohort's lock.
-func (k *cohort) retire(s *servers) {
+// new servers, and without retire the old ones would keep their goroutines until the connSet ends. The caller holds the
+// connSet's lock.
+func (k *connSet) retire(s *servers) {
 	if s == nil || s.conns > 0 || s == k.latest {
 		return
 	}
 	delete(k.servers, s.settings)
 	ctx := context.Background() //nolint:forbidigo // The servers have no connections to wait for.
-	s.one.shutdown(ctx)
-	s.two.shutdown(ctx)
+	s.http1AndH2C.shutdown(ctx)
+	s.http2.shutdown(ctx)
 }
 
-// drain starts draining the cohort. It may be called only once.
-func (k *cohort) drain(ctx context.Context) {
+// drain starts draining the connSet. It may be called only once.
+func (k *connSet) drain(ctx context.Context) {
 	k.leaving.Store(true)
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
 // cut closes the HTTP/3 connections. Unlike TCP connections, they do not end with the process.
-func (k *cohort) cut() {
+func (k *connSet) cut() {
 	k.group.front.mu.Lock()
-	threes := slices.Clone(k.threes)
+	sockets := slices.Clone(k.quicSockets)
 	k.group.front.mu.Unlock()
-	for _, q := range threes {
+	for _, q := range sockets {
 		q.cut()
 	}
 }
 
 const (
-	// lookAfter is the interval at which end checks for connections that are still open.
-	lookAfter = 10 * time.Millisecond
+	// drainInterval is the interval at which end checks for connections that are still open.
+	drainInterval = 10 * time.Millisecond
 	// idleEnd is the time after which a connection that has not sent a request counts as idle, as in net/http.
 	idleEnd = 5 * time.Second
 )
@@ -274,28 +277,28 @@ const (
 // end waits until all connections have ended, so that each accepted connection gets its response. http.Server.Shutdown
 // drops requests that it has just read. For HTTP/1.1 it is therefore called only when each connection is running its
 // handler or has been idle for idleEnd.
-func (k *cohort) end(ctx context.Context) {
+func (k *connSet) end(ctx context.Context) {
 	defer close(k.ended)
-	k.callDriven()
+	k.callOnLeave()
 	begin := time.Now()
 	for k.sources.Load() > 0 || k.conns.Load() > 0 {
 		k.mu.Lock()
 		for _, s := range k.servers {
-			s.one.SetKeepAlivesEnabled(false)
+			s.http1AndH2C.SetKeepAlivesEnabled(false)
 			if k.sources.Load() == 0 && k.pending.Load() == 0 {
-				s.two.shutdown(ctx)
+				s.http2.shutdown(ctx)
 				if time.Since(begin) > idleEnd {
-					s.one.shutdown(ctx)
+					s.http1AndH2C.shutdown(ctx)
 				}
 			}
 		}
 		k.mu.Unlock()
-		<-time.After(lookAfter)
+		<-time.After(drainInterval)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.servers {
-		s.one.shutdown(ctx)
-		s.two.shutdown(ctx)
+		s.http1AndH2C.shutdown(ctx)
+		s.http2.shutdown(ctx)
 	}
 }
