@@ -71,7 +71,7 @@ func tryServers(servers map[string]*caddyhttp.Server, address caddy.NetworkAddre
 				continue
 			}
 			if netaddr.Overlap(other, address) {
-				return fmt.Errorf("server %s listens on %s, too", name, netaddr.OffFront(other))
+				return fmt.Errorf("server %s also listens on %s", name, netaddr.OffFront(other))
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (s *secured) now() *generation {
 	defer s.mu.Unlock()
 	g := &generation{contents: contents}
 	if g.config, g.err = contents.ClientConfig(&s.way); g.err != nil {
-		g.err = fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.Secret, g.err)
+		g.err = fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", s.way.Secret, g.err)
 	}
 	s.current.Store(g)
 	return g

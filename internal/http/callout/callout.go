@@ -14,8 +14,8 @@ import (
 const MaxResponse = 64 << 10
 
 // ErrBusy is returned for a call that needs a new connection when its namespace has reached its limit of connections.
-var ErrBusy = errors.New("the services that Ingresses of the namespace name have as many connections as they may " +
-	"have: raise the limit of open files, or start more replicas")
+var ErrBusy = errors.New("the namespace has reached its limit of connections to the services that its Ingresses " +
+	"name: raise the limit of open files, or start more replicas")
 
 // Call is a request to a service. It belongs to the goroutine that sends it.
 type Call struct {

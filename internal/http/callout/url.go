@@ -40,7 +40,7 @@ func ParseURL(text string) (*URL, error) {
 	rest, ok := strings.CutPrefix(text, "http://")
 	if !ok {
 		if rest, ok = strings.CutPrefix(text, "https://"); !ok {
-			return nil, fmt.Errorf("%w: it begins with http:// or https://", errURL)
+			return nil, fmt.Errorf("%w: it must begin with http:// or https://", errURL)
 		}
 		u.Secure, u.port = true, "443"
 	}
@@ -53,7 +53,7 @@ func ParseURL(text string) (*URL, error) {
 	}
 	authority, target := rest[:end], rest[end:]
 	if strings.ContainsRune(target, '#') {
-		return nil, fmt.Errorf("%w: it has a fragment", errURL)
+		return nil, fmt.Errorf("%w: it must not have a fragment", errURL)
 	}
 	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$") {
 		target = "/" + target
@@ -70,7 +70,7 @@ func ParseURL(text string) (*URL, error) {
 // brackets.
 func (u *URL) setAuthority(authority string) error {
 	if strings.ContainsRune(authority, '@') {
-		return fmt.Errorf("%w: it has a user in it", errURL)
+		return fmt.Errorf("%w: it must not contain a user", errURL)
 	}
 	host := authority
 	if i := strings.LastIndexByte(authority, ':'); i >= 0 && !strings.HasSuffix(authority, "]") {
@@ -86,7 +86,7 @@ func (u *URL) setAuthority(authority string) error {
 	}
 	for _, name := range template.Variables() {
 		if !slices.Contains(hostVariables, name) {
-			return fmt.Errorf("the variable $%s cannot stand in the host: only $%s can", name,
+			return fmt.Errorf("the variable $%s is not allowed in the host: use one of $%s", name,
 				strings.Join(hostVariables, ", $"))
 		}
 	}
@@ -122,7 +122,7 @@ func parseText(text string) (*nginx.Template, error) {
 		return nil, err
 	}
 	if own := template.Expand(func(string) string { return "" }); nginx.EscapeGraphic(own) != own {
-		return nil, fmt.Errorf("%w: it has a character in it that no URL has as it is", errURL)
+		return nil, fmt.Errorf("%w: it contains a character that must be escaped in a URL", errURL)
 	}
 	return template, nil
 }
@@ -134,7 +134,7 @@ func (u *URL) NamesClientsHost() bool {
 		func(name string) bool { return slices.Contains(chosenByClients, name) })
 }
 
-var errHost = errors.New("the host of the URL is none for this request")
+var errHost = errors.New("the host of the URL is not valid for this request")
 
 // Fill sets the destination of a call. host is the host of the request, or empty if the client could choose it. lookup
 // returns the values of variables.

@@ -33,7 +33,7 @@ type Writer struct {
 var (
 	errEnded   = errors.New("the compressed answer has ended")
 	errShort   = errors.New("the body of the answer is shorter than its head says")
-	errTooMuch = errors.New("the body of the answer is longer than its head says")
+	errTooMuch = errors.New("the response body is longer than its Content-Length")
 )
 
 // Writer returns a compressing writer for the response to a request. It returns nil if the response to such a request

@@ -39,7 +39,7 @@ func StatusOf(err error) int {
 
 // ErrAborted means that the head of a response was sent to the client, but not its whole body. The status can no longer
 // be changed, so the response is aborted to let the client notice that it is incomplete.
-var ErrAborted = errors.New("the answer ends too early")
+var ErrAborted = errors.New("the response was aborted before its end")
 
 // Changes are changes of filters to the response fields, in the order of the filters.
 type Changes []*message.Changes

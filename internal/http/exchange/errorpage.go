@@ -13,11 +13,11 @@ import (
 
 // ErrReplaced means that an endpoint has responded with a status in Replaced. No part of its response is sent to the
 // client.
-var ErrReplaced = errors.New("the endpoint answers with an error that an error page is asked for")
+var ErrReplaced = errors.New("the endpoint returned an error status that an error page replaces")
 
 // ErrRejected means that a filter has rejected the request, and that there may be many such requests. They are not
 // logged individually.
-var ErrRejected = errors.New("the request is one too many")
+var ErrRejected = errors.New("a filter rejected the request")
 
 // Reject responds with a status. If there is an error page for the status, it returns a failure instead, so that the
 // client gets the page.

@@ -49,7 +49,7 @@ func WriteParams(w io.Writer, list []Param) error {
 		size += len(p.Name) + len(p.Value) + headerLength
 	}
 	if size > maxParams {
-		return fmt.Errorf("%w: they have %d bytes, and %d are allowed", ErrTooLarge, size, maxParams)
+		return fmt.Errorf("%w: they have %d bytes, and the limit is %d", ErrTooLarge, size, maxParams)
 	}
 	pairs := make([]byte, 0, size)
 	for _, p := range list {
@@ -81,7 +81,7 @@ func appendRecord(to []byte, kind byte, content []byte) []byte {
 }
 
 // ErrBody wraps errors of the body that WriteBody reads, to distinguish them from errors of the connection.
-var ErrBody = errors.New("reading the body of the request")
+var ErrBody = errors.New("reading the request body")
 
 // WriteBody writes the body and its end. A nil body is empty.
 func WriteBody(w io.Writer, body io.Reader) error {

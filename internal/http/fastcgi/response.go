@@ -14,10 +14,10 @@ import (
 )
 
 // ErrInvalid is returned for a response that is not valid FastCGI or CGI.
-var ErrInvalid = errors.New("the answer is no FastCGI")
+var ErrInvalid = errors.New("the response is not valid FastCGI")
 
 // errRefused is returned if the application rejects the request.
-var errRefused = errors.New("the application refuses the request")
+var errRefused = errors.New("the application rejects the request")
 
 // maxHead is the maximum size in bytes of the head of a response.
 const maxHead = 1 << 20
@@ -114,7 +114,7 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%w: its head is too large", ErrInvalid)
 	case errors.Is(err, io.EOF):
 		// This is the end of the output, not of the connection.
-		return nil, fmt.Errorf("%w: its head has no end", ErrInvalid)
+		return nil, fmt.Errorf("%w: its header is incomplete", ErrInvalid)
 	case err != nil && isSyntax(err):
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case err != nil:
@@ -169,7 +169,7 @@ func statusOf(header http.Header) (int, error) {
 	status, err := strconv.Atoi(digits)
 	// CGI has no interim responses, and a protocol switch is not possible.
 	if err != nil || len(digits) != len("200") || status < http.StatusOK {
-		return 0, fmt.Errorf("%w: it has the status %.20q", ErrInvalid, value)
+		return 0, fmt.Errorf("%w: its status is %.20q", ErrInvalid, value)
 	}
 	return status, nil
 }
@@ -181,7 +181,7 @@ func lengthOf(header http.Header) (int64, error) {
 	}
 	length, err := strconv.ParseUint(values[0], 10, 63)
 	if err != nil || len(values) > 1 {
-		return 0, fmt.Errorf("%w: it has the length %.20q", ErrInvalid, values)
+		return 0, fmt.Errorf("%w: its Content-Length is %.20q", ErrInvalid, values)
 	}
 	return int64(length), nil
 }

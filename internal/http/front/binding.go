@@ -19,7 +19,7 @@ import (
 
 // ErrTaken is returned by Divert if other code has taken over the connection. The front then leaves the connection
 // alone.
-var ErrTaken = errors.New("the connection is served by somebody else")
+var ErrTaken = errors.New("other code has taken over the connection")
 
 // Divert inspects a connection before its TLS handshake, which must be complete by until. It returns the connection to
 // use from then on, ErrTaken, or another error, for which the front closes the connection. If it returns a wrapper, its
@@ -120,7 +120,7 @@ func (s *Binding) Wrap(next net.Listener) net.Listener {
 	return a
 }
 
-var errNoTLS = errors.New("the server has no TLS any more")
+var errNoTLS = errors.New("the server no longer uses TLS")
 
 // configForClient returns the TLS configuration that the server would use for a handshake, as changed by Handshake.
 func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {

@@ -109,7 +109,7 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 	c := &claim{front: f, of: of, written: address, address: address.At(offset), done: make(chan struct{})}
 	if c.uncount, err = caddyinternals.CountListener(network, c.address.JoinHostPort(0)); err != nil {
 		logs.Logger("k8singress").Warn(
-			"this version of Caddy is not fully supported: each load of a configuration waits for "+
+			"this version of Caddy is not fully supported: each reload waits for "+
 				"shutdown_delay", zap.Error(err))
 	}
 	if err := f.claim(ctx, c, config); err != nil {
@@ -140,12 +140,13 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Bindi
 				owner = f.bindings[server]
 				f.mu.Unlock()
 			case other.Host == address.Host && other.Network == "tcp" && netaddr.Overlap(address, other):
-				return nil, fmt.Errorf("server %s listens on %s, too", name, text)
+				return nil, fmt.Errorf("server %s also listens on %s", name, text)
 			}
 		}
 	}
 	if owner == nil {
-		return nil, fmt.Errorf("the network %s is for servers with the listener wrapper k8singress", address.Network)
+		return nil, fmt.Errorf("the network %s is only for servers with the listener wrapper k8singress",
+			address.Network)
 	}
 	return owner, nil
 }

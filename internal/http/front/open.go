@@ -56,7 +56,7 @@ func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, e
 	case binding == nil && starts:
 		return nil, ErrNotStarted
 	case binding == nil:
-		return nil, fmt.Errorf("no server %s runs", server)
+		return nil, fmt.Errorf("server %s is not running", server)
 	}
 	var all []caddy.NetworkAddress
 	for _, text := range binding.Server.Listen {
@@ -116,13 +116,13 @@ func (f *Front) starts(name string) bool {
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {
-		return nil, fmt.Errorf("address %s is not one TCP port", address)
+		return nil, fmt.Errorf("address %s is not a single TCP port", address)
 	}
 	f.mu.Lock()
 	binding := f.binding(server)
 	if binding == nil || f.live[on.String()] != nil {
 		f.mu.Unlock()
-		return nil, fmt.Errorf("no server %s runs, or address %s is open", server, address)
+		return nil, fmt.Errorf("server %s is not running, or address %s is already open", server, address)
 	}
 	c := &claim{front: f, live: true, written: on, address: on, done: make(chan struct{}), uncount: func() {}}
 	f.live[on.String()] = c
@@ -138,7 +138,7 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	g := f.groups[server]
 	if len(g.bindings) == 0 {
 		c.release()
-		return nil, fmt.Errorf("no server %s runs any more", server)
+		return nil, fmt.Errorf("server %s has stopped", server)
 	}
 	k := newConnSet(g)
 	k.port = uint16(on.StartPort)

@@ -324,7 +324,7 @@ func (q *quicSocket) end() {
 	q.cutOff()
 	_ = q.transport.Close()
 	if err := q.conn.Close(); err != nil {
-		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()),
+		logs.Logger("k8singress").Warn("closing an HTTP/3 socket failed", zap.Stringer("address", q.conn.LocalAddr()),
 			zap.Error(err))
 	}
 	close(q.closed)

@@ -127,7 +127,8 @@ func acceptAll(l net.Listener, take func(net.Conn)) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			logs.Logger("k8singress").Warn("accepting connections", zap.Stringer("address", l.Addr()), zap.Error(err))
+			logs.Logger("k8singress").Warn("accepting a connection failed, retrying", zap.Stringer("address", l.Addr()),
+				zap.Error(err))
 			<-time.After(pause)
 			pause = min(2*pause, maxPause)
 		}
@@ -141,7 +142,7 @@ func (s *socket) end() {
 		<-time.After(queueInterval)
 	}
 	if err := s.Close(); err != nil {
-		logs.Logger("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))
+		logs.Logger("k8singress").Warn("closing a listener failed", zap.String("address", s.key), zap.Error(err))
 	}
 	if s.first.Load() != nil {
 		// The last connection may still wait for a place.

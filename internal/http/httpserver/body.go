@@ -29,7 +29,7 @@ type body struct {
 }
 
 // errBodyOver is returned for reads after the handler has returned.
-var errBodyOver = errors.New("the request is over: its body cannot be read any more")
+var errBodyOver = errors.New("the request has ended: its body can no longer be read")
 
 // beginBody creates the body of the request.
 func (c *conn) beginBody() {

@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	errNoSwitch   = errors.New("a connection can be switched after a head only, and before the end of the answer")
+	errNoSwitch   = errors.New("a connection can be switched only between the head and the end of the response")
 	errUnreadBody = errors.New(
-		"the connection cannot be switched before the body of the request has been read to its end")
+		"the connection cannot be switched before the whole request body has been read")
 )
 
 // Switch hands the connection over after a head. The new owner first reads the bytes that were already read from the

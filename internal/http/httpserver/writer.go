@@ -42,11 +42,11 @@ type writer struct {
 }
 
 var (
-	errStarted    = errors.New("the head of the answer has been written already")
-	errNotStarted = errors.New("the head of the answer has not been written")
-	errTooMuch    = errors.New("the body of the answer is longer than its head says")
-	errDone       = errors.New("the answer has ended")
-	errAborted    = errors.New("the answer has been aborted")
+	errStarted    = errors.New("the head of the response has already been written")
+	errNotStarted = errors.New("the head of the response has not been written")
+	errTooMuch    = errors.New("the response body is longer than its Content-Length")
+	errDone       = errors.New("the response has ended")
+	errAborted    = errors.New("the response has been aborted")
 )
 
 // begin resets the writer for the next response.

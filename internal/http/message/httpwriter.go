@@ -170,7 +170,7 @@ func (h *httpWriter) Trailer(fields Fields) error {
 	return nil
 }
 
-var errNoSwitch = errors.New("the connection of the client cannot be handed over")
+var errNoSwitch = errors.New("the client connection cannot be hijacked")
 
 // Switch hijacks the connection from net/http.
 func (h *httpWriter) Switch() (io.ReadWriteCloser, error) {

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	errTarget    = errors.New("the request target is no path and no URL")
-	errAuthority = errors.New("the request target names no host, or a user")
+	errTarget    = errors.New("the request target is neither a path nor a URL")
+	errAuthority = errors.New("the URL in the request target has no host, or contains a user")
 )
 
 // SetTarget parses a request target: a path, or a URL, whose host replaces the Host field (RFC 9112 3.2.2). Any other

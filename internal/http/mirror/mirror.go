@@ -68,12 +68,12 @@ func NewSender(call func(*message.Request, *callout.Call) (callout.Response, err
 		call: call, log: log, slots: budget.New(maxInFlight), memory: budget.Mirrors.Budget(),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_total",
-			Help: "How many copies of requests were sent to a mirror, by what came of it.",
+			Help: "How many copies of requests were sent to a mirror, by result.",
 		}, []string{"result"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_dropped_total",
-			Help: "How many requests with a mirror were not copied, by reason: too many copies under way, a body " +
-				"that is too long, has no room or breaks off, or a URL that leads nowhere.",
+			Help: "How many requests were not mirrored, by reason: too many copies in flight (busy), a body that is " +
+				"too long, incomplete, or larger than the free memory (body), or a URL that is not valid (url).",
 		}, []string{"reason"}),
 	}
 	for _, result := range []string{resultAnswered, resultFailed} {

@@ -71,7 +71,7 @@ func (r *request) readBody() error {
 	maxSize := r.settings.MaxBody
 	if maxSize != ir.NoLimit && r.Length > maxSize {
 		return exchange.Fail(http.StatusRequestEntityTooLarge,
-			fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, maxSize))
+			fmt.Errorf("the request body has %d bytes, and the limit is %d", r.Length, maxSize))
 	}
 	if chunks, ok := r.Body.(limited); ok && maxSize != ir.NoLimit {
 		chunks.Limit(maxSize)
@@ -281,7 +281,7 @@ type clientBody struct {
 	failed atomic.Pointer[error]
 }
 
-var errTooLarge = errors.New("the body is larger than is allowed")
+var errTooLarge = errors.New("the request body exceeds the size limit")
 
 // Read reads from the client.
 func (i *clientBody) Read(b []byte) (int, error) {
@@ -310,7 +310,7 @@ type bodyReader struct {
 	afterEnd bool
 }
 
-var errStopped = errors.New("the body is not wanted any more")
+var errStopped = errors.New("the request body is no longer read")
 
 // Read implements io.Reader.
 func (r *bodyReader) Read(b []byte) (int, error) {
@@ -359,7 +359,7 @@ func (r *bodyReader) stop(afterEnd bool) {
 }
 
 // errClientBody means that the client did not send the body as announced.
-var errClientBody = errors.New("the body of the request breaks off")
+var errClientBody = errors.New("the client did not send the whole request body")
 
 // readFailed returns the error for a client whose body could not be read.
 func readFailed(gone, err error) error {

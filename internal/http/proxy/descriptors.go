@@ -27,8 +27,8 @@ type descriptors struct {
 	refused atomic.Int64
 }
 
-var errNoConnection = errors.New("the backends of the namespace have as many connections to endpoints as they may " +
-	"have: raise the limit of open files, or start more replicas")
+var errNoConnection = errors.New("the namespace has reached its limit of connections to endpoints: " +
+	"raise the limit of open files, or start more replicas")
 
 // These are the budgets by purpose. endpoints and bodyFiles use the namespaces of the backends, calls uses the
 // namespaces of the Ingresses.

@@ -41,7 +41,7 @@ const listedInterval = 100 * time.Millisecond
 
 // errRemoved means that the endpoint was removed while a connection to it was opened. The endpoint did not receive
 // anything.
-var errRemoved = errors.New("the endpoint has gone")
+var errRemoved = errors.New("the endpoint was removed from the backend")
 
 // withLimits returns a context that ends after the connect timeout or when the endpoint is removed.
 func (d *dialer) withLimits(ctx context.Context) (context.Context, func()) {

@@ -110,7 +110,7 @@ func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	// HTTP/1.0 clients may omit the host, but HTTP/1.1 endpoints require it.
 	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.forwarded.host, r.address)}
 	if !httpguts.ValidHostHeader(line.Host) {
-		return nil, fmt.Errorf("the host would be %q", line.Host)
+		return nil, fmt.Errorf("the Host header %q is not valid", line.Host)
 	}
 	line.Framing, line.Length = r.body.framing()
 	if r.IsWebSocket() {
@@ -147,7 +147,7 @@ func (r *request) readHead(c *conn) error {
 	}
 }
 
-var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
+var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that was not requested", errInvalid)
 
 // forwardResponse forwards the response to the client.
 func (r *request) forwardResponse(c *conn) error {
@@ -182,7 +182,7 @@ func (r *request) writeHead(a *message.Response) error {
 	a.Close = r.Major == 1 && r.body.arriving()
 	if err := r.Head(a); err != nil {
 		if !r.Writer.Started() {
-			return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("writing the answer: %w", err))
+			return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("writing the response: %w", err))
 		}
 		return r.abort(fmt.Errorf("%w: %w", errClientWrite, err))
 	}

@@ -28,8 +28,8 @@ func SetFiles(limit int64) { fileBytes.SetLimit(max(limit, 1)) }
 // and there was no file to buffer the body.
 var unmeasured atomic.Int64
 
-var errNoLength = errors.New("FastCGI needs the length of the body, the client has not sent it, and there is no " +
-	"room to keep the body until its end")
+var errNoLength = errors.New("FastCGI needs the length of the request body: the client did not send it, " +
+	"and there is no memory or file to buffer the body")
 
 // Usage is the resource usage of requests and responses.
 type Usage struct {

@@ -152,7 +152,7 @@ func (r *request) params() ([]fastcgi.Param, error) {
 	given := len(all)
 	for _, p := range all {
 		if strings.HasPrefix(p.Name, "SCRIPT_") && strings.Contains(p.Value, "\x00") {
-			return nil, fmt.Errorf("%w: there is a NUL in its path", errBadRequest)
+			return nil, fmt.Errorf("%w: its path contains a NUL", errBadRequest)
 		}
 	}
 	add := func(name, value, between string) {

@@ -199,19 +199,19 @@ func (r *request) retryAllowedFor(status int) bool {
 }
 
 // ErrNoEndpoint is the error for a backend without available endpoints.
-var ErrNoEndpoint = errors.New("there is no endpoint")
+var ErrNoEndpoint = errors.New("the backend has no available endpoint")
 
 var (
 	// errTryNext means that the response is not forwarded, because its status allows another endpoint to be tried.
-	errTryNext = errors.New("the answer has a status that another endpoint is asked for")
+	errTryNext = errors.New("the endpoint returned a status for which another endpoint is tried")
 	// errBadRequest means that the request cannot be encoded for the endpoint.
-	errBadRequest = errors.New("the request cannot be written for the endpoint")
+	errBadRequest = errors.New("the request cannot be sent to the endpoint")
 	// errInvalid means that the response is not valid HTTP.
-	errInvalid = errors.New("the answer is no HTTP")
+	errInvalid = errors.New("the response is not valid HTTP")
 	// errPanicked ends a transfer whose goroutine panicked.
-	errPanicked = errors.New("the transfer failed because of a fault of the controller")
+	errPanicked = errors.New("the transfer was aborted because the controller panicked")
 	// errClientWrite means that the response could not be written to the client.
-	errClientWrite = errors.New("the client does not take it")
+	errClientWrite = errors.New("writing to the client failed")
 )
 
 // classify returns the kind of a failure and the error for the client.

@@ -27,7 +27,7 @@ func (c *conn) readHead(method string, limit int) (int, error) {
 			}
 		}
 		if err := c.fill(); err != nil {
-			return 0, fmt.Errorf("reading the answer: %w", err)
+			return 0, fmt.Errorf("reading the response: %w", err)
 		}
 	}
 }

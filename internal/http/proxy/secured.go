@@ -134,7 +134,7 @@ func (s *Secured) newClient(contents *trust.Contents) *tlsClient {
 	config, err := contents.ClientConfig(&s.key.tls)
 	if err != nil {
 		return &tlsClient{contents: contents,
-			err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.key.tls.Secret, err)}
+			err: fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", s.key.tls.Secret, err)}
 	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

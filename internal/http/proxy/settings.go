@@ -42,10 +42,10 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 	s := &Settings{Proxy: p}
 	s.StreamRequest = s.StreamRequest || s.Protocol == ir.GRPC || s.Protocol == ir.GRPCS
 	if s.Connect <= 0 || s.Read <= 0 || s.Write <= 0 {
-		return nil, errors.New("connect_timeout, read_timeout and write_timeout must be above zero")
+		return nil, errors.New("connect_timeout, read_timeout and write_timeout must be greater than zero")
 	}
 	if s.MaxBody <= 0 && s.MaxBody != ir.NoLimit {
-		return nil, fmt.Errorf("max_body must be above zero, or %d for no limit", ir.NoLimit)
+		return nil, fmt.Errorf("max_body must be greater than zero, or %d for no limit", ir.NoLimit)
 	}
 	var err error
 	if s.retry, err = newRetry(p.On); err != nil {
@@ -98,7 +98,7 @@ func newRetry(conditions []ir.RetryOn) (retry, error) {
 		default:
 			status, ok := retryStatuses[c]
 			if !ok {
-				return r, fmt.Errorf("there is no condition %q", c)
+				return r, fmt.Errorf("unknown condition %q", c)
 			}
 			r.statuses = append(r.statuses, status)
 		}

@@ -41,13 +41,13 @@ func (r *request) splice(c *conn) error {
 		case err == nil:
 			return io.ErrUnexpectedEOF
 		case !isTimeout(err) && c.closed():
-			return fmt.Errorf("reading the answer: %w", err)
+			return fmt.Errorf("reading the response: %w", err)
 		case !isTimeout(err) || now.Before(until) || c.interrupted.Load():
 			return clientWriteError(err)
 		case n > 0:
 			moved = now
 		case now.Sub(moved) >= c.in.limit:
-			return fmt.Errorf("reading the answer: %w", err)
+			return fmt.Errorf("reading the response: %w", err)
 		}
 	}
 	b.ended, c.in.moved = true, time.Time{}

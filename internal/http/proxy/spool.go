@@ -16,7 +16,7 @@ type spool struct {
 	descriptor, bytes *budget.Share
 }
 
-var errNoRoom = errors.New("there is no room for more bodies in files")
+var errNoRoom = errors.New("the limit for bodies in temporary files is reached")
 
 // newSpool creates a file for a body of a namespace. If it fails, the failure is counted, and the caller forwards the
 // body without a file.

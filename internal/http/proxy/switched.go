@@ -36,7 +36,7 @@ func (r *request) switched(c *conn) error {
 	defer client.Close()
 	conn, ok := client.(net.Conn)
 	if !ok {
-		return r.abort(fmt.Errorf("%w: its connection has no time limits", errClientWrite))
+		return r.abort(fmt.Errorf("%w: its connection does not support deadlines", errClientWrite))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
 		// The server may already have cancelled the context, since a hijacked connection no longer belongs to it.
