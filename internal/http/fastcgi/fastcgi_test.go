@@ -111,8 +111,8 @@ func TestInvalidResponses(t *testing.T) {
 	}
 	overloaded := record(end, 1, "\x00\x00\x00\x00\x02\x00\x00\x00", 0)
 	if _, _, _, err := read(strings.NewReader(overloaded), http.MethodGet); err == nil ||
-		!strings.Contains(err.Error(), "refuses") {
-		t.Errorf("of an application that is overloaded is said %v", err)
+		!strings.Contains(err.Error(), "rejects") {
+		t.Errorf("the error of an overloaded application is %v", err)
 	}
 }
 

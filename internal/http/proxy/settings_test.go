@@ -19,7 +19,7 @@ func TestSettingsOfADocument(t *testing.T) {
 		`{"write_timeout": -1}`:          "connect_timeout, read_timeout and write_timeout must be greater than zero",
 		`{"max_body": 0}`:                "max_body must be greater than zero, or -1 for no limit",
 		`{"max_body": -2}`:               "max_body must be greater than zero, or -1 for no limit",
-		`{"retry_on": ["error", "tea"]}`: `retry_on: there is no condition "tea"`,
+		`{"retry_on": ["error", "tea"]}`: `retry_on: unknown condition "tea"`,
 		`{"host": "$tea.example"}`:       "host: ",
 		`{"protocol": "fastcgi", "params": {"A": "$tea"}}`: "params: A: ",
 	} {
