@@ -22,8 +22,8 @@ type handOvers struct{ counter *prometheus.CounterVec }
 
 var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "k8singress_handed_over_total",
-	Help: "How many connections (h2c, protocols) and requests (the other reasons) were left to Go's or to Caddy's " +
-		"HTTP server.",
+	Help: "The number of connections (reasons h2c and protocols) and requests (other reasons) that Go's or Caddy's " +
+		"HTTP server handled instead of the controller's own server.",
 }, []string{"reason"})}
 
 // collectors creates the counters for all reasons, so that they exist before the first request.

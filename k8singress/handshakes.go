@@ -10,8 +10,9 @@ import (
 var failedHandshakes = func() *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_tls_handshake_failures_total",
-		Help: "How many TLS handshakes over TCP failed, by reason: the client took too long, closed the connection, " +
-			"sent no TLS, or sent an alert; or the server refused it.",
+		Help: "The number of failed TLS handshakes over TCP, by reason: the client took too long (timeout), closed " +
+			"the connection (closed), did not send TLS (not_tls), or sent an alert (client_alert); or the server " +
+			"rejected the handshake (refused).",
 	}, []string{"reason"})
 	for _, reason := range front.HandshakeReasons {
 		// This creates the counters before the first failure.

@@ -22,11 +22,12 @@ type requestMetrics struct {
 var requests = &requestMetrics{
 	requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_http_requests_total",
-		Help: "How many HTTP requests were answered, by status; 0 is for those that were cut off without an answer.",
+		Help: "The number of HTTP requests, by response status. 0 means that the connection ended without a response.",
 	}, []string{"code"}),
 	duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "k8singress_http_request_duration_seconds",
-		Help:    "How long HTTP requests took, from the end of their head to the end of their answer.",
+		Name: "k8singress_http_request_duration_seconds",
+		Help: "The duration of HTTP requests in seconds, from the end of the request header to the end of the " +
+			"response.",
 		Buckets: prometheus.DefBuckets,
 	}),
 }

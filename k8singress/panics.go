@@ -19,8 +19,8 @@ func init() {
 // panicCounter counts the panics that were caught on goroutines of the process.
 var panicCounter = prometheus.NewCounterFunc(prometheus.CounterOpts{
 	Name: "k8singress_panics_total",
-	Help: "How many panics were caught, each of which ended one connection or one job. The log has their stacks. " +
-		"Zero in a sound process.",
+	Help: "The number of caught panics, each of which ended one connection or one job. The log has their stack " +
+		"traces. Usually zero.",
 }, func() (total float64) {
 	for _, n := range panics.Counts() {
 		total += float64(n)

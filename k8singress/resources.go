@@ -23,53 +23,56 @@ func newUsage(name, used, limit, refused string) usage {
 }
 
 var (
-	clientConnections = newUsage("k8singress_client_connections", "How many connections HTTP clients have.",
-		"How many connections HTTP clients may have; 0 is any number.",
-		"How many connections of HTTP clients were closed, because there were as many as there may be.")
+	clientConnections = newUsage("k8singress_client_connections", "The number of open connections of HTTP clients.",
+		"The maximum of k8singress_client_connections. 0 means no limit.",
+		"The number of new connections of HTTP clients that were closed because a limit was reached.")
 	clientsRefused = prometheus.NewDesc("k8singress_client_connections_refused_by_address_total",
-		"How many of the connections in k8singress_client_connections_refused_total were closed because the address "+
-			"of their client had as many as it may have.", nil, nil)
+		"The number of connections in k8singress_client_connections_refused_total that were closed because the "+
+			"client's address had reached its own limit.", nil, nil)
 	clientsEnded = prometheus.NewDesc("k8singress_client_connections_ended_total",
-		"How many connections of HTTP clients that were idle, or whose requests were silent, were closed so that "+
-			"new ones had room.", nil, nil)
+		"The number of connections of HTTP clients that were idle, or whose requests made no progress, and that "+
+			"were closed to make room for new connections.", nil, nil)
 	probeConnections = newUsage("k8singress_probe_connections",
-		"How many connections to the health port there are.",
-		"The maximum of k8singress_probe_connections; 0 is any number.",
-		"How many connections to the health port were closed, because there were as many as there may be.")
+		"The number of open connections to the health port.",
+		"The maximum of k8singress_probe_connections. 0 means no limit.",
+		"The number of new connections to the health port that were closed because the limit was reached.")
 	openRequests = newUsage("k8singress_request_bytes",
-		"How many bytes count for the requests of HTTP/2 and HTTP/3 that are under way: 16 KiB and the head for each.",
-		"The maximum of k8singress_request_bytes. One client address alone may have about eight ninths of it.",
-		"How many requests of HTTP/2 and HTTP/3 got 503, because there was no room for them.")
+		"The memory reserved for open HTTP/2 and HTTP/3 requests, in bytes: 16 KiB and the size of the header for "+
+			"each request.",
+		"The maximum of k8singress_request_bytes. One client address alone can use about eight ninths of it.",
+		"The number of HTTP/2 and HTTP/3 requests that got 503 because the limit was reached.")
 	endpointConnections = newUsage("k8singress_endpoint_connections",
-		"How many connections to endpoints there are for HTTP, idle ones included.",
-		"The maximum of k8singress_endpoint_connections; 0 is any number. One namespace alone may have about "+
-			"eight ninths of it.",
-		"How many requests got 503, because the backends of their namespace have as many connections as they may have.")
+		"The number of HTTP connections to endpoints, including idle connections.",
+		"The maximum of k8singress_endpoint_connections. 0 means no limit. One namespace alone can use about eight "+
+			"ninths of it.",
+		"The number of requests that got 503 because the backends of their namespace had reached the limit of "+
+			"connections.")
 	callConnections = newUsage("k8singress_call_connections",
-		"How many connections to services for external authentication and to mirrors there are, idle ones included.",
-		"The maximum of k8singress_call_connections; 0 is any number. One namespace alone may have about eight "+
+		"The number of connections to mirrors and to services for external authentication, including idle connections.",
+		"The maximum of k8singress_call_connections. 0 means no limit. One namespace alone can use about eight "+
 			"ninths of it.",
-		"How many calls were not made, because the Ingresses of their namespace have as many connections as they "+
-			"may have: the request for an external authentication got 503, and a mirror got no copy.")
+		"The number of requests to external authentication services and mirrors that were not sent because the "+
+			"Ingresses of their namespace had reached the limit of connections. The client's request then got 503, "+
+			"or was not mirrored.")
 	bodyFiles = newUsage("k8singress_body_files",
-		"How many temporary files there are for bodies of requests and responses.",
-		"The maximum of k8singress_body_files; 0 is any number. One namespace alone may have about eight ninths of it.",
-		"How many bodies were passed on as they came in, because they got no temporary file: the backends of "+
-			"their namespace have as many as they may have, or the file could not be created.")
+		"The number of temporary files with request and response bodies.",
+		"The maximum of k8singress_body_files. 0 means no limit. One namespace alone can use about eight ninths of it.",
+		"The number of bodies that were forwarded while they arrived, because there was no temporary file for them: "+
+			"the backends of their namespace had reached the limit, or the file could not be created.")
 	unmeasured = prometheus.NewDesc("k8singress_fastcgi_bodies_refused_total",
-		"How many requests got 503, because FastCGI needs the length of their body, and there was no room to "+
-			"keep the body until its end.", nil, nil)
+		"The number of requests that got 503 because FastCGI needs the length of the body, and there was not enough "+
+			"space to buffer the body.", nil, nil)
 	encoderBytes = newUsage("k8singress_encoder_bytes",
-		"How many bytes the encoders of compressed responses take.",
-		"The maximum of k8singress_encoder_bytes; 0 is any number. One namespace alone may have about eight "+
+		"The memory used to compress responses, in bytes.",
+		"The maximum of k8singress_encoder_bytes. 0 means no limit. One namespace alone can use about eight "+
 			"ninths of it.",
-		"How many responses were not compressed, because there was no room for an encoder.")
+		"The number of responses that were not compressed because the limit was reached.")
 	bodyBytes = prometheus.NewDesc("k8singress_body_bytes",
-		"How many bytes are kept of the bodies of requests and answers, in memory and in files.",
+		"The size of the buffered request and response bodies in bytes, by place: in memory or in temporary files.",
 		[]string{"place"}, nil)
 	bodyLimit = prometheus.NewDesc("k8singress_body_bytes_limit",
-		"How many bytes may be kept of the bodies of requests and answers, in memory and in files. One namespace "+
-			"alone may have about eight ninths of them.", []string{"place"}, nil)
+		"The maximum of k8singress_body_bytes, by place. One namespace alone can use about eight ninths of it.",
+		[]string{"place"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -136,22 +136,27 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	connectionsTotal = describe("connections_total",
-		"How many connections a TCP port has accepted, or clients a UDP port, without connections that were refused "+
-			"by a limit.")
-	connectionsActive = describe("connections_active", "How many connections, or clients, are open.")
-	bytesTotal        = describe("bytes_total",
-		"How many bytes have gone from clients to endpoints (direction in), and back (direction out).", "direction")
-	failuresTotal  = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
+		"The number of connections that a TCP port has accepted, or of clients of a UDP port. Connections that a "+
+			"limit rejected are not included.")
+	connectionsActive = describe("connections_active",
+		"The number of open connections of a TCP port, or of active clients of a UDP port.")
+	bytesTotal = describe("bytes_total",
+		"The number of bytes sent from clients to endpoints (direction in) and from endpoints to clients "+
+			"(direction out).", "direction")
+	failuresTotal = describe("failures_total",
+		"The number of connections that were rejected or ended early, by reason.", "reason")
 	datagramsTotal = describe("datagrams_total",
-		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
+		"The number of datagrams sent from clients to endpoints (direction in) and from endpoints to clients "+
+			"(direction out).", "direction")
 	datagramsDropped = describe("datagrams_dropped_total",
-		"How many datagrams were dropped, as far as that is known, by reason.", "reason")
+		"The number of dropped datagrams, by reason. Datagrams that the network or the system drops without an "+
+			"error are not included.", "reason")
 	descriptorsUsed = prometheus.NewDesc("k8singress_stream_descriptors",
-		"How many file descriptors are taken by TCP and UDP ports and by passthrough, without pipes.", nil, nil)
+		"The number of file descriptors used by TCP and UDP ports and by passthrough, without pipes.", nil, nil)
 	descriptorsLimit = prometheus.NewDesc("k8singress_stream_descriptors_limit",
 		"The maximum of k8singress_stream_descriptors: 21/64 of the limit on open files.", nil, nil)
 	sessionsEvicted = describe("sessions_evicted_total",
-		"How many clients of a UDP port lost their session to a new client.")
+		"The number of clients of a UDP port whose session was ended to make room for a new client.")
 )
 
 // Describe implements prometheus.Collector.

@@ -28,26 +28,26 @@ func newMetrics() *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_config_reloads_total",
-			Help: "How often Caddy was made to load its configuration again, to have our part in it. Zero in " +
-				"steady state.",
+			Help: "The number of times that the controller made Caddy reload its configuration, to add missing " +
+				"parts of its own. Usually zero.",
 		}),
 		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_endpoint_updates_total",
-			Help: "How often the endpoints of a backend changed.",
+			Help: "The number of changes of a backend's endpoints.",
 		}),
 		applySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "k8singress_apply_duration_seconds",
-			Help:    "How long one run of translation, rendering and apply took.",
+			Help:    "The duration of one run of translation, rendering and apply, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 		certificates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_certificate_problems",
-			Help: "How many problems there are with Secrets and their certificates, by reason.",
+			Help: "The number of problems with Secrets and their certificates, by reason.",
 		}, []string{"reason"}),
 		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_refused_ports",
-			Help: "How many TCP and UDP ports are asked for and not open, by reason: another process or Service has " +
-				"the port, no Service may open it, or its entry in a ConfigMap is invalid.",
+			Help: "The number of requested TCP and UDP ports that are not open, by reason: another process or " +
+				"Service uses the port, Services may not open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
 	// Create the label values, so that the metrics exist with zero from the start.
@@ -70,7 +70,8 @@ func (e *Engine) Collectors() []prometheus.Collector {
 type unhealthy struct{ checker *health.Checker }
 
 var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
-	"How many endpoints of a backend fail their health check. A backend without health check has none.",
+	"The number of endpoints of a backend that fail their health check. Backends without a health check are not "+
+		"included.",
 	[]string{"backend"}, nil)
 
 // Describe implements prometheus.Collector.
@@ -87,8 +88,9 @@ func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 type refused struct{ table *endpoints.Table }
 
 var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
-	"How many endpoints of a backend are left out because their addresses must not be reached, by reason. The "+
-		"options reach_allow and reach_deny say what may be.", []string{"backend", "reason"}, nil)
+	"The number of endpoints of a backend that are left out because connections to their addresses are not allowed, "+
+		"by reason. The options reach_allow and reach_deny change which addresses are allowed.",
+	[]string{"backend", "reason"}, nil)
 
 // Describe implements prometheus.Collector.
 func (refused) Describe(to chan<- *prometheus.Desc) { to <- refusedEndpoints }
@@ -140,8 +142,8 @@ func hasPorts(object ir.Ref, o *settings.Config) bool {
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
-	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for "+
-		"a host.",
+	"The time at which a certificate that is in use expires, in seconds since 1970. The certificate is from a "+
+		"Secret, or was issued for a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
 // expiries collects the expiry times of certificates. It reads the table at each scrape, so that changes of

@@ -48,7 +48,8 @@ func NewFiles(log *zap.Logger) *Files {
 	f := &Files{open: map[string]*File{}, log: log}
 	f.Collector = prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "k8singress_access_log_dropped_lines_total",
-		Help: "How many lines of the access log were dropped, because their file took none.",
+		Help: "The number of access log lines that were dropped because they could not be written to their file " +
+			"in time.",
 	}, func() float64 { return float64(f.dropped.Load()) })
 	return f
 }

@@ -68,12 +68,13 @@ func NewSender(call func(*message.Request, *callout.Call) (callout.Response, err
 		call: call, log: log, slots: budget.New(maxInFlight), memory: budget.Mirrors.Budget(),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_total",
-			Help: "How many copies of requests were sent to a mirror, by result.",
+			Help: "The number of request copies that were sent to mirrors, by result.",
 		}, []string{"result"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_dropped_total",
-			Help: "How many requests were not mirrored, by reason: too many copies in flight (busy), a body that is " +
-				"too long, incomplete, or larger than the free memory (body), or a URL that is not valid (url).",
+			Help: "The number of requests that were not mirrored, by reason: too many copies are in progress " +
+				"(busy); the body is too long, incomplete, or found no memory (body); or the URL of the mirror is " +
+				"invalid (url).",
 		}, []string{"reason"}),
 	}
 	for _, result := range []string{resultAnswered, resultFailed} {

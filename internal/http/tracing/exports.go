@@ -22,8 +22,8 @@ type Exports struct {
 func NewExports(log *zap.Logger) *Exports {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_trace_spans_total",
-		Help: "How many spans of requests the collector of OpenTelemetry was sent, by result: sent, or lost where " +
-			"it did not take them.",
+		Help: "The number of request spans, by result: sent to the OpenTelemetry collector, or lost because the " +
+			"collector did not accept them.",
 	}, []string{"result"})
 	return &Exports{log: log, Collector: spans, sent: spans.WithLabelValues("sent"),
 		lost: spans.WithLabelValues("lost")}

@@ -136,7 +136,7 @@ func readMetrics(text string) []*metric {
 // metricsTable returns a table with one row for each metric.
 func metricsTable(all []*metric) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | what it counts |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range all {
 		var labels []string
 		for _, name := range slices.Sorted(maps.Keys(m.labels)) {

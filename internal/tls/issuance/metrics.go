@@ -25,22 +25,23 @@ const (
 func newMetrics(m *Manager) *metrics {
 	orders := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_orders_total",
-		Help: "How many orders of certificates ended, by result.",
+		Help: "The number of completed certificate orders, by result.",
 	}, []string{"result"})
 	for _, result := range []string{issuedResult, renewedResult, failedResult} {
 		orders.WithLabelValues(result)
 	}
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_refused_total",
-		Help: "How many orders were not made, by reason: the namespace has asked for as many new names as it may in " +
-			"a day, or the name does not lead to this controller.",
+		Help: "The number of certificate orders that were not made, by reason: the namespace has reached its limit " +
+			"of new names per day (new_hosts_per_day), or the name does not resolve to this controller " +
+			"(check_host_dns).",
 	}, []string{"reason"})
 	for _, reason := range []string{overBudget, leadsElsewhere} {
 		refused.WithLabelValues(reason)
 	}
 	return &metrics{orders: orders, refused: refused, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "k8singress_acme_waiting",
-		Help: "How many hosts wait for a certificate from an issuer.",
+		Help: "The number of hosts that wait for a certificate from an issuer.",
 	}, m.waiting)}
 }
 
