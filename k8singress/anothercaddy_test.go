@@ -31,7 +31,7 @@ func TestReadyNeedsServers(t *testing.T) {
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(stranger.Close)
 	for name, c := range map[string]struct{ admin, reason string }{
-		"another process at the address": {stranger.Listener.Addr().String(), "another process answers"},
+		"another process at the address": {stranger.Listener.Addr().String(), "another process responds"},
 		"nothing at the default address": {"", strings.TrimPrefix(nothingListens, "unix/")},
 		"no admin API":                   {"off", "admin API"},
 	} {
@@ -143,9 +143,9 @@ func TestBesideAnotherCaddy(t *testing.T) {
 				`{"admin":{"listen":%q,"config":{"persist":false}},"apps":{"k8singress":{"http":[%q],"https":[%q]%s}}}`,
 				own, p.http, p.https, followed(t.TempDir())))
 		p.runs(p.controller, []string{"CADDY_ADMIN=" + usual}, file)
-		p.own.awaitReason("another process answers")
+		p.own.awaitReason("another process responds")
 		p.isAlone()
-		if n := p.errors("another process answers"); n != 1 {
+		if n := p.errors("another process responds"); n != 1 {
 			t.Errorf("%d errors in the log", n)
 		}
 	})

@@ -102,7 +102,7 @@ func TestStorageOverReloads(t *testing.T) {
 func TestStorageOutsideOfACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	err := caddy.Validate(&caddy.Config{StorageRaw: []byte(`{"module":"kubernetes"}`)})
-	if err == nil || !strings.Contains(err.Error(), "set kubeconfig to reach one") {
+	if err == nil || !strings.Contains(err.Error(), "set kubeconfig to connect to one") {
 		t.Errorf("error %v", err)
 	}
 }

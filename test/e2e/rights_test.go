@@ -254,7 +254,7 @@ func refused(caddy *harness.Caddy) []string { return refusedIn(caddy.Log()) }
 func refusedIn(log string) []string {
 	var all []string
 	log = strings.ReplaceAll(log, `\"`, `"`)
-	if strings.Contains(log, "publish_ports may not change this Service") {
+	if strings.Contains(log, "publish_ports cannot change this Service") {
 		all = append(all, "patch services")
 	}
 	for part := range strings.SplitSeq(log, `" cannot `) {

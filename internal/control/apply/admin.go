@@ -32,11 +32,11 @@ type Admin struct {
 func NewAdmin(address string) (*Admin, error) {
 	resolved, err := caddy.NewReplacer().ReplaceOrErr(address, true, true)
 	if err != nil {
-		return nil, fmt.Errorf("admin address %q: %w", address, err)
+		return nil, fmt.Errorf("parsing the admin address %q: %w", address, err)
 	}
 	parsed, err := caddy.ParseNetworkAddressWithDefaults(resolved, "tcp", 2019)
 	if err != nil {
-		return nil, fmt.Errorf("admin address %q: %w", address, err)
+		return nil, fmt.Errorf("parsing the admin address %q: %w", address, err)
 	}
 	if parsed.IsUnixNetwork() {
 		// The part after "|" is the mode of the socket file.

@@ -42,7 +42,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	for _, r := range config.StreamRoutes {
 		for i := range r.Backends {
 			b := r.Backends[i].Backend
-			add(r.Origin, r.Field, b, cmp.Or(elsewhere(r.Backends, b, "its connections go"), r.Protocol.Without()))
+			add(r.Origin, r.Field, b, cmp.Or(elsewhere(r.Backends, b, "connections go"), r.Protocol.Without()))
 		}
 	}
 	return verdicts
@@ -50,7 +50,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 
 // withoutEndpoints returns what happens to the requests for a backend without endpoints, for a message.
 func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
-	if effect := elsewhere(r.Backends, b.Backend, "its requests go"); effect != "" {
+	if effect := elsewhere(r.Backends, b.Backend, "requests go"); effect != "" {
 		return effect
 	}
 	passed := func(p ir.WeightedBackend) bool { return p.Backend.ID == b.Backend.ID }
@@ -80,19 +80,20 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 		return nil
 	case left > 0:
 		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
-			"the backends of the namespace %s may have %d endpoints together, and %d of the Service %s/%s are left "+
-				"out: remove paths to other ports and Services, or use more namespaces", b.Namespace,
+			"the backends of the namespace %s have more than %d endpoints together, so %d endpoints of the Service "+
+				"%s/%s are left out: remove paths to other ports and Services, or use more namespaces", b.Namespace,
 			endpoints.MostOfNamespace, left,
 			b.Namespace, b.Service)}
 	case b.ExternalName != "":
 		return l.nameProblem(b, none, refused, effect)
 	case refused != "":
 		message := fmt.Sprintf(
-			"the Service %s/%s has endpoints that are left out, because they must not be reached: %s; "+
-				"the options reach_allow and reach_deny say what may be", b.Namespace, b.Service, refused)
+			"endpoints of the Service %s/%s are left out, because connections to their addresses are not allowed: "+
+				"%s", b.Namespace, b.Service, refused)
 		if none {
-			message += ": " + effect
+			message += ", so " + effect
 		}
+		message += "; the options reach_allow and reach_deny configure this"
 		return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
 	case none:
 		return &report.Problem{
@@ -127,7 +128,7 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	}
 	consequence := "they get no requests"
 	if s.Unhealthy == s.Endpoints {
-		consequence = "there is no better one, so that they get requests all the same"
+		consequence = "because all of them fail, they still get requests"
 	}
 	return &report.Problem{
 		Severity: report.Warning, Reason: report.EndpointsUnhealthy,
@@ -142,13 +143,13 @@ func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *rep
 	refused := strings.Join(name.Refused, ", ")
 	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName),
 		b.Namespace, b.Service)
-	message := ""
+	message, hint := "", ""
 	switch {
 	case refused != "":
-		message = service + " leads to addresses that are left out: " + refused +
-			"; the option external_names all allows them"
+		message = service + " resolves to addresses that are not allowed: " + refused
+		hint = "; \"external_names all\" allows them"
 	case closed != "":
-		message = service + " leads to addresses that are left out: " + closed
+		message = service + " resolves to addresses that are not allowed: " + closed
 	case none && name.Err != nil:
 		message = service + " has no addresses: " + name.Err.Error()
 	case none:
@@ -157,7 +158,8 @@ func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *rep
 		return l.healthProblem(b)
 	}
 	if none {
-		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": " + effect}
+		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints,
+			Message: message + ", so " + effect + hint}
 	}
-	return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
+	return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message + hint}
 }

@@ -164,7 +164,7 @@ func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 			opened.Close()
 			delete(s.opened, key)
 			s.leaving = append(s.leaving, departed{opened, s.bound[key]})
-			l.log.Info("a listener is closed", zap.String("address", key))
+			l.log.Info("closed a listener", zap.String("address", key))
 		}
 	}
 	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
@@ -239,16 +239,19 @@ func (l *Live) claimPorts() []*claimedPort {
 func (p *claimedPort) fits(of *bound) error {
 	switch {
 	case of.Port == 0:
-		return errors.New("it has no port")
+		return errors.New("the listener has no port")
 	case servers[of.Protocol] == "":
-		return fmt.Errorf("its protocol is %q, and has to be %s or %s", of.Protocol, ir.ListenerHTTP, ir.ListenerHTTPS)
+		return fmt.Errorf("the protocol %q is not supported: use %s or %s", of.Protocol, ir.ListenerHTTP,
+			ir.ListenerHTTPS)
 	case p == nil:
 		return nil
 	case p.protocol != of.Protocol:
-		return fmt.Errorf("it is used by the listener %s, whose protocol is %s", p.listeners[0].name(), p.protocol)
+		return fmt.Errorf("the listener %s uses the port with the protocol %s: use another port or the same protocol",
+			p.listeners[0].name(), p.protocol)
 	}
 	if i := slices.IndexFunc(p.listeners, func(other bound) bool { return other.Hostname == of.Hostname }); i >= 0 {
-		return fmt.Errorf("it is used by the listener %s, which is for the same host name", p.listeners[i].name())
+		return fmt.Errorf("the listener %s uses the port for the same host name: use another port or host name",
+			p.listeners[i].name())
 	}
 	return nil
 }
@@ -259,12 +262,12 @@ func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 	all, err := front.Process().Addresses(servers[p.protocol], p.listeners[0].Port)
 	if err != nil {
 		option := strings.ToLower(string(p.protocol))
-		return nil, fmt.Errorf("the option %s gives the controller no TCP address for %s: %w", option, p.protocol, err)
+		return nil, fmt.Errorf("the option %s has no TCP address for %s: %w", option, p.protocol, err)
 	}
 	for _, address := range all {
 		if admin, err := caddy.ParseNetworkAddressWithDefaults(l.listening.admin, "tcp", 0); err == nil &&
 			netaddr.Overlap(admin, address) {
-			return nil, errors.New("it is used by the admin API; one of the two needs another port")
+			return nil, errors.New("the admin API uses the port: use another port for the listener or the admin API")
 		}
 		if err := l.ports.Check(address); err != nil {
 			return nil, err
@@ -287,7 +290,7 @@ func (l *Live) open(p *claimedPort) error {
 			continue
 		}
 		l.listening.opened[key] = opened
-		l.log.Info("a listener is open", zap.String("address", key), zap.String("listener", p.listeners[0].name()),
+		l.log.Info("opened a listener", zap.String("address", key), zap.String("listener", p.listeners[0].name()),
 			zap.Stringer("of", p.listeners[0].origin))
 	}
 	return errors.Join(errs...)
@@ -300,7 +303,7 @@ func (s *listening) refuse(of *bound, err error) {
 		Message: fmt.Sprintf("port tcp/%d of the listener %s is left out: %v", of.Port, of.Name, err),
 	}
 	if errors.Is(err, netaddr.ErrHeld) {
-		p.Message += ". " + listeners["tcp"] + " lists who listens where"
+		p.Message += ". " + listeners["tcp"] + " lists the processes that listen on each port"
 	}
 	s.refused = append(s.refused, &report.Verdict{Object: of.origin, Problems: []report.Problem{p}})
 }

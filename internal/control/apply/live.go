@@ -227,7 +227,7 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 		p.Field = report.AnnotationField(kinds.OwnPrefix + protocol + "-ports")
 	}
 	if errors.Is(r.Err, netaddr.ErrHeld) {
-		p.Message += ". " + listeners[protocol] + " lists who listens where"
+		p.Message += ". " + listeners[protocol] + " lists the processes that listen on each port"
 	}
 	return &report.Verdict{Object: r.Origin, Problems: []report.Problem{p}}
 }

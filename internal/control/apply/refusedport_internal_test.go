@@ -25,12 +25,14 @@ func TestRefusedPort(t *testing.T) {
 	}{
 		{
 			"tcp/5432", "ConfigMap/ingress/tcp", fmt.Errorf("listening: %w", netaddr.ErrHeld), "data[5432]",
-			"port tcp/5432 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -ltnp lists who listens where",
+			"port tcp/5432 is left out: listening: " + netaddr.ErrHeld.Error() +
+				". ss -ltnp lists the processes that listen on each port",
 		},
 		{
 			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", netaddr.ErrHeld),
 			"metadata.annotations[k8singress.io/udp-ports]",
-			"port udp/53 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -lunp lists who listens where",
+			"port udp/53 is left out: listening: " + netaddr.ErrHeld.Error() +
+				". ss -lunp lists the processes that listen on each port",
 		},
 		{
 			"tcp/80", "Service/shop/db", errors.New("a site has it"), "metadata.annotations[k8singress.io/tcp-ports]",

@@ -40,9 +40,8 @@ func ProcessRoute() caddy.AdminRoute {
 
 // ErrAnotherProcess means that the admin API at the address belongs to another process.
 var ErrAnotherProcess = errors.New(
-	"another process answers there, so nothing is written to it; let \"admin\" of the app k8singress be " +
-		"the address at \"listen\" of \"admin\" in the configuration, and give each process an admin address of " +
-		"its own")
+	"another process responds there, so nothing is written to it; set \"admin\" of the app k8singress to the " +
+		"address in \"listen\" of \"admin\" in the configuration, and give each process its own admin address")
 
 // session is one connection to the admin API. All its requests use the connection that verify has checked, because
 // several processes may listen at one address, and each connection reaches one of them.
@@ -75,13 +74,13 @@ func (s *session) close() { s.transport.CloseIdleConnections() }
 func (s *session) verify(ctx context.Context) error {
 	response, err := s.ask(ctx, http.MethodGet, processPath, nil, "")
 	if err != nil {
-		return fmt.Errorf("looking for the admin API of this process: %w", err)
+		return fmt.Errorf("finding the admin API of this process: %w", err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
 	switch {
 	case err != nil:
-		return fmt.Errorf("looking for the admin API of this process: %w", err)
+		return fmt.Errorf("finding the admin API of this process: %w", err)
 	case response.StatusCode == http.StatusForbidden:
 		return refusal(response, answer)
 	case response.StatusCode != http.StatusOK || string(answer) != processToken:
@@ -129,7 +128,7 @@ func (s *session) do(ctx context.Context, method string, body []byte, etag strin
 const maxMessage = 4 << 10
 
 func refusal(response *http.Response, message []byte) error {
-	return fmt.Errorf("caddy answers %s: %s", response.Status, strings.TrimSpace(string(message)))
+	return fmt.Errorf("caddy responded with %s: %s", response.Status, strings.TrimSpace(string(message)))
 }
 
 // ask sends a request. If Caddy rejects it with 403, ask sends it again with an Origin header.

@@ -50,7 +50,8 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 		return settings.Config{}, nil, errors.New("the document has no apps.k8singress.live")
 	case app.Source != nil:
 		return settings.Config{}, nil, errors.New(
-			"the document names a source of its own: a process that follows one takes no documents")
+			"the document names a source of objects, but a process with a source accepts no documents: remove " +
+				"\"source\" from the document")
 	}
 	return app.Config, app.Live, nil
 }

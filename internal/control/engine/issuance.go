@@ -25,7 +25,7 @@ func (l *loop) configureIssuance(a *adoption) {
 		NewHostsPerDay: newHostsPerDay(a.settings), Addresses: l.reachedAt(a.settings), Resolvers: a.settings.Resolvers,
 	})
 	if err != nil {
-		l.log.Error("providing issuers of certificates under the new Caddy configuration", zap.Error(err))
+		l.log.Error("cannot provision the certificate issuers of the new Caddy configuration", zap.Error(err))
 	}
 }
 

@@ -165,7 +165,7 @@ func (l *loop) adopt(ctx context.Context) {
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
 	if err := l.live.Adopt(a.ctx, adminAddress(a.settings)); err != nil {
-		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
+		l.log.Error("cannot provision the handler chains of the new Caddy configuration", zap.Error(err))
 	}
 	ready := l.live.Table.Ready()
 	l.applied = l.applied || ready

@@ -125,7 +125,7 @@ func (l *loop) becomeReady() {
 	// request is served yet that a garbage collection could delay.
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
-	l.log.Info("ready: everything there is has been applied for the first time")
+	l.log.Info("ready: all objects have been applied for the first time")
 }
 
 // loadReferred loads the Secrets that are new in the delta. It runs before the tables change, so that no host rejects

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotReady is the reason for status 503 before all objects have been applied once.
-var ErrNotReady = errors.New("the Ingresses are not known yet")
+var ErrNotReady = errors.New("the Ingresses have not been read yet")
 
 // Status is the response of GET /k8singress/status.
 type Status struct {
@@ -56,7 +56,7 @@ func (e *Engine) Ready() error {
 		return ErrNotReady
 	}
 	if option := missingServer(e.Settings(), front.Process().Runs); option != "" {
-		return fmt.Errorf("no server runs for the option %s", option)
+		return fmt.Errorf("no server is running for the option %s", option)
 	}
 	return nil
 }
@@ -133,8 +133,9 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 }
 
 // ErrHasSource is the error of Load for an engine with a source.
-var ErrHasSource = errors.New("this process follows a cluster or a folder of manifests, and takes no documents; " +
-	"set \"source none\" for one that does")
+var ErrHasSource = errors.New(
+	"this process watches a cluster or a folder of manifests, and accepts no documents: set \"source none\" in its " +
+		"Caddyfile to load documents")
 
 // Load replaces the served document. It waits until the document is in effect.
 func (e *Engine) Load(ctx context.Context, d *document.Live) error {
@@ -149,7 +150,7 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-e.done:
-		return errors.New("the engine has ended")
+		return errors.New("the controller has stopped")
 	}
 }
 

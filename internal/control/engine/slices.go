@@ -63,10 +63,11 @@ func checkAddress(policy *reach.Policy, text string) *report.Problem {
 	if reason == "" {
 		return nil
 	}
-	message := fmt.Sprintf("%s is left out (%s): an API server takes no such address; the option reach_allow opens it",
+	message := fmt.Sprintf(
+		"%s is left out (%s): an API server rejects such an address; the option reach_allow allows it here",
 		text, reason)
 	if reason == reach.Denied {
-		message = fmt.Sprintf("%s is left out: the option reach_deny has it", text)
+		message = fmt.Sprintf("%s is left out: the option reach_deny contains it", text)
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.AddressNotAllowed, Message: message}
 }

@@ -49,7 +49,7 @@ func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
 	case o.Source.Kubernetes != nil:
 		return fromCluster(o, log)
 	}
-	return nil, nil, fmt.Errorf("the source names neither kubernetes nor manifests")
+	return nil, nil, fmt.Errorf("the source must have either kubernetes or manifests")
 }
 
 func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
@@ -58,7 +58,7 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	}
 	secrets := o.Source.Kubernetes.Secrets
 	if secrets != "" && secrets != settings.SecretsAll && secrets != settings.SecretsReferenced {
-		return nil, nil, fmt.Errorf("secrets is %q: it may be %s or %s", secrets, settings.SecretsAll,
+		return nil, nil, fmt.Errorf("secrets is %q, but must be %s or %s", secrets, settings.SecretsAll,
 			settings.SecretsReferenced)
 	}
 	var optional []string

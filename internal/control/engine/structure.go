@@ -72,7 +72,7 @@ func (l *loop) patchFailed(err error) {
 	if before := l.patchFailure.Swap(&text); before != nil && *before == text {
 		level = zap.DebugLevel
 	}
-	l.log.Log(level, "completing the configuration of Caddy; trying again", zap.Error(err))
+	l.log.Log(level, "cannot add the controller's servers to Caddy's configuration; trying again", zap.Error(err))
 	l.retry.arm()
 }
 
@@ -101,8 +101,8 @@ func (e *Engine) complete() error {
 		return nil
 	}
 	return fmt.Errorf(
-		"the configuration has no server for the option %s, and Caddy's admin API, by which it is added, is off: "+
-			"write the configuration as a Caddyfile, or remove \"disabled\" of \"admin\", and \"admin\" of the app "+
+		"the configuration has no server for the option %s, and it cannot be added because Caddy's admin API is "+
+			"off: use a Caddyfile instead of JSON, or remove \"disabled\" of \"admin\", and \"admin\" of the app "+
 			"k8singress",
 		missing)
 }
@@ -128,7 +128,7 @@ func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 	o.Source, o.Admin = nil, admin
 	_, err = client.Change(ctx, func(config map[string]any) error {
 		if err := structure.Merge(config, o); err != nil {
-			return fmt.Errorf("the structure of the document does not fit: %w", err)
+			return fmt.Errorf("the servers of the document conflict with the configuration: %w", err)
 		}
 		structure.Branch(config, "apps")["k8singress"] = structure.Tree(o.WithoutDefaults())
 		return nil

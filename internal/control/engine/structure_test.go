@@ -102,7 +102,7 @@ func TestAnotherProcessIsLoggedOnce(t *testing.T) {
 	o.Admin = stranger.Listener.Addr().String()
 	e := adoptedBy(t, provisioned(t), engine.New(newSource(), nil, zap.New(core)), o)
 	logged := func(level zapcore.Level) int {
-		return log.FilterMessageSnippet("configuration of Caddy").FilterLevelExact(level).Len()
+		return log.FilterMessageSnippet("to Caddy's configuration").FilterLevelExact(level).Len()
 	}
 	e.eventually("it tries again", func() bool { return logged(zap.DebugLevel) > 0 })
 	if n := logged(zap.ErrorLevel); n != 1 {

@@ -140,7 +140,7 @@ var handlerNames = map[reflect.Type]string{
 func filter(f ir.Filter) json.RawMessage {
 	name, ok := handlerNames[reflect.TypeOf(f)]
 	if !ok {
-		panic(fmt.Sprintf("no rendering of filter %T", f))
+		panic(fmt.Sprintf("the filter %T has no Caddy handler", f))
 	}
 	if list, ok := f.(ir.AnyOf); ok {
 		return document.EncodeModule("handler", name, anyOf(list))

@@ -53,7 +53,7 @@ func (f *factory) byName(name string) (*byName, error) {
 	}
 	client, err := f.client(kind.GroupVersion)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", kind.Resource, err)
+		return nil, fmt.Errorf("creating a client for %s: %w", kind.Resource, err)
 	}
 	return &byName{
 		kind: kind, client: client, store: f.store, errors: f.errors,

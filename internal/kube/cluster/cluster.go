@@ -59,14 +59,15 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	kubeclient.QuietKlog(log)
 	found, err := kubeclient.Find(o.Kubeconfig)
 	if errors.Is(err, kubeclient.ErrNotInCluster) {
-		return nil, fmt.Errorf("%w: set the option kubeconfig to reach one, or manifests to serve a folder", err)
+		return nil, fmt.Errorf("%w: set the option kubeconfig to connect to a cluster, or manifests to read a folder",
+			err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	client, objects, err := writers(found.Config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the API server: %w", err)
+		return nil, fmt.Errorf("creating a client for the API server: %w", err)
 	}
 	c := &Cluster{
 		client: client, metadata: objects, namespace: found.Namespace, pod: found.Pod,

@@ -65,7 +65,7 @@ func newFactory(config *rest.Config, o Options, store *snapshot.Store, log *zap.
 	unlimited.QPS = -1
 	client, err := rest.HTTPClientFor(unlimited)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the API server: %w", err)
+		return nil, fmt.Errorf("creating a client for the API server: %w", err)
 	}
 	return &factory{
 		config: unlimited, http: client, clients: map[schema.GroupVersion]rest.Interface{},
@@ -78,7 +78,7 @@ func (f *factory) informers(scopes []scope) ([]*informer, error) {
 	for _, s := range scopes {
 		i, err := f.informer(s)
 		if err != nil {
-			return nil, fmt.Errorf("making an informer for %s: %w", s.kind.Resource, err)
+			return nil, fmt.Errorf("creating an informer for %s: %w", s.kind.Resource, err)
 		}
 		list = append(list, i)
 	}

@@ -115,7 +115,7 @@ func (r *reader) list(ctx context.Context, from string) error {
 	return r.set(objects[0])
 }
 
-var errShortWatch = errors.New("the watch ended at once")
+var errShortWatch = errors.New("the watch ended immediately")
 
 // watch returns nil if the API server has ended the watch after the requested time.
 func (r *reader) watch(ctx context.Context) error {
@@ -166,7 +166,7 @@ func (r *reader) set(object runtime.Object) error {
 	trimmed, err := r.trim(object)
 	o, ok := trimmed.(kinds.Object)
 	if err != nil || !ok {
-		return fmt.Errorf("the API server sent a %T in place of one of the %s: %w", object, r.scope.kind.Resource, err)
+		return fmt.Errorf("the API server sent a %T instead of an object of %s: %w", object, r.scope.kind.Resource, err)
 	}
 	r.of.update(r.ref, r.one, func() {
 		r.of.store.Set(o)

@@ -34,7 +34,7 @@ func newWatchErrors(count func(kind string), log *zap.Logger) *watchErrors {
 
 func (w *watchErrors) add(s scope, err error) {
 	if routine(err) {
-		w.log.Debug("a watch ended, the next one begins", zap.String("kind", s.kind.Name), zap.Error(err))
+		w.log.Debug("a watch ended, and is started again", zap.String("kind", s.kind.Name), zap.Error(err))
 		return
 	}
 	w.count(s.kind.Name)
@@ -65,12 +65,12 @@ func routine(err error) bool {
 func advice(s scope, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "give the controller's service account the verbs list and watch on them"
+		return "grant the controller's service account the verbs list and watch for this resource"
 	case apierrors.IsUnauthorized(err):
-		return "the API server does not accept the controller's credentials"
+		return "the API server rejected the controller's credentials: check its service account or kubeconfig"
 	case apierrors.IsNotFound(err):
-		return "the API server does not know " + s.kind.GroupVersion.String()
+		return "the API server does not support " + s.kind.GroupVersion.String()
 	default:
-		return "the last known state stays in use, and the API server is asked again"
+		return "the last known objects stay in use, and the request is retried"
 	}
 }

@@ -27,7 +27,7 @@ func (f *found) complete(clusterScoped bool) error {
 	}
 	switch {
 	case f.ref.Name == "":
-		return errors.New(f.ref.Kind + " without metadata.name")
+		return errors.New(f.ref.Kind + " has no metadata.name")
 	case len(validation.IsDNS1123Subdomain(f.ref.Name)) > 0:
 		return badName(f.ref.Kind, "name", f.ref.Name)
 	case !clusterScoped && len(validation.IsDNS1123Label(f.ref.Namespace)) > 0:
@@ -37,7 +37,7 @@ func (f *found) complete(clusterScoped bool) error {
 }
 
 func badName(kind, field, name string) error {
-	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower case letters, digits and inner dashes",
+	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower-case letters and digits, and hyphens between them",
 		kind, field, name)
 }
 
@@ -57,7 +57,7 @@ func (f *found) finish(raw []byte) {
 	case *discoveryv1.EndpointSlice:
 		if o.Labels[discoveryv1.LabelServiceName] == "" {
 			f.add(report.Warning, report.InvalidManifest, "metadata.labels",
-				"without the label "+discoveryv1.LabelServiceName+" the endpoints do not belong to a Service")
+				"the EndpointSlice needs the label "+discoveryv1.LabelServiceName+" with the name of its Service")
 		}
 	}
 	if row, ok := kinds.ByName(f.ref.Kind); ok {

@@ -24,9 +24,9 @@ type reader struct {
 	read func(raw []byte) (object kinds.Object, strict []error, err error)
 }
 
-const ingressChanged = ", with backend.service.name and backend.service.port.number (or .name) in place of " +
-	"backend.serviceName and backend.servicePort, spec.defaultBackend in place of spec.backend, and a pathType in " +
-	"each path"
+const ingressChanged = ", write backend.service.name and backend.service.port.number (or .name) instead of " +
+	"backend.serviceName and backend.servicePort, write spec.defaultBackend instead of spec.backend, and add a " +
+	"pathType to each path"
 
 // oldVersions has the deprecated versions, which are converted. The Ingress of extensions/v1beta1 is the same as in
 // networking.k8s.io/v1beta1.

@@ -84,7 +84,7 @@ func (f *Files) refresh(w *watcher) bool {
 		f.logFailure(err)
 		f.setVerdicts([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
 			Severity: report.Error, Reason: report.InvalidManifest,
-			Message: err.Error() + "; the objects that were read before stay in use",
+			Message: err.Error() + "; the objects that were read last stay in use",
 		}}}})
 		return false
 	}
@@ -107,7 +107,7 @@ func (f *Files) logFailure(err error) {
 	case <-f.synced:
 	default:
 		if f.failure != before {
-			f.log.Warn(f.failure+"; every request gets 503 until they can be read. Trying again every few seconds",
+			f.log.Warn(f.failure+"; every request gets 503 until they can be read. Retrying every few seconds",
 				zap.String("manifests", f.folder.root))
 		}
 	}

@@ -128,7 +128,7 @@ func readFile(path string) ([]byte, error) {
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, largest+1))
 	if err == nil && len(data) > largest {
-		return nil, fmt.Errorf("it is larger than %d MiB: split it", largest>>20)
+		return nil, fmt.Errorf("the file is larger than %d MiB: split it", largest>>20)
 	}
 	return data, err
 }

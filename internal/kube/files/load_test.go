@@ -156,11 +156,11 @@ func TestOneFormForAll(t *testing.T) {
 func TestStayNamesFewObjects(t *testing.T) {
 	all := configMap("a", "1") + configMap("b", "1") + configMap("c", "1") + configMap("d", "1")
 	for kept, want := range map[int]string{
-		1: "ConfigMap/default/d is kept as it was before, until the file is fixed",
-		2: "ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the file is fixed",
-		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the " +
+		1: "ConfigMap/default/d keeps its previous state until the file is fixed",
+		2: "ConfigMap/default/c, ConfigMap/default/d keep their previous state until the file is fixed",
+		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d keep their previous state until the " +
 			"file is fixed",
-		4: "4 objects are kept as they were before, until the file is fixed",
+		4: "4 objects keep their previous state until the file is fixed",
 	} {
 		documents := strings.SplitAfter(all, "---\n")
 		p := parse("a.yaml", []byte(strings.Join(documents[:4-kept], "")+"kind: [\n"))

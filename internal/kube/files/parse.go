@@ -139,7 +139,7 @@ var typeNames = map[reflect.Kind]string{
 func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
-		return "a value of data is not base64: put plain text into stringData"
+		return "a value of data is not base64: write plain text in stringData instead"
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -159,7 +159,7 @@ func wrongType(err error, raw []byte) string {
 	case wrong.Type.Kind() == reflect.String:
 		where += keyOf(raw, where, wrong.Value)
 	}
-	message := fmt.Sprintf("%s is not %s but of type %s", where, want, wrong.Value)
+	message := fmt.Sprintf("%s must be %s, but has the type %s", where, want, wrong.Value)
 	if wrong.Type.Kind() == reflect.String && (strings.HasPrefix(wrong.Value, "number") || wrong.Value == "bool") {
 		message += ": put the value in quotes"
 	}
@@ -192,7 +192,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	}
 	if r.successor != "" {
 		f.add(report.Info, report.DeprecatedVersion, "apiVersion",
-			fmt.Sprintf("%s %s is a deprecated version, and is read as %s: write that instead%s", id.apiVersion,
+			fmt.Sprintf("%s %s is deprecated and is converted: use %s instead%s", id.apiVersion,
 				id.kind, r.successor, r.changed))
 	}
 	f.object = object
@@ -208,7 +208,7 @@ func (p *parsed) unknown(line int, id identity) {
 		p.ignored[id.kind]++
 		return
 	}
-	p.fail(line, fmt.Sprintf("%s %s: %s does not exist in %s: write %s",
+	p.fail(line, fmt.Sprintf("%s %s: there is no %s in %s: use the apiVersion %s",
 		id.kind, id.name, id.kind, id.apiVersion, row.GroupVersion))
 }
 
@@ -264,7 +264,7 @@ func (p *parsed) keep(before *parsed) {
 		kept = append(kept, old.ref)
 	}
 	if len(kept) > 0 {
-		p.warn(0, keptAsBefore(kept)+" before, until the file is fixed")
+		p.warn(0, keptAsBefore(kept)+" until the file is fixed")
 	}
 }
 
@@ -272,16 +272,16 @@ func (p *parsed) keep(before *parsed) {
 func keptAsBefore(kept []ir.Ref) string {
 	const few = 3
 	if len(kept) == 1 {
-		return kept[0].String() + " is kept as it was"
+		return kept[0].String() + " keeps its previous state"
 	}
 	if len(kept) > few {
-		return fmt.Sprintf("%d objects are kept as they were", len(kept))
+		return fmt.Sprintf("%d objects keep their previous state", len(kept))
 	}
 	var names []string
 	for _, ref := range kept {
 		names = append(names, ref.String())
 	}
-	return strings.Join(names, ", ") + " are kept as they were"
+	return strings.Join(names, ", ") + " keep their previous state"
 }
 
 func (f *found) add(severity report.Severity, reason report.Reason, field, message string) {

@@ -189,7 +189,7 @@ func TestMidEdit(t *testing.T) {
 	r.wait("a=2", "b=1", "z=1")
 	r.until("a verdict on the file", func() bool { return len(r.problems()) == 2 })
 	if got := r.problems(); !strings.Contains(got[0], "File/a.yaml error: is not YAML") ||
-		!strings.Contains(got[1], "ConfigMap/default/b is kept as it was before") {
+		!strings.Contains(got[1], "ConfigMap/default/b keeps its previous state") {
 		t.Errorf("verdicts %v", got)
 	}
 	r.write("a.yaml", configMap("a", "3")+strings.Replace(configMap("b", "2"), "data: {", "data: [", 1))

@@ -51,8 +51,8 @@ func Make(s Situation) Plan {
 	}
 	if p.Loopback && (s.Publish || s.Pod != nil) {
 		p.warn(report.PortUnreachable, p.Routes,
-			"stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
-				"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
+			"stream_bind contains only loopback addresses, so neither a Service nor clients outside the pod can "+
+				"connect to %s: remove stream_bind from the Caddyfile, or add other addresses")
 	} else {
 		p.checkNodes()
 	}
@@ -71,20 +71,23 @@ func (p *planning) publish() {
 	switch {
 	case p.Service == nil:
 		p.warn(report.PortNotPublished, p.Routes,
-			"there is no Service "+p.Name.String()+", which publish_service names: create it, and it gets %s")
+			"publish_service names the Service "+p.Name.String()+
+				", which does not exist: create it, so that %s can be added")
 	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
 		p.warn(report.PortNotPublished, p.Routes,
-			"the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
-				"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
+			"the Service "+p.Name.String()+
+				" has the type ExternalName, and forwards nothing to pods: set publish_service to a Service that "+
+				"selects the controller's pods, so that %s can be added")
 	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
 		p.warn(report.PortNotPublished, p.Routes,
-			"the Service "+p.Name.String()+" is headless, which passes nothing on: "+
-				"let publish_service name one that has an address, and that one gets %s")
+			"the Service "+p.Name.String()+
+				" is headless, and forwards nothing to pods: set publish_service to a Service with a cluster IP, so "+
+				"that %s can be added")
 	case len(p.theirs) == 1 && p.theirs[0].Name == "":
 		p.warn(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
-			"the port of the Service "+p.Name.String()+
-				" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
-				"and the Service gets %s")
+			"the only port of the Service "+p.Name.String()+
+				" has no name, but a Service with several ports requires names: give it a name, so that %s can "+
+				"be added")
 	default:
 		p.entries()
 	}
@@ -102,8 +105,9 @@ func (p *planning) entries() {
 		}
 	}
 	p.warn(report.PortNotPublished, elsewhere,
-		"the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
-			"another port of the pods: take that entry out, or set its targetPort to the same number")
+		"the Service "+p.Name.String()+
+			" has an entry of another manager that forwards %s to a different port of the pods: remove this entry, "+
+			"or set its targetPort to the same number")
 }
 
 // entry returns our entry for a port. If we already have an entry for it, its name is kept, because a new name would

@@ -170,8 +170,8 @@ func TestEntries(t *testing.T) {
 		"somebody else's leads elsewhere": {
 			[]string{http, "postgres 5432/TCP 15432"}, []string{"tcp/5432", "tcp/6379"},
 			outcome{Ports: []string{"tcp-6379 6379/TCP 6379"}, Write: true, Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that " +
-					"sends clients of port 5432/TCP to another port of the pods: take that entry out, or set its " +
+				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of another manager that " +
+					"forwards port 5432/TCP to a different port of the pods: remove this entry, or set its " +
 					"targetPort to the same number",
 			}},
 		},
@@ -182,8 +182,8 @@ func TestEntries(t *testing.T) {
 		"ours was taken over": {
 			[]string{http, "tcp-5432 5432/TCP 15432 ours f:targetPort"}, []string{"tcp/5432"},
 			outcome{Problems: []string{
-				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of somebody else that " +
-					"sends clients of port 5432/TCP to another port of the pods: take that entry out, or set its " +
+				"tcp-services PortNotPublished: the Service k8singress/edge has an entry of another manager that " +
+					"forwards port 5432/TCP to a different port of the pods: remove this entry, or set its " +
 					"targetPort to the same number",
 			}},
 		},
@@ -194,8 +194,8 @@ func TestEntries(t *testing.T) {
 		"the only port has no name": {
 			[]string{"- 80/TCP 80"}, []string{"tcp/5432", "tcp/80"},
 			outcome{Problems: []string{
-				"tcp-services PortNotPublished: the port of the Service k8singress/edge has no name, and Kubernetes " +
-					"lets no other one stand beside it: give it a name, and the Service gets port 5432/TCP",
+				"tcp-services PortNotPublished: the only port of the Service k8singress/edge has no name, but a " +
+					"Service with several ports requires names: give it a name, so that port 5432/TCP can be added",
 			}},
 		},
 	} {
@@ -232,10 +232,10 @@ func TestServicesThatForwardNothing(t *testing.T) {
 		write   bool
 		want    string
 	}{
-		"missing":  {nil, false, "there is no Service k8singress/edge"},
+		"missing":  {nil, false, "publish_service names the Service k8singress/edge, which does not exist"},
 		"headless": {headless, true, "the Service k8singress/edge is headless"},
 		"a name": {service(t, corev1.ServiceTypeExternalName, http), false,
-			"the Service k8singress/edge is of type ExternalName"},
+			"the Service k8singress/edge has the type ExternalName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := told(serviceports.Make(serviceports.Situation{
@@ -250,8 +250,8 @@ func TestServicesThatForwardNothing(t *testing.T) {
 					t.Errorf("told: %s", got.Problems[i])
 				}
 			}
-			if !strings.HasSuffix(got.Problems[0], "gets the ports 5432/TCP, 6379/TCP") ||
-				!strings.HasSuffix(got.Problems[1], "gets port 53/UDP") {
+			if !strings.HasSuffix(got.Problems[0], "so that the ports 5432/TCP, 6379/TCP can be added") ||
+				!strings.HasSuffix(got.Problems[1], "so that port 53/UDP can be added") {
 				t.Errorf("told: %q", got.Problems)
 			}
 		})
@@ -302,7 +302,7 @@ func TestPortsThatNodesDoNotForward(t *testing.T) {
 				return
 			}
 			if len(problems) != 1 || !strings.HasPrefix(problems[0], "tcp-services PortUnreachable: ") ||
-				!strings.Contains(problems[0], "reaches the ports "+test.want+": ") {
+				!strings.Contains(problems[0], "connect to the ports "+test.want+": ") {
 				t.Errorf("told: %q", problems)
 			}
 		})
@@ -329,8 +329,8 @@ func TestPortsAtLoopback(t *testing.T) {
 			t.Fatalf("%s: told %q", name, problems)
 		}
 		for _, p := range problems {
-			if !strings.HasPrefix(p, "tcp-services PortUnreachable: stream_bind has loopback addresses only") ||
-				!strings.Contains(p, "reaches the ports 5432/TCP, 53/UDP: ") {
+			if !strings.HasPrefix(p, "tcp-services PortUnreachable: stream_bind contains only loopback addresses") ||
+				!strings.Contains(p, "connect to the ports 5432/TCP, 53/UDP: ") {
 				t.Errorf("%s: told %q", name, p)
 			}
 		}
@@ -344,7 +344,7 @@ func TestMessagesOfManyPortsAreShort(t *testing.T) {
 	}
 	problems := told(serviceports.Make(serviceports.Situation{Name: edge, Publish: true,
 		Routes: routes(t, many...)})).Problems
-	if len(problems) != 1 || !strings.HasSuffix(problems[0], "10008/TCP, 10009/TCP, and 190 more") {
+	if len(problems) != 1 || !strings.HasSuffix(problems[0], "10008/TCP, 10009/TCP, and 190 more can be added") {
 		t.Errorf("told: %q", problems)
 	}
 }

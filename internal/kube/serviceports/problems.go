@@ -83,9 +83,9 @@ func (p *planning) checkNodes() {
 			})
 	})
 	p.warn(report.PortUnreachable, unreachable,
-		"the pods of the controller take single ports from their nodes, by hostPort, so that no "+
-			"client outside of the cluster reaches %s: each needs an entry in the ports of the container, with "+
-			"containerPort and hostPort, or in a Service of type LoadBalancer or NodePort")
+		"the controller's pods use hostPort only for other ports, so clients outside the cluster cannot connect to "+
+			"%s: each port needs an entry in the ports of the container, with containerPort and hostPort, or in a "+
+			"Service of type LoadBalancer or NodePort")
 }
 
 // isPublic reports whether the Service accepts clients from outside the cluster.

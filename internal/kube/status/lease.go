@@ -34,13 +34,13 @@ func TimesOf(duration time.Duration) Times {
 // Without leader election it writes at once.
 func (w *Writer) Run(ctx context.Context) {
 	if w.options.NoElection {
-		w.options.Log.Info("without an election: this replica writes status and Events")
+		w.options.Log.Info("leader election is off: this replica writes status and Events")
 		w.lead(ctx)
 		return
 	}
 	for ctx.Err() == nil {
 		if err := w.elect(ctx); err != nil {
-			w.options.Log.Error("no status will be written: the Lease cannot be used", zap.Error(err))
+			w.options.Log.Error("the Lease cannot be used, so no status is written", zap.Error(err))
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 			}
 		}
 		if !told {
-			w.options.Log.Warn("no status is written: the rights allow neither Lease",
+			w.options.Log.Warn("no status is written, because RBAC allows access to neither Lease",
 				zap.String("lease", w.options.LeaseName),
 				zap.String("fallback", w.options.LeaseFallback), zap.String("namespace", w.options.LeaseNamespace))
 		}

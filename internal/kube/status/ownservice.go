@@ -57,7 +57,7 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 		return 0
 	}
 	if o.refused == nil {
-		p.options.Log.Warn("writing the ports of the Service; trying again", zap.Error(err))
+		p.options.Log.Warn("cannot write the ports of the Service; trying again", zap.Error(err))
 	}
 	return o.pause
 }
@@ -89,8 +89,8 @@ func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
 		return serviceports.Refused(service,
-			"publish_ports may not change this Service: give the controller the right to patch it, as the chart "+
-				"does with k8singress.options.publish_ports, or remove the option publish_ports")
+			"publish_ports cannot change this Service, because RBAC forbids it: grant the controller permission to "+
+				"patch it, as the chart does with k8singress.options.publish_ports, or remove the option publish_ports")
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return serviceports.Refused(service, "the API server rejected the ports of publish_ports: "+err.Error())
 	}

@@ -131,7 +131,8 @@ func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
 	all := slices.Concat(errors, warnings)
 	if more := len(all) - maxEvents; more > 0 {
 		all = append(all[:maxEvents-1], report.Problem{Reason: report.MoreProblems, Message: fmt.Sprintf(
-			"and %d more: GET /k8singress/objects of the admin API has all, and caddy k8singress lint prints them",
+			"and %d more problems, which GET /k8singress/objects of the admin API lists and caddy k8singress "+
+				"lint prints",
 			more+1)})
 	}
 	var events []*eventsv1.Event

@@ -226,7 +226,7 @@ func TestTenant10EventsOfAnObject(t *testing.T) {
 	if len(events) != 20 || events[0].Note != "mistake 499" || events[3].Note != "mistake 0" {
 		t.Fatalf("%d Events, of which the first are %q and %q", len(events), events[0].Note, events[3].Note)
 	}
-	if last := events[19]; last.Reason != "MoreProblems" || !strings.HasPrefix(last.Note, "and 1481 more: ") {
+	if last := events[19]; last.Reason != "MoreProblems" || !strings.HasPrefix(last.Note, "and 1481 more problems, ") {
 		t.Errorf("the last Event says %s: %s", last.Reason, last.Note)
 	}
 	r.Verdicts[0].Problems = r.Verdicts[0].Problems[:20]

@@ -141,7 +141,7 @@ func (p *ports) ownPod(ctx context.Context, d *desired) *corev1.Pod {
 	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
 		p.podKnown = true
 	default:
-		p.options.Log.Debug("reading the pod that this process runs in; trying again", zap.Error(err))
+		p.options.Log.Debug("cannot read the pod that this process runs in; trying again", zap.Error(err))
 	}
 	return p.pod
 }

@@ -171,7 +171,8 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.publish(publishing("edge"), open(5432))
-	if told := p.told(1); !strings.HasPrefix(told[0], "ConfigMap/a/tcp-services: there is no Service a/edge") {
+	if told := p.told(1); !strings.HasPrefix(told[0],
+		"ConfigMap/a/tcp-services: publish_service names the Service a/edge, ") {
 		t.Errorf("told: %q", told)
 	}
 	anew := edge("edge")
@@ -211,8 +212,9 @@ func TestMissingRightIsReportedOnce(t *testing.T) {
 	refuse(client, "patch", "services", forbidden, forbidden)
 	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
-	want := "Service/a/edge: publish_ports may not change this Service: give the controller the right to patch it, " +
-		"as the chart does with k8singress.options.publish_ports, or remove the option publish_ports"
+	want := "Service/a/edge: publish_ports cannot change this Service, because RBAC forbids it: grant the controller " +
+		"permission to patch it, as the chart does with k8singress.options.publish_ports, or remove the option " +
+		"publish_ports"
 	if told := p.told(1); told[0] != want {
 		t.Errorf("told: %q", told)
 	}
@@ -249,7 +251,7 @@ func TestOwnPod(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
 		p := newPortsTest(t, fake.NewClientset(daemon()))
 		p.publish(settings.Config{}, open(5432))
-		if told := p.told(1); !strings.Contains(told[0], "reaches port 5432/TCP: ") {
+		if told := p.told(1); !strings.Contains(told[0], "connect to port 5432/TCP: ") {
 			t.Errorf("told: %q", told)
 		}
 		for range 3 {
@@ -285,7 +287,7 @@ func TestPortsAtLoopbackAreReported(t *testing.T) {
 	o := publishing("edge")
 	o.StreamBind = []string{"127.0.0.1", "::1"}
 	p.publish(o, open(5432))
-	if told := p.told(1); !strings.Contains(told[0], "stream_bind has loopback addresses only") {
+	if told := p.told(1); !strings.Contains(told[0], "stream_bind contains only loopback addresses") {
 		t.Errorf("told: %q", told)
 	}
 	o.StreamBind = []string{"127.0.0.1", "192.0.2.1"}

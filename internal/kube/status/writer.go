@@ -71,7 +71,7 @@ type desired struct {
 func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*Writer, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("reading the host name, which names this replica in the Lease: %w", err)
+		return nil, fmt.Errorf("reading the host name, which identifies this replica in the Lease: %w", err)
 	}
 	return &Writer{
 		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()),

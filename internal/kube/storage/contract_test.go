@@ -371,7 +371,8 @@ func TestMisplacedSecrets(t *testing.T) {
 	}
 	other := w.start(t)
 	fixture.Holds(t, "a warning", func() bool {
-		return other.log.FilterMessage("ignored a Secret with the label of the storage").Len() > 0
+		return other.log.FilterMessage(
+			"ignored a Secret that has the label of the storage but does not belong to it").Len() > 0
 	})
 	if got := has(t, other, "a"); got != "right" {
 		t.Errorf("a is %q", got)

@@ -49,7 +49,7 @@ func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the API server: %w", err)
+		return nil, fmt.Errorf("creating a client for the API server: %w", err)
 	}
 	secrets := client.CoreV1().Secrets
 	return &copier{Storage: s, from: from, source: secrets(from), target: secrets(s.namespace)}, nil
@@ -67,8 +67,9 @@ func (c *copier) run(ctx context.Context) error {
 		}
 		if ctx.Err() == nil {
 			logged.Do(func() {
-				c.log.Warn("cannot copy the storage of another namespace: "+
-					"no certificate is read or ordered before that, and the copy is retried",
+				c.log.Warn(
+					"cannot copy the storage of another namespace; retrying. No certificate is read or requested "+
+						"before the copy is complete",
 					zap.String("from", c.from), zap.String("to", c.namespace), zap.Error(err))
 			})
 		}
@@ -132,7 +133,7 @@ func (s *Storage) awaitCopy(ctx context.Context) error {
 	case <-s.copied:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the storage of another namespace is not yet copied to %s, see the log: %w",
+		return fmt.Errorf("the storage of another namespace has not been copied to %s yet; the log has the reason: %w",
 			s.namespace, ctx.Err())
 	}
 }

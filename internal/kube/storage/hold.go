@@ -17,7 +17,7 @@ import (
 )
 
 // errLost means that this process has lost a lock, and that another process may have held it.
-var errLost = errors.New("its Lease was not renewed in time, and another process may have held the lock meanwhile")
+var errLost = errors.New("its Lease was not renewed in time, so another process may have held the lock in the meantime")
 
 // hold is a lock that this process holds. Its Lease is renewed in the background.
 type hold struct {
@@ -48,7 +48,7 @@ func (h *hold) keep(ctx context.Context) {
 		next = h.times.Renew
 		err := h.renew(ctx)
 		if errors.Is(err, errLost) {
-			h.log.Error("a lock was lost: another process may do the same work at the same time",
+			h.log.Error("lost a lock: another process may do the same work at the same time",
 				zap.String("lock", h.name))
 			return
 		}
@@ -70,7 +70,7 @@ func (h *hold) renew(ctx context.Context) error {
 		h.renewed, h.overdue = begun, false
 	} else if !h.lost && !h.overdue && time.Since(h.renewed) > h.times.Duration {
 		h.overdue = true
-		h.log.Warn("a lock could not be renewed in time, and another process may take it over",
+		h.log.Warn("cannot renew a lock in time: another process may take it over",
 			zap.String("lock", h.name), zap.Error(err))
 	}
 	return err
@@ -117,7 +117,7 @@ func (h *hold) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := h.secrets.await(ctx, written); err != nil {
-		return fmt.Errorf("waiting for the changes of the holder before: %w", err)
+		return fmt.Errorf("waiting for the changes of the previous holder: %w", err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (h *hold) end(ctx context.Context) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("its Lease expires by itself after %v: %w", h.times.Duration, err)
+		return fmt.Errorf("its Lease expires after %v: %w", h.times.Duration, err)
 	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
 		return errLost
 	}

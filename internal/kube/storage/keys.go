@@ -93,7 +93,7 @@ func slugOf(hint string) string {
 // cleanKey normalizes a key to a path without a slash at either end. The empty key is the root.
 func cleanKey(key string) (string, error) {
 	if len(key) > longestKey {
-		return "", fmt.Errorf("a key of %d bytes is too long: at most %d are possible", len(key), longestKey)
+		return "", fmt.Errorf("the key has %d bytes, but the maximum is %d", len(key), longestKey)
 	}
 	if !utf8.ValidString(key) {
 		return "", fmt.Errorf("the key %q is not UTF-8", key)

@@ -296,7 +296,7 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 	}
 	lease, err := c.api.Update(ctx, next, metav1.UpdateOptions{})
 	if holder := holderOf(found); err == nil && holder != "" && holder != c.identity {
-		c.log.Info("took over a lock that its holder did not renew", zap.String("lock", c.name),
+		c.log.Info("took over a lock that its holder had not renewed", zap.String("lock", c.name),
 			zap.String("holder", holder))
 	}
 	return lease, err
@@ -330,7 +330,7 @@ func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
 		for _, lease := range l.leases.expired(sweepAfter) {
 			err := api.Delete(ctx, lease.Name, exactly(lease))
 			if err == nil {
-				l.log.Debug("deleted the Lease of a lock that is not held", zap.String("lease", lease.Name))
+				l.log.Debug("deleted the Lease of a lock without a holder", zap.String("lease", lease.Name))
 			}
 			if err == nil || apierrors.IsNotFound(err) {
 				l.leases.OnDelete(lease)

@@ -188,7 +188,7 @@ func TestLostLock(t *testing.T) {
 	holder.link.cut(false)
 	fixture.Holds(t, "the holder notices", func() bool {
 		return holder.log.FilterMessage(
-			"a lock was lost: another process may do the same work at the same time").Len() == 1
+			"lost a lock: another process may do the same work at the same time").Len() == 1
 	})
 	if err := holder.RenewLockLease(t.Context(), "x", time.Hour); !errors.Is(err, errLost) {
 		t.Errorf("RenewLockLease: %v", err)
@@ -215,7 +215,7 @@ func TestOutageLosesNoLock(t *testing.T) {
 	p.link.cut(true)
 	fixture.Holds(t, "a warning", func() bool {
 		return p.log.FilterMessage(
-			"a lock could not be renewed in time, and another process may take it over").Len() == 1
+			"cannot renew a lock in time: another process may take it over").Len() == 1
 	})
 	p.link.cut(false)
 	if err := p.RenewLockLease(t.Context(), "x", time.Hour); err != nil {

@@ -112,6 +112,7 @@ func (s *Storage) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server",
+	return fmt.Errorf(
+		"the Secrets in the namespace %s have not been read yet: check the log for errors of the API server",
 		s.namespace)
 }

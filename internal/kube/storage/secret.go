@@ -36,7 +36,7 @@ func check(secret *corev1.Secret) error {
 		p = placeOf(siteKey(site, ".crt"))
 	}
 	if p.owner != key+site || p.secret != secret.Name {
-		return fmt.Errorf("the Secret %s/%s has the label %s, but its name does not fit its annotations: delete it",
+		return fmt.Errorf("the Secret %s/%s has the label %s, but its name does not match its annotations: delete it",
 			secret.Namespace, secret.Name, selector)
 	}
 	return nil
@@ -150,7 +150,8 @@ func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error
 	if size > largest {
 		return nil,
 			fmt.Errorf(
-				"a value of %d bytes is too large: a Secret holds at most %d bytes, and the files of a site share one",
+				"a value of %d bytes is too large: a Secret can hold %d bytes, and all files of a site are in "+
+					"one Secret",
 				len(value), largest)
 	}
 	return next, nil

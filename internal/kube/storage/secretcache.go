@@ -176,7 +176,7 @@ func (c *secretCache) Resync() error { return nil }
 func (c *secretCache) valid(secret *corev1.Secret) bool {
 	err := check(secret)
 	if err != nil {
-		c.log.Warn("ignored a Secret with the label of the storage", zap.Error(err))
+		c.log.Warn("ignored a Secret that has the label of the storage but does not belong to it", zap.Error(err))
 	}
 	return err == nil
 }

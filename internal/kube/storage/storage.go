@@ -73,7 +73,7 @@ func New(o Options, log *zap.Logger) (*Storage, error) {
 	kubeclient.QuietKlog(log)
 	found, err := kubeclient.Find(o.Kubeconfig)
 	if errors.Is(err, kubeclient.ErrNotInCluster) {
-		return nil, fmt.Errorf("%w: set kubeconfig to reach one", err)
+		return nil, fmt.Errorf("%w: set kubeconfig to connect to one", err)
 	}
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 	for i := range clients {
 		var err error
 		if clients[i], err = kubernetes.NewForConfig(config); err != nil {
-			return nil, fmt.Errorf("making a client for the API server: %w", err)
+			return nil, fmt.Errorf("creating a client for the API server: %w", err)
 		}
 	}
 	s := &Storage{
@@ -173,7 +173,7 @@ func (s *Storage) source(client rest.Interface, resource string) cache.ListerWat
 	return kubeclient.Patient(source, func(err error) {
 		logged.Do(func() {
 			s.log.Warn("cannot read the "+resource+
-				" of the storage: the last known ones stay in use, and the request is repeated",
+				" of the storage: the last known ones stay in use, and the request is retried",
 				zap.String("namespace", s.namespace), zap.Error(err))
 		})
 	})

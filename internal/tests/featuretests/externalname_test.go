@@ -182,15 +182,15 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 		external("missing", "missing.example")+ruleTo(port, "d", "d.example", "missing"),
 		"resolvers "+dnsServer.address)
 	for object, words := range map[string]string{
-		"a": "the name evil.example of the Service default/evil leads to addresses that are left out: 127.0.0.1 " +
-			"(loopback), 169.254.169.254 (metadata of the cloud); the option external_names all allows them: " +
-			"requests get 503",
+		"a": "the name evil.example of the Service default/evil resolves to addresses that are not allowed: " +
+			"127.0.0.1 (loopback), 169.254.169.254 (metadata of the cloud), so requests get 503; " +
+			"\"external_names all\" allows them",
 		"b": "the Service default/literal has \"127.0.0.1\" for externalName, which is not allowed, because it is " +
 			"an address of the controller itself or of its local network (the option \"external_names all\" allows " +
 			"it): requests get 503",
 		"c": "the Service default/localhost has \"localhost\" for externalName, which is not allowed, because it is " +
 			"a name of the controller itself (the option \"external_names all\" allows it): requests get 503",
-		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name: " +
+		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name, so " +
 			"requests get 503",
 	} {
 		in.eventually("the verdict on "+object, func() error {

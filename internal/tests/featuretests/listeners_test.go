@@ -283,17 +283,20 @@ func TestListenerPortInUse(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf(left, held, "held") + "listening on 127.0.0.1:" + held +
 			": another process, or something else in this one, listens there; " +
-			"it is tried again until the port is free. ss -ltnp lists who listens where",
-		fmt.Sprintf(left, port(t, d.admin), "admin") + "it is used by the admin API; one of the two needs another port",
+			"it is tried again until the port is free. ss -ltnp lists the processes that listen on each port",
+		fmt.Sprintf(left, port(t, d.admin), "admin") +
+			"the admin API uses the port: use another port for the listener or the admin API",
 		fmt.Sprintf(left, port(t, d.http), "http") +
 			"it is used by the http server k8singress_http, which listens on " + d.http +
 			", in the Caddy configuration; one of the two needs another port",
 		fmt.Sprintf(left, stream, "stream") + "it is used by the port tcp/" + stream +
 			" of ConfigMap/default/tcp; one of the two needs another port",
-		fmt.Sprintf(left, "53", "udp") + `its protocol is "UDP", and has to be HTTP or HTTPS`,
-		fmt.Sprintf(left, "0", "none") + "it has no port",
-		fmt.Sprintf(left, good, "same") + "it is used by the listener a/good, which is for the same host name",
-		fmt.Sprintf(left, good, "other") + "it is used by the listener a/good, whose protocol is HTTP",
+		fmt.Sprintf(left, "53", "udp") + `the protocol "UDP" is not supported: use HTTP or HTTPS`,
+		fmt.Sprintf(left, "0", "none") + "the listener has no port",
+		fmt.Sprintf(left, good, "same") +
+			"the listener a/good uses the port for the same host name: use another port or host name",
+		fmt.Sprintf(left, good, "other") +
+			"the listener a/good uses the port with the protocol HTTP: use another port or the same protocol",
 	} {
 		d.eventually("the verdict", func() error {
 			all := d.messages("Gateway/default/gw", "PortConflict")
