@@ -42,7 +42,7 @@ func TestChart(t *testing.T) {
 	t.Logf("the first answer after %v", time.Since(begin).Round(time.Millisecond))
 	l.check(c)
 	for _, says := range []string{"there is no admission webhook", "controller.enableMimalloc",
-		"asks /readyz in place of /healthz"} {
+		"requests /readyz instead of /healthz"} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("NOTES lacks %q:\n%s", says, notes)
 		}
@@ -71,7 +71,7 @@ func TestUpgradeInPlace(t *testing.T) {
 	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace)
 	r.run(r.scripts("migrate.md", "## Check your manifests", 2)[1])
 	scripts := r.scripts("migrate.md", "## Upgrade in place", 2)
-	if notes := r.run(scripts[0]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
+	if notes := r.run(scripts[0]); !strings.Contains(notes, "It has replaced ingress-nginx") {
 		t.Errorf("NOTES does not say so:\n%s", notes)
 	}
 	c.awaitUpdated("ingress-nginx-controller", 2)

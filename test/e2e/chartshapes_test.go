@@ -267,7 +267,7 @@ func (r *release) withoutClass() {
 
 func (r *release) ignored() {
 	r.awaitAnswer(r.controller())
-	for _, says := range []string{"there is no admission webhook", "there are no modules of nginx to load",
+	for _, says := range []string{"there is no admission webhook", "there are no nginx modules to load",
 		"Kubernetes has no PodSecurityPolicy"} {
 		if !strings.Contains(r.notes, says) {
 			r.Errorf("NOTES lacks %q:\n%s", says, r.notes)
