@@ -88,15 +88,15 @@ func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	}
 }
 
-// duration returns a parser that sets a field to a duration of at least least.
-func duration(field func(*draft) *settings.Duration, least time.Duration) func(*draft, *line) error {
+// duration returns a parser that sets a field to a duration of at least minimum.
+func duration(field func(*draft) *settings.Duration, minimum time.Duration) func(*draft, *line) error {
 	return value(field, func(s string) (settings.Duration, error) {
 		d, err := caddy.ParseDuration(s)
 		if err != nil {
 			return 0, fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", s, err)
 		}
-		if d < least {
-			return 0, fmt.Errorf("%s is too short: write at least %s", s, max(least, time.Second))
+		if d < minimum {
+			return 0, fmt.Errorf("%s is too short: write at least %s", s, max(minimum, time.Second))
 		}
 		return settings.Duration(d), nil
 	})

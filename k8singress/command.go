@@ -115,8 +115,8 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	return show(o, cmd, result)
 }
 
-// nothing returns an error if the manifests contain no object of a supported kind, otherwise nil.
-func (o *offline) nothing(s *snapshot.Snapshot) error {
+// checkAnyObject returns an error if the manifests contain no object of a supported kind, otherwise nil.
+func (o *offline) checkAnyObject(s *snapshot.Snapshot) error {
 	for _, n := range s.Counts() {
 		if n > 0 {
 			return nil
@@ -165,7 +165,7 @@ func optionsFrom(file string) (settings.Config, error) {
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
-	if err := o.leftOut(cmd, result); err != nil {
+	if err := o.printErrors(cmd, result); err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -175,29 +175,29 @@ func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
 }
 
 func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
-	if err := o.leftOut(cmd, result); err != nil {
+	if err := o.printErrors(cmd, result); err != nil {
 		return err
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), explain.Text(result.Document))
 	return err
 }
 
-// leftOut lists on standard error the objects that cannot be served. It returns an error if the manifests contain no
-// supported object.
-func (o *offline) leftOut(cmd *cobra.Command, result *engine.Offline) error {
-	for _, v := range o.known(result.Report.Verdicts) {
+// printErrors lists on standard error the objects that cannot be served. It returns an error if the manifests contain
+// no supported object.
+func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error {
+	for _, v := range o.knownVerdicts(result.Report.Verdicts) {
 		for _, p := range v.Problems {
 			if p.Severity == report.Error {
 				printProblem(cmd.ErrOrStderr(), v, p)
 			}
 		}
 	}
-	return o.nothing(result.Objects)
+	return o.checkAnyObject(result.Objects)
 }
 
-// known returns the verdicts that are valid with the known options. Without a configuration file it drops verdicts that
-// depend on options.
-func (o *offline) known(verdicts []*report.Verdict) []*report.Verdict {
+// knownVerdicts returns the verdicts that are valid with the known options. Without a configuration file it drops
+// verdicts that depend on options.
+func (o *offline) knownVerdicts(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config == "" {
 		return lint.WithoutOptions(verdicts)
 	}
@@ -213,9 +213,10 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	if o.config != "" {
 		options = &result.Settings
 	}
-	said := result.Report.With(lint.UnopenedPorts(result.Objects, options)).With(lint.PathTypes(result.Objects, options,
+	checked := result.Report.With(lint.UnopenedPorts(result.Objects,
+		options)).With(lint.PathTypes(result.Objects, options,
 		result.Report))
-	verdicts := o.known(said.Verdicts)
+	verdicts := o.knownVerdicts(checked.Verdicts)
 	for _, v := range verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {
@@ -228,7 +229,7 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	if bad {
 		return errLint
 	}
-	if err := o.nothing(result.Objects); err != nil {
+	if err := o.checkAnyObject(result.Objects); err != nil {
 		return err
 	}
 	if len(verdicts) == 0 {

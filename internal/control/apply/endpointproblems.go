@@ -42,7 +42,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	for _, r := range config.StreamRoutes {
 		for i := range r.Backends {
 			b := r.Backends[i].Backend
-			add(r.Origin, r.Field, b, cmp.Or(elsewhere(r.Backends, b, "connections go"), r.Protocol.Without()))
+			add(r.Origin, r.Field, b, cmp.Or(fallbackEffect(r.Backends, b, "connections go"), r.Protocol.Without()))
 		}
 	}
 	return verdicts
@@ -50,7 +50,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 
 // withoutEndpoints returns what happens to the requests for a backend without endpoints, for a message.
 func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
-	if effect := elsewhere(r.Backends, b.Backend, "requests go"); effect != "" {
+	if effect := fallbackEffect(r.Backends, b.Backend, "requests go"); effect != "" {
 		return effect
 	}
 	passed := func(p ir.WeightedBackend) bool { return p.Backend.ID == b.Backend.ID }
@@ -60,8 +60,9 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// elsewhere returns the part of a message that names the fallback backend. It is empty if there is no other backend.
-func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
+// fallbackEffect returns the part of a message that names the fallback backend. It is empty if there is no other
+// backend.
+func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
 			return goes + " to the backend " + all[i].Backend.ID

@@ -67,7 +67,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 // admin API. Ports on which the configuration itself listens are closed.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
-	l.notePorts(nil, l.ports.Adopt(ctx))
+	l.recordPorts(nil, l.ports.Adopt(ctx))
 	l.listening.admin = admin
 	l.listen()
 	return l.Table.Adopt(ctx)
@@ -88,7 +88,7 @@ func (l *Live) Apply(d *document.Delta) {
 	l.Certificates.Update(d.Certificates)
 	l.Table.Update(d.Hosts)
 	l.updateGroups(d.ListenerGroups)
-	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
+	l.recordPorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
 	l.guardPorts()
 	for id, b := range d.Backends {
 		if b == nil {
@@ -160,7 +160,7 @@ func refusedRoute(r live.Refusal) *report.Verdict {
 	}
 }
 
-func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refusal) {
+func (l *Live) recordPorts(changed map[string]*document.Port, refused []l4app.Refusal) {
 	for name := range changed {
 		delete(l.held, name)
 	}
@@ -173,7 +173,7 @@ func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refu
 func (l *Live) RetryPorts() {
 	refused := l.ports.Retry(l.ctx)
 	clear(l.held)
-	l.notePorts(nil, refused)
+	l.recordPorts(nil, refused)
 	l.listen()
 }
 

@@ -72,7 +72,7 @@ func (s *session) close() { s.transport.CloseIdleConnections() }
 
 // verify returns an error unless the connection goes to this process.
 func (s *session) verify(ctx context.Context) error {
-	response, err := s.ask(ctx, http.MethodGet, processPath, nil, "")
+	response, err := s.request(ctx, http.MethodGet, processPath, nil, "")
 	if err != nil {
 		return fmt.Errorf("finding the admin API of this process: %w", err)
 	}
@@ -109,7 +109,7 @@ func (s *session) post(ctx context.Context, config []byte, etag string) error {
 
 // do sends a request for the configuration. It returns an error unless the status code is below 300.
 func (s *session) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
-	response, err := s.ask(ctx, method, configPath, body, etag)
+	response, err := s.request(ctx, method, configPath, body, etag)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func refusal(response *http.Response, message []byte) error {
 	return fmt.Errorf("caddy responded with %s: %s", response.Status, strings.TrimSpace(string(message)))
 }
 
-// ask sends a request. If Caddy rejects it with 403, ask sends it again with an Origin header.
-func (s *session) ask(ctx context.Context, method, path string, body []byte, etag string) (*http.Response, error) {
+// request sends a request. If Caddy rejects it with 403, request sends it again with an Origin header.
+func (s *session) request(ctx context.Context, method, path string, body []byte, etag string) (*http.Response, error) {
 	response, err := s.send(ctx, method, path, body, map[string]string{"If-Match": etag})
 	if err != nil || response.StatusCode != http.StatusForbidden {
 		return response, err

@@ -40,11 +40,12 @@ func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 
 func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	l.resolveEndpoints(s, all)
-	l.fillUp(s)
+	l.resolveShortened(s)
 }
 
-// fillUp sets the endpoints again that were left out because of a namespace's quota, if the quota has room now.
-func (l *loop) fillUp(s *snapshot.Snapshot) {
+// resolveShortened sets the endpoints again that were left out because of a namespace's quota, if the quota has room
+// now.
+func (l *loop) resolveShortened(s *snapshot.Snapshot) {
 	for id := range l.endpoints.Short() {
 		i, found := slices.BinarySearchFunc(l.config.Backends, id,
 			func(b *ir.Backend, id string) int { return strings.Compare(b.ID, id) })

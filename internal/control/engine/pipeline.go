@@ -47,7 +47,7 @@ func (l *loop) pipeline() {
 		l.releaseSecrets()
 	}
 	l.setChangedEndpoints(s)
-	l.fillUp(s)
+	l.resolveShortened(s)
 	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
 	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
 		l.publishStatus()

@@ -36,7 +36,7 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	if h.ClientAuth != nil {
 		step(b, 1, "client certificates", document.Encode(h.ClientAuth))
 	}
-	for _, backend := range passedTo(h) {
+	for _, backend := range passthroughBackends(h) {
 		fmt.Fprintf(b, "  TLS passthrough to %s\n", backend)
 	}
 	for _, r := range h.Routes {
@@ -44,8 +44,8 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	}
 }
 
-// passedTo returns the backends that get TLS connections of a host without termination.
-func passedTo(h *document.Host) (all []string) {
+// passthroughBackends returns the backends that get TLS connections of a host without termination.
+func passthroughBackends(h *document.Host) (all []string) {
 	if h.Passthrough != "" {
 		all = append(all, h.Passthrough)
 	}
@@ -67,7 +67,7 @@ func writeRoute(b *strings.Builder, r *document.Route, d *document.Live) {
 		writeDestination(b, 2, &r.Destination, d)
 	}
 	for _, s := range r.Split {
-		fmt.Fprintf(b, "    weight %d%s\n", s.Weight, ofFallback(s))
+		fmt.Fprintf(b, "    weight %d%s\n", s.Weight, fallbackNote(s))
 		writeDestination(b, 3, &s.Destination, d)
 	}
 	if r.ErrorPages != nil {
@@ -81,7 +81,7 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 		return
 	}
 	for _, handler := range handlers(to.Chain) {
-		name, settings := taken(handler)
+		name, settings := splitHandler(handler)
 		step(b, depth, name, settings)
 	}
 	if to.TLS != nil {
@@ -92,7 +92,7 @@ func writeDestination(b *strings.Builder, depth int, to *document.Destination, d
 	}
 }
 
-func ofFallback(s *document.Share) string {
+func fallbackNote(s *document.Share) string {
 	if s.Fallback {
 		return ", and requests whose backend has no endpoint"
 	}
@@ -129,8 +129,8 @@ func handlers(chain json.RawMessage) (all []json.RawMessage) {
 // ownPrefix is the prefix of the names of our handlers. It is omitted in the text.
 const ownPrefix = "k8singress_"
 
-// taken splits the JSON of a handler into its readable name and its other settings.
-func taken(handler json.RawMessage) (name string, settings json.RawMessage) {
+// splitHandler splits the JSON of a handler into its readable name and its other settings.
+func splitHandler(handler json.RawMessage) (name string, settings json.RawMessage) {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(handler, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
 		return string(handler), nil

@@ -123,11 +123,11 @@ func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
 // loadBalancing returns the load balancing of a backend, or nil for the default. UseVirtualAddress is omitted, because
 // the endpoints already reflect it.
 func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
-	said := b.LoadBalancing
-	if said.UseVirtualAddress = false; reflect.DeepEqual(said, ir.LoadBalancing{}) {
+	lb := b.LoadBalancing
+	if lb.UseVirtualAddress = false; reflect.DeepEqual(lb, ir.LoadBalancing{}) {
 		return nil
 	}
-	return &said
+	return &lb
 }
 
 func listenerGroup(g *ir.ListenerGroup) part[document.ListenerGroup] {

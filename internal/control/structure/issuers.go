@@ -72,8 +72,8 @@ func publicCA(directory string) bool {
 // localCA is the ID of the certificate authority that the internal issuer uses by default.
 const localCA = "local"
 
-// keepsToItself reports whether an internal issuer uses Caddy's local certificate authority.
-func keepsToItself(c settings.Config) bool {
+// usesLocalCA reports whether an internal issuer uses Caddy's local certificate authority.
+func usesLocalCA(c settings.Config) bool {
 	return slices.ContainsFunc(Issuers(c), func(raw json.RawMessage) bool {
 		var issuer struct{ Module, CA string }
 		return json.Unmarshal(raw, &issuer) == nil && issuer.Module == "internal" &&

@@ -58,7 +58,7 @@ func Structure(c settings.Config) map[string]any {
 		"tls":        tlsApp(c),
 		"k8singress": c.WithoutDefaults(),
 	}
-	if keepsToItself(c) {
+	if usesLocalCA(c) {
 		apps["pki"] = pkiApp()
 	}
 	return Tree(map[string]any{

@@ -31,13 +31,13 @@ func (p *planning) warn(reason report.Reason, routes []*ir.StreamRoute, text str
 	}
 }
 
-// mostListed is the maximum number of ports in a message.
-const mostListed = 10
+// maxListed is the maximum number of ports in a message.
+const maxListed = 10
 
 // listed returns a list of ports for messages, such as "the ports 5432/TCP, 53/UDP".
 func listed(routes []*ir.StreamRoute) string {
 	var words []string
-	for _, route := range routes[:min(len(routes), mostListed)] {
+	for _, route := range routes[:min(len(routes), maxListed)] {
 		words = append(words, fmt.Sprintf("%d/%s", route.Port, protocolOf(route)))
 	}
 	if more := len(routes) - len(words); more > 0 {

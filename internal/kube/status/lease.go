@@ -89,7 +89,7 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 		return w.options.LeaseName
 	}
 	leases := w.client.CoordinationV1().Leases(w.options.LeaseNamespace)
-	for told := false; ctx.Err() == nil; told = true {
+	for warned := false; ctx.Err() == nil; warned = true {
 		for _, name := range []string{w.options.LeaseName, w.options.LeaseFallback} {
 			_, err := kubeclient.Persist(ctx, func(error) {}, func() (*coordinationv1.Lease, error) {
 				return leases.Get(ctx, name, metav1.GetOptions{})
@@ -98,7 +98,7 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 				return name
 			}
 		}
-		if !told {
+		if !warned {
 			w.options.Log.Warn("no status is written, because RBAC allows access to neither Lease",
 				zap.String("lease", w.options.LeaseName),
 				zap.String("fallback", w.options.LeaseFallback), zap.String("namespace", w.options.LeaseNamespace))

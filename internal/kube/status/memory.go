@@ -56,15 +56,15 @@ func (m *memory) forget() {
 			delete(m.status, ref)
 		}
 	}
-	asked := map[string]struct{}{}
+	needed := map[string]struct{}{}
 	for _, c := range m.plan {
 		for _, event := range c.Events {
 			if _, ok := m.events[event.Namespace+"/"+event.Name]; ok {
-				asked[event.Namespace+"/"+event.Name] = struct{}{}
+				needed[event.Namespace+"/"+event.Name] = struct{}{}
 			}
 		}
 	}
-	m.events = asked
+	m.events = needed
 }
 
 // change returns the change for an object in the newest plan, or nil. The second result reports whether its status does

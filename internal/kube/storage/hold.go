@@ -131,7 +131,7 @@ func (h *hold) end(ctx context.Context) error {
 	defer h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, h.times.Duration)
 	defer cancel()
-	_, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
+	_, err := withRetry(ctx, func(ctx context.Context) (struct{}, error) {
 		err := h.update(ctx, h.release)
 		if h.lost {
 			// The lock is lost, so retrying is useless.

@@ -112,7 +112,7 @@ func contested(err error) bool {
 
 // write sends a request that replaces one state with another, and stores the response in the cache.
 func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
-	saved, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+	saved, err := withRetry(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		switch {
 		case to == nil:
 			return nil, s.api.Delete(ctx, current.Name, exactly(current))
@@ -134,7 +134,7 @@ func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
 // fetch requests a Secret from the API server. It returns nil if the Secret does not exist.
 func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error) {
 	known := s.secrets.get(name)
-	secret, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := withRetry(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		return s.api.Get(ctx, name, metav1.GetOptions{})
 	})
 	if apierrors.IsNotFound(err) {
@@ -152,8 +152,8 @@ func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error
 	return secret, nil
 }
 
-// ask retries a request while the API server is unavailable, for at most retryTimeout.
-func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
+// withRetry retries a request while the API server is unavailable, for at most retryTimeout.
+func withRetry[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
 	return kubeclient.Persist(ctx, func(error) {}, func() (T, error) {
