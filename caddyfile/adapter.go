@@ -19,9 +19,9 @@ const adapterName = "caddyfile"
 // It is nil on success.
 var errAdapter error
 
-// A global option can add only one app to a configuration, but this option also stands for servers and TLS policies.
-// See design/002-structure-from-a-global-option.md. The import of httpcaddyfile registers Caddy's adapter before this
-// runs.
+// A global option can only add one app to a configuration, but this option also adds servers and TLS policies, so the
+// output of Caddy's adapter has to be edited. See design/002-structure-from-a-global-option.md. The import of
+// httpcaddyfile registers Caddy's adapter before this runs.
 func init() {
 	errAdapter = caddyinternals.WrapAdapter(adapterName,
 		func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })

@@ -41,8 +41,8 @@ func setChain(d *draft, l *line) error {
 	return nil
 }
 
-// chainRoutes lets Caddy parse the block as part of a site, because Caddy creates the Helper that directives need only
-// for sites.
+// chainRoutes returns the routes of a block. It wraps the block in a site that Caddy parses, because Caddy creates the
+// Helper that directives need only for sites.
 func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 	// The name of the chain is the token before the brace. Replacing it by "route" makes the block a route directive.
 	block := append(caddyfile.Segment{}, segment[1:]...)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestFlagsOfIngressNginx checks that each flag of ingress-nginx corresponds to an existing option, and that the error
-// about a flag in place of an option names that option.
+// for a flag that is used as an option suggests this option.
 func TestFlagsOfIngressNginx(t *testing.T) {
 	for i := range flags.Table {
 		row := &flags.Table[i]

@@ -1,4 +1,4 @@
 package caddyfile
 
-// The storage module parses its own lines of a Caddyfile.
+// This registers the storage module, which parses its own block in a Caddyfile.
 import _ "github.com/k8singress/k8singress/k8singress"

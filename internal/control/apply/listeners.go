@@ -30,11 +30,11 @@ type listening struct {
 	groups map[string]*document.ListenerGroup
 	// opened are the open addresses, by protocol and address.
 	opened map[string]*front.Opened
-	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses with open
-	// connections: requests on these still find their hosts.
+	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses that still have
+	// open connections. Requests on these connections still find their hosts.
 	bound   map[string][]live.Listener
 	leaving []departed
-	// gone are the removed groups. A group is forgotten when none of its listeners is leaving.
+	// gone is the set of removed groups. A group is deleted from it when all of its listeners have left.
 	gone map[string]bool
 	// early means that some listeners are not open because their server has not started yet.
 	early bool

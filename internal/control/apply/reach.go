@@ -47,7 +47,7 @@ func (l *Live) ReachService(own []reach.Listening) {
 	}
 }
 
-// guardPorts tells the guard which ports are open now.
+// guardPorts passes the addresses of the open ports and listeners to the guard, which forbids connections to them.
 func (l *Live) guardPorts() {
 	var addresses []string
 	for _, key := range slices.Sorted(maps.Keys(l.listening.opened)) {

@@ -27,8 +27,8 @@ func Compose(o settings.Config, live *document.Live) map[string]any {
 	return whole
 }
 
-// wholeDocument is the part of a Caddy document that Split reads. The servers and policies in it follow from the
-// options of the app.
+// wholeDocument is the part of a Caddy document that Split reads. It omits the servers and policies, because they are
+// derived from the options of the app.
 type wholeDocument struct {
 	Apps struct {
 		K8singress *struct {

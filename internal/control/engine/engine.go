@@ -1,5 +1,5 @@
 // Package engine contains the main loop. It takes snapshots from a source of objects, translates, renders and applies
-// the changes, and publishes the status. It is the only package that knows all other packages.
+// the changes, and publishes the status. It is the only package that imports the packages of all these steps.
 package engine
 
 import (

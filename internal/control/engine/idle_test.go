@@ -25,7 +25,7 @@ func settle(t *testing.T, while time.Duration) {
 	synctest.Wait()
 }
 
-// told counts the new generations, the runs of the pipeline, and the published results of an engine.
+// told holds the numbers of new generations, runs of the pipeline, and published results of an engine.
 type told struct{ generations, runs, published int }
 
 func (e *running) during(t *testing.T, p *publisher, happens func()) told {

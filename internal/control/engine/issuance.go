@@ -35,8 +35,8 @@ func newHostsPerDay(o settings.Config) int {
 	return cmp.Or(o.NewHostsPerDay, 4*cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace))
 }
 
-// reachedAt returns a function for the addresses at which clients reach the controller. It returns nil if names need
-// not resolve to them.
+// reachedAt returns a function for the addresses at which clients reach the controller. It returns nil if
+// check_host_dns is off.
 func (l *loop) reachedAt(o settings.Config) func() []string {
 	if !o.CheckHostDNS {
 		return nil

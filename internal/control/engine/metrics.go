@@ -15,7 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// metrics are the metrics of the pipeline. They outlive Caddy configurations, and are registered with each of them.
+// metrics holds the metrics of the pipeline. They outlive Caddy configurations, and are registered with each
+// configuration.
 type metrics struct {
 	reloads         prometheus.Counter
 	endpointUpdates prometheus.Counter

@@ -100,7 +100,7 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply changes the live tables. Parts that they reject are reported, and all others are in effect.
+// apply changes the live tables. Parts that a table rejects are reported; all other parts take effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.loadReferred(delta, s)
 	l.live.Apply(delta)
@@ -121,8 +121,8 @@ func (l *loop) becomeReady() {
 		return
 	}
 	l.awaitIssued()
-	// Startup leaves as much garbage as the heap that is kept, and an idle process would keep it for minutes. No
-	// request is served yet that a garbage collection could delay.
+	// Startup leaves about as much garbage as live data, and an idle process would keep the garbage for minutes. No
+	// requests are served yet, so a garbage collection delays none.
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
 	l.log.Info("ready: all objects have been applied for the first time")

@@ -82,8 +82,9 @@ func (l *loop) releaseSecrets() {
 	}
 }
 
-// needed yields the Secrets to which Ingresses and options refer, and those of the configuration in effect. The latter
-// are included because a source forgets Secrets that are not requested, and clients must not be rejected during a wait.
+// needed yields the Secrets to which Ingresses and options refer, and the Secrets that the configuration in effect
+// uses. The latter are included because a source forgets Secrets that are not requested, and clients must not be
+// rejected during a wait.
 func (l *loop) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for name := range l.config.Secrets() {

@@ -44,7 +44,8 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	}
 }
 
-// passthroughBackends returns the backends that get TLS connections of a host without termination.
+// passthroughBackends returns the backends to which TLS connections of a host are forwarded without termination, as
+// text.
 func passthroughBackends(h *document.Host) (all []string) {
 	if h.Passthrough != "" {
 		all = append(all, h.Passthrough)

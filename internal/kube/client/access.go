@@ -91,7 +91,8 @@ func podNamespace(fallback string) string {
 	return fallback
 }
 
-// podName prefers the environment variable, because a pod with host networking has the host name of its node.
+// podName returns the name of the pod. The environment variable takes precedence over the host name, because a pod with
+// host networking has the host name of its node.
 func podName() string {
 	if name := os.Getenv(podEnv); name != "" {
 		return name

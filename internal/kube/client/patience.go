@@ -53,7 +53,7 @@ func Persist[T any](ctx context.Context, failed func(error), ask func() (T, erro
 	}
 }
 
-// Backoff returns the delays between requests to an API server that did not respond or refused them.
+// Backoff returns the delays between requests to an API server that did not respond or rejected the requests.
 func Backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // byName watches single objects of one kind, each with a watch for its name. This only requires RBAC rules that name
-// the objects. An informer for each object would need a second copy and ten goroutines. A watch here needs two, and
-// shares its connection with a hundred others.
+// the objects. It does not use informers: an informer for each object would need a second copy of the object and ten
+// goroutines. Each watch here needs two goroutines, and shares its connection with a hundred other watches.
 type byName struct {
 	kind   kinds.Kind
 	client rest.Interface

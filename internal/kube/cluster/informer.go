@@ -49,7 +49,7 @@ func (s scope) where() string {
 }
 
 // factory creates informers. Their requests do not count against the rate limit of the writers, because a queue of
-// status writes must not delay news about objects.
+// status writes must not delay the watches.
 type factory struct {
 	config  *rest.Config
 	http    *http.Client
@@ -153,8 +153,8 @@ func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// transform trims a new object. If an unchanged object is listed again after a lost watch, transform returns the copy
-// in the store, so that there is only one copy of each object.
+// transform returns a function that trims a new object. If an unchanged object is listed again after a lost watch, the
+// function returns the copy in the store, so that there is only one copy of each object.
 func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(kinds.Object)

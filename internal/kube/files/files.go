@@ -98,8 +98,8 @@ func (f *Files) refresh(w *watcher) bool {
 	return true
 }
 
-// logFailure logs why the folder cannot be read, once for each reason. It only logs before the folder has been read for
-// the first time, because after Synced the verdicts report the error.
+// logFailure logs why the folder cannot be read, once for each reason. It logs only until the folder has been read for
+// the first time. After Synced, the verdicts report the error.
 func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()

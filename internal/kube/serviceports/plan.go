@@ -40,7 +40,7 @@ type Plan struct {
 }
 
 // Make returns the plan for a situation. Entries of other managers are not changed, even if they have the number of one
-// of our ports, because they may lead to the right target.
+// of our ports, because they may forward to the right port of the pods.
 func Make(s Situation) Plan {
 	p := &planning{Situation: s}
 	if s.Service != nil {

@@ -24,7 +24,7 @@ type ownService struct {
 	version string
 	ports   []corev1.ServicePort
 	at      time.Time
-	// pause is the minimum time between the write at the time in at and the next write.
+	// pause is the minimum time between the last write, at the time at, and the next write.
 	pause time.Duration
 	// refused is the verdict if the API server has rejected the last write, otherwise nil.
 	refused *report.Verdict

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// either calls usual, or other if usual is forbidden. It remembers in onlyOther which of them is allowed. If both are
-// forbidden, it returns the error of usual.
+// either calls usual, or other if RBAC forbids usual. It sets onlyOther if only other is allowed, so that later calls
+// skip usual. If both are forbidden, it returns the error of usual.
 func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	var refused error
 	if !onlyOther.Load() {

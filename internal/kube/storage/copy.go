@@ -27,8 +27,8 @@ const (
 	copiesPerSecond = 200
 )
 
-// copier copies the storage of another namespace into this one, so that a storage that moves keeps its certificates,
-// and no authority is asked for them again.
+// copier copies the storage of another namespace into this one. A storage that moves to another namespace thus keeps
+// its certificates, and they are not requested again.
 //
 // It copies once, and stores a mark. Without the mark, a certificate that was deleted here would come back with the
 // next start. The Secrets of the other namespace stay, because a process of an earlier version may still use them.
@@ -38,7 +38,7 @@ type copier struct {
 	source, target corev1client.SecretInterface
 }
 
-// newCopier returns nil if there is nothing to copy from.
+// newCopier returns a copier for the namespace from, or nil if from is empty or the namespace of this storage.
 func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	if from == "" || from == s.namespace {
 		return nil, nil
@@ -55,8 +55,8 @@ func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	return &copier{Storage: s, from: from, source: secrets(from), target: secrets(s.namespace)}, nil
 }
 
-// run returns when the copy is complete, or when the context ends. It retries after every error, also if a right is
-// missing: without the copy, the certificate of each host would be ordered again.
+// run copies the storage until the copy is complete or the context ends. It retries after every error, even if RBAC
+// forbids a request: without the copy, the certificate of each host would be ordered again.
 func (c *copier) run(ctx context.Context) error {
 	logged := rate.Sometimes{Interval: logInterval}
 	pause := kubeclient.Backoff()

@@ -122,8 +122,8 @@ func (h *hold) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// end stops the renewal and releases the Lease. The Lease is kept for a while, because it tells the next holder what
-// was written.
+// end stops the renewal and releases the Lease. The Lease is kept for a while, because it contains the version of the
+// last write for the next holder.
 func (h *hold) end(ctx context.Context) error {
 	h.stop()
 	h.renewal.Wait()

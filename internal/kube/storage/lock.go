@@ -116,7 +116,8 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	}
 }
 
-// lock reports whether it has acquired the lock. Without wait, it gives up if the lock is held elsewhere.
+// lock reports whether it has acquired the lock. Without wait, it returns false if another goroutine or process holds
+// the lock.
 //
 // A new holder first checks whether the previous holder has already done the work. Therefore lock returns only when the
 // cache contains the writes of the previous holder.

@@ -45,7 +45,7 @@ func (s *Storage) Exists(ctx context.Context, key string) bool {
 	return err == nil
 }
 
-// Stat returns whether a key is a value or a folder. Size and modification time are only set for values. The time is
+// Stat reports whether a key is a value or a folder. Size and modification time are only set for values. The time is
 // from the clock of the process that wrote the value.
 func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	clean, err := cleanKey(key)
