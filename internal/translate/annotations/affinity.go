@@ -58,7 +58,7 @@ var (
 		Values: "a domain", Example: "example.com", Default: "none: only the host itself", Scope: ScopeIngress,
 		Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain },
-			nginx.Chars(".-", mostDomainBytes)),
+			nginx.Chars(".-", maxDomainBytes)),
 		Check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
@@ -113,11 +113,11 @@ var (
 )
 
 const (
-	mostDomainBytes = 253
-	mostPathBytes   = 1024
-	// mostLifetime is 68 years, in seconds. Browsers and ingress-nginx interpret larger numbers differently.
-	mostLifetime = 1<<31 - 1
-	lifetimes    = "a number of seconds from 1 to 2147483647"
+	maxDomainBytes = 253
+	maxPathBytes   = 1024
+	// maxLifetime is 68 years, in seconds. Browsers and ingress-nginx interpret larger numbers differently.
+	maxLifetime = 1<<31 - 1
+	lifetimes   = "a number of seconds from 1 to 2147483647"
 )
 
 func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
@@ -160,8 +160,8 @@ func checkPath(value string) error {
 	switch {
 	case !strings.HasPrefix(value, "/"):
 		return fmt.Errorf("%s does not start with a slash", nginx.Quote(value))
-	case len(value) > mostPathBytes:
-		return tooLong(mostPathBytes)
+	case len(value) > maxPathBytes:
+		return tooLong(maxPathBytes)
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return fmt.Errorf("%s contains a space or a character that is not ASCII: percent-encode it, such as %%20",
 			nginx.Quote(value))
@@ -176,7 +176,7 @@ func tooLong(most int) error { return fmt.Errorf("the value is longer than %d by
 func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
-	case err != nil || n > mostLifetime:
+	case err != nil || n > maxLifetime:
 		return 0, fmt.Errorf("%s is not %s", nginx.Quote(value), lifetimes)
 	case n <= 0:
 		return 0,

@@ -44,5 +44,5 @@ func readRoot(value string) (string, error) {
 	case value == "/":
 		return "", fmt.Errorf("the path / would redirect to itself: write another path, such as /app")
 	}
-	return nginx.Chars("/-._~:?&=%#@+,;!()*", mostPathBytes)(value)
+	return nginx.Chars("/-._~:?&=%#@+,;!()*", maxPathBytes)(value)
 }

@@ -35,7 +35,7 @@ var (
 	}
 )
 
-const mostTries = 100
+const maxTries = 100
 
 // The annotations proxy-next-upstream*, which decide when another endpoint is tried.
 var (
@@ -60,7 +60,7 @@ var (
 		Name: "proxy-next-upstream-tries",
 		Doc: "The maximum number of endpoints that are tried for a request. 0 means the maximum; in " +
 			"ingress-nginx it means no limit.",
-		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", mostTries),
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", maxTries),
 		Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
@@ -70,12 +70,12 @@ var (
 func readTries(value string) (int, error) {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), mostTries)
+		return 0, fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), maxTries)
 	}
 	if n == 0 {
-		n = mostTries
+		n = maxTries
 	}
-	return min(n, mostTries), nil
+	return min(n, maxTries), nil
 }
 
 // conditions are the values of proxy-next-upstream, in the order of the model.

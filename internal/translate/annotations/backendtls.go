@@ -53,7 +53,7 @@ var (
 			"means 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.BackendTLS.Depth },
-			nginx.Number(0, mostBackendDepth)), Check: checkBackendSecret,
+			nginx.Number(0, maxBackendDepth)), Check: checkBackendSecret,
 	}
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
@@ -62,7 +62,7 @@ var (
 			", is ingress-nginx's name for every backend.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Name },
-			nginx.Chars(".-_:", mostDomainBytes)),
+			nginx.Chars(".-_:", maxDomainBytes)),
 		Check: checkBackendSecret,
 	}
 	proxySSLServerName = Annotation{
@@ -99,9 +99,9 @@ var (
 
 const (
 	// proxyHost is the value of nginx's $proxy_host, which is the same for all locations of ingress-nginx.
-	proxyHost        = "upstream_balancer"
-	mostBackendDepth = 100
-	noName           = "without proxy-ssl-name, every request gets 502 unless the certificate of the endpoint is " +
+	proxyHost       = "upstream_balancer"
+	maxBackendDepth = 100
+	noName          = "without proxy-ssl-name, every request gets 502 unless the certificate of the endpoint is " +
 		"valid for " + proxyHost + ", as in ingress-nginx: set proxy-ssl-name to a name in the certificate"
 )
 

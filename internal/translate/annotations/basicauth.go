@@ -67,8 +67,8 @@ var (
 )
 
 const (
-	realmChars     = "-_.~/:,;!?'()@&+=#*"
-	mostRealmBytes = 256
+	realmChars    = "-_.~/:,;!?'()@&+=#*"
+	maxRealmBytes = 256
 
 	withAuthTypeClosed = "with auth-type, " + ingressClosed
 )
@@ -164,7 +164,7 @@ func readAuthType(value string) (bool, error) {
 
 // readRealm reads a realm. It warns about the value that turns the password off in nginx.
 func readRealm(value string) (string, error) {
-	realm, err := nginx.Chars(realmChars+" ", mostRealmBytes)(value)
+	realm, err := nginx.Chars(realmChars+" ", maxRealmBytes)(value)
 	if realm == "off" {
 		err = nginx.Remark(
 			"off is an ordinary realm here, and clients need a password, but in ingress-nginx it disables " +

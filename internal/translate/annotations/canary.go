@@ -95,8 +95,8 @@ type canaryAsked struct {
 	On bool
 }
 
-// leastTotal is the minimum of canary-weight-total in ingress-nginx.
-const leastTotal = 100
+// minTotal is the minimum of canary-weight-total in ingress-nginx.
+const minTotal = 100
 
 func (s *Settings) finishCanary() {
 	s.Canary = nil
@@ -104,7 +104,7 @@ func (s *Settings) finishCanary() {
 		return
 	}
 	c := s.Asked.Canary.Canary
-	c.Total = max(c.Total, leastTotal)
+	c.Total = max(c.Total, minTotal)
 	s.Canary = &c
 }
 

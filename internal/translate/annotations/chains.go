@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// mostChains is the maximum number of handler chains that one Ingress can add to its requests.
-const mostChains = 32
+// maxChains is the maximum number of handler chains that one Ingress can add to its requests.
+const maxChains = 32
 
 // chainNames is the extension point: an Ingress selects, by name, handler chains that the administrator defined in the
 // Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
@@ -46,8 +46,8 @@ func parseChains(s *Settings, value string) error {
 		}
 		names = append(names, name)
 	}
-	if len(names) > mostChains {
-		return fmt.Errorf("the list has %d names, and the maximum is %d", len(names), mostChains)
+	if len(names) > maxChains {
+		return fmt.Errorf("the list has %d names, and the maximum is %d", len(names), maxChains)
 	}
 	s.Chains = names
 	return nil

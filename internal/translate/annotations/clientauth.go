@@ -43,7 +43,7 @@ var (
 		Doc: "The maximum number of certificates between the client's certificate and its root in `ca.crt`. 0 " +
 			"means 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, maxDepth)),
 		Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
@@ -77,7 +77,7 @@ var (
 	}
 )
 
-const mostDepth = 100
+const maxDepth = 100
 
 const hostClosed = "every request for the hosts of this Ingress gets 403"
 

@@ -36,8 +36,8 @@ func readCookieRewrite(value string) (ir.AnswerRewrite, error) {
 	switch {
 	case value == off:
 		return ir.AnswerRewrite{}, nil
-	case len(value) > mostPathBytes:
-		return ir.AnswerRewrite{}, tooLong(mostPathBytes)
+	case len(value) > maxPathBytes:
+		return ir.AnswerRewrite{}, tooLong(maxPathBytes)
 	case strings.ContainsAny(value, ";\"'"):
 		return ir.AnswerRewrite{}, fmt.Errorf(
 			"%s contains a semicolon or a quote: attributes cannot be added to cookies", nginx.Quote(value))

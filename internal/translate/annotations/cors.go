@@ -134,6 +134,6 @@ func readOrigins(value string) ([]string, error) {
 	return all, nil
 }
 
-const mostNames = 4 << 10
+const maxNames = 4 << 10
 
-var readNames = nginx.Chars("-_*, ", mostNames)
+var readNames = nginx.Chars("-_*, ", maxNames)

@@ -83,12 +83,12 @@ func (s *Settings) customHeaders(string) []ir.Filter {
 
 const (
 	headerChars = "-_"
-	// mostHeaderBytes is the maximum length of a header name, in bytes.
-	mostHeaderBytes = 128
+	// maxHeaderBytes is the maximum length of a header name, in bytes.
+	maxHeaderBytes = 128
 )
 
 func checkHeaderName(name string) error {
-	if _, err := nginx.Chars(headerChars, mostHeaderBytes)(name); err != nil {
+	if _, err := nginx.Chars(headerChars, maxHeaderBytes)(name); err != nil {
 		return err
 	}
 	if message.KindOf(name).Hop() {

@@ -63,17 +63,17 @@ type ErrorPages struct {
 }
 
 // The range of HTTP error status codes.
-const leastError, mostError = 400, 599
+const minError, maxError = 400, 599
 
 func readStatuses(value string) ([]int, error) {
 	var all []int
 	for text := range strings.SplitSeq(strings.TrimSuffix(value, ","), ",") {
-		status, err := nginx.Number(leastError, mostError)(strings.TrimSpace(text))
+		status, err := nginx.Number(minError, maxError)(strings.TrimSpace(text))
 		if err != nil {
 			return nil,
 				fmt.Errorf(
 					"%s is not a number from %d to %d: write comma-separated status codes, such as 404,503",
-					nginx.Quote(strings.TrimSpace(text)), leastError, mostError)
+					nginx.Quote(strings.TrimSpace(text)), minError, maxError)
 		}
 		all = append(all, status)
 	}

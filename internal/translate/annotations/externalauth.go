@@ -66,7 +66,7 @@ var (
 		Doc:    "The name of the query parameter in auth-signin with the URL of the client's request.",
 		Values: "a name", Example: "target", Default: "rd", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Param },
-			nginx.Chars("-_.", mostHeaderBytes)), Check: withoutAuth,
+			nginx.Chars("-_.", maxHeaderBytes)), Check: withoutAuth,
 	}
 	authResponseHeaders = Annotation{
 		Name: "auth-response-headers",

@@ -108,7 +108,7 @@ var (
 		Name:   "x-forwarded-prefix",
 		Doc:    "The X-Forwarded-Prefix header that the endpoint gets, on paths that rewrite-target rewrites.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", maxPathBytes)),
 		Check: func(s *Settings) string {
 			return option.Unless(s.RewriteTarget != "",
 				"this has no effect without rewrite-target, as in ingress-nginx")
@@ -119,7 +119,7 @@ var (
 		Doc:    "The file that is served for paths with a trailing slash, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index },
-			nginx.Chars(indexChars, mostPathBytes)),
+			nginx.Chars(indexChars, maxPathBytes)),
 		Check: checkCGI,
 	}
 	fastcgiParams = Annotation{
@@ -174,7 +174,7 @@ func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return "", fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
 	}
-	return readTemplate(hostChars, mostPathBytes)(value)
+	return readTemplate(hostChars, maxPathBytes)(value)
 }
 
 // buffered explains why the buffer sizes of nginx have no effect.

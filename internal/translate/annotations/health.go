@@ -17,8 +17,8 @@ const (
 	checkTimeout   = 5 * time.Second
 	checkHealthy   = 2
 	checkUnhealthy = 3
-	mostChecks     = 100
-	mostFailures   = 1000
+	maxChecks      = 100
+	maxFailures    = 1000
 	noFastCGICheck = "this has no effect, because health checks do not support FastCGI: use " + OwnPrefix +
 		"eject-after-failures"
 	noGRPCStatus = "this has no effect, because the response to a gRPC health check is SERVING instead of an " +
@@ -39,7 +39,7 @@ var (
 		Name: OwnPrefix + "eject-after-failures",
 		Doc: "The number of consecutive failed requests after which an endpoint is ejected. An ejected endpoint " +
 			"gets single requests from time to time, to test it. With `off`, endpoints are never ejected.",
-		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3",
+		Values: fmt.Sprintf("a number from 1 to %d, or off", maxFailures), Example: "5", Default: "3",
 		Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
 	}
@@ -74,17 +74,17 @@ var (
 	healthCheckHealthyAfter = Annotation{
 		Name:   OwnPrefix + "health-check-healthy-after",
 		Doc:    "The number of consecutive successful health checks after which an endpoint gets requests again.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "2", Scope: ScopeIngress,
+		Values: fmt.Sprintf("a number from 1 to %d", maxChecks), Example: "1", Default: "2", Scope: ScopeIngress,
 		Risk:  RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, mostChecks)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, maxChecks)),
 		Check: checkChecked,
 	}
 	healthCheckUnhealthyAfter = Annotation{
 		Name:   OwnPrefix + "health-check-unhealthy-after",
 		Doc:    "The number of consecutive failed health checks after which an endpoint gets no more requests.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "3", Scope: ScopeIngress,
+		Values: fmt.Sprintf("a number from 1 to %d", maxChecks), Example: "1", Default: "3", Scope: ScopeIngress,
 		Risk:  RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, mostChecks)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, maxChecks)),
 		Check: checkChecked,
 	}
 	healthCheckStatus = Annotation{
@@ -104,7 +104,7 @@ var (
 		Values: "a host", Example: "app.example.com", Default: "the address of the endpoint", Scope: ScopeIngress,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Host },
-			nginx.Chars("._-:[]", mostDomainBytes)),
+			nginx.Chars("._-:[]", maxDomainBytes)),
 		Check: checkChecked,
 	}
 )
@@ -115,7 +115,7 @@ func readFailures(value string) (int, error) {
 	if value == off {
 		return -1, nil
 	}
-	n, err := nginx.Number(1, mostFailures)(value)
+	n, err := nginx.Number(1, maxFailures)(value)
 	if err != nil {
 		return 0, fmt.Errorf("%w, nor off", err)
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// mostKilobytes is the maximum rate, which is more than any connection can transfer in a second.
-const mostKilobytes = 10_000_000
+// maxKilobytes is the maximum rate, which is more than any connection can transfer in a second.
+const maxKilobytes = 10_000_000
 
 // The annotations for the rate at which responses are sent.
 var (
@@ -16,12 +16,12 @@ var (
 			"response separately, so a client with several requests gets more. WebSockets are not limited.",
 		Values: "a number of kilobytes; 0 means no limit", Example: "500", Default: "no limit",
 		Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.Kilobytes }, nginx.Number(0, mostKilobytes)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.Kilobytes }, nginx.Number(0, maxKilobytes)),
 	}
 	limitRateAfter = Annotation{
 		Name: "limit-rate-after", Doc: "The number of kilobytes of a response that are sent before limit-rate applies.",
 		Values: "a number of kilobytes", Example: "1024", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.After }, nginx.Number(0, mostKilobytes)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Rate.After }, nginx.Number(0, maxKilobytes)),
 	}
 )
 

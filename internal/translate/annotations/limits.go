@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// mostRequests is the maximum of the limits, which is more than any client can send in a second.
-	mostRequests   = 1_000_000
-	mostMultiplier = 1000
+	// maxRequests is the maximum of the limits, which is more than any client can send in a second.
+	maxRequests   = 1_000_000
+	maxMultiplier = 1000
 	// defaultMultiplier is the default of ingress-nginx.
 	defaultMultiplier = 5
 
@@ -35,7 +35,7 @@ var (
 			"limit-rps × limit-burst-multiplier + 1 requests at once. Further requests get 503, or the status of " +
 			"the key [limit-req-status-code](configmap.md#limit-req-status-code), and are not counted. " + limitDoc,
 		Values: limitValues, Example: "10", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
-		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, mostRequests)),
+		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitRPM = Annotation{
@@ -43,7 +43,7 @@ var (
 		Doc: "Like [limit-rps](annotations.md#limit-rps), per minute. If both are set, both limits apply; a " +
 			"request that one of them rejects is counted by neither.",
 		Values: limitValues, Example: "300", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
-		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, mostRequests)),
+		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitBurstMultiplier = Annotation{
@@ -51,7 +51,7 @@ var (
 		Doc:    "The size of a burst, as a multiple of limit-rps or limit-rpm.",
 		Values: "a number from 1 to 1000", Example: "3", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Multiplier },
-			nginx.Number(1, mostMultiplier)),
+			nginx.Number(1, maxMultiplier)),
 		Check: func(s *Settings) string {
 			return option.Unless(s.Asked.Limits.PerSecond+s.Asked.Limits.PerMinute > 0,
 				"this has no effect without limit-rps or limit-rpm")
@@ -66,7 +66,7 @@ var (
 			"[limit-conn-status-code](configmap.md#limit-conn-status-code). " + limitDoc,
 		Values: limitValues, Example: "20", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections },
-			nginx.Number(0, mostRequests)),
+			nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitAllowlist = Annotation{
@@ -111,7 +111,7 @@ var (
 		Values: "text with nginx variables", Example: "$http_x_api_key",
 		Default: "$binary_remote_addr, the address of the client",
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Limits.Key },
-			readTemplate("", mostHashBytes)),
+			readTemplate("", maxHashBytes)),
 		Meanwhile: "clients are identified by their address",
 	}
 )

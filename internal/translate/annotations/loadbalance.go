@@ -34,11 +34,11 @@ const (
 		"and set affinity-mode"
 	noAffinity = "this has no effect without a session cookie: set affinity to cookie"
 	noHash     = "this has no effect without a hash: set upstream-hash-by"
-	// mostHashBytes is the maximum length of a template, in bytes.
-	mostHashBytes = 1024
+	// maxHashBytes is the maximum length of a template, in bytes.
+	maxHashBytes = 1024
 	// subsetSize is the default of ingress-nginx.
 	subsetSize = 3
-	mostSubset = 1000
+	maxSubset  = 1000
 )
 
 var loadBalance = Annotation{
@@ -65,7 +65,7 @@ var (
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation,
 		Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
-			readTemplate("", mostHashBytes)),
+			readTemplate("", maxHashBytes)),
 		Check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
@@ -80,7 +80,7 @@ var (
 		Doc:    "The number of endpoints that share the requests with the same value, with upstream-hash-by-subset.",
 		Values: "a number from 0 to 1000; 0 means the default", Example: "5", Default: "3", Scope: ScopeLocation,
 		Risk:  RiskLow,
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, mostSubset)),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, maxSubset)),
 		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
 )

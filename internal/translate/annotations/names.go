@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// mostAliases is the maximum number of host names that one Ingress can add.
-const mostAliases = 32
+// maxAliases is the maximum number of host names that one Ingress can add.
+const maxAliases = 32
 
 // The annotations for additional host names.
 var (
@@ -64,8 +64,8 @@ func readAliases(value string) ([]string, error) {
 		}
 	}
 	switch {
-	case len(all) > mostAliases:
-		return nil, fmt.Errorf("the list has %d names, and the maximum is %d", len(all), mostAliases)
+	case len(all) > maxAliases:
+		return nil, fmt.Errorf("the list has %d names, and the maximum is %d", len(all), maxAliases)
 	case len(all) == 0 && bad == nil:
 		return nil, errors.New("the list is empty: write a name such as www.example.com")
 	case len(all) == 0:

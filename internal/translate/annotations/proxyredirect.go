@@ -100,8 +100,8 @@ func readProxyRedirectTo(value string) (string, error) {
 
 func checkRedirectText(value string) error {
 	switch {
-	case len(value) > mostPathBytes:
-		return tooLong(mostPathBytes)
+	case len(value) > maxPathBytes:
+		return tooLong(maxPathBytes)
 	case strings.ContainsAny(value, " \t\"'"):
 		return fmt.Errorf("%s contains a space or a quote: write one text without them", nginx.Quote(value))
 	}

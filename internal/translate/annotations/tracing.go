@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// mostOperationBytes is the maximum length of a span name before its variables are replaced, in bytes.
-const mostOperationBytes = 256
+// maxOperationBytes is the maximum length of a span name before its variables are replaced, in bytes.
+const maxOperationBytes = 256
 
 // The annotations for OpenTelemetry. An Ingress cannot choose the collector.
 var (
@@ -40,7 +40,7 @@ var (
 		Values: "text with variables", Example: "$request_method $location_path", Default: "the path of the Ingress",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Tracing.Operation },
-			readTemplate("", mostOperationBytes)), Check: checkTracing,
+			readTemplate("", maxOperationBytes)), Check: checkTracing,
 	}
 )
 

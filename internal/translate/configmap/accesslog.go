@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// mostFormatBytes is the maximum length of a log format, in bytes.
-const mostFormatBytes = 8 << 10
+// maxFormatBytes is the maximum length of a log format, in bytes.
+const maxFormatBytes = 8 << 10
 
 // The keys for the access log.
 var (
@@ -128,7 +128,7 @@ var (
 	syslogPort = Key{
 		Name: "syslog-port", Scope: process, Doc: "The port of the syslog server.",
 		Values: "a number from 1 to 65535", Example: "514", Default: "514",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Syslog.Port }, nginx.Number(1, mostPort)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Syslog.Port }, nginx.Number(1, maxPort)),
 	}
 )
 
@@ -197,8 +197,8 @@ func readStreamFormat(value string) (string, error) {
 // formatWithout checks a log format. The error names the variables that do not exist; the format is used nevertheless.
 func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
 	switch {
-	case len(value) > mostFormatBytes:
-		return "", fmt.Errorf("the value has %d bytes, and the maximum is %d", len(value), mostFormatBytes)
+	case len(value) > maxFormatBytes:
+		return "", fmt.Errorf("the value has %d bytes, and the maximum is %d", len(value), maxFormatBytes)
 	case strings.ContainsFunc(value, nginx.IsControl):
 		return "", errors.New("the value contains a line break or another control character")
 	}

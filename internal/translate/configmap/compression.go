@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// mostLeast is the maximum of gzip-min-length and brotli-min-length, in bytes.
-	mostLeast = 1 << 30
-	// mostTypeBytes is the maximum length of each part of a media type, in bytes.
-	mostTypeBytes = 128
-	codingTypes   = "space-separated media types, or `*` for all"
-	typesDefault  = "the types of ingress-nginx"
-	codingDoc     = "This applies to responses with the status 200, 403 or 404, for clients that accept the " +
+	// maxMinLength is the maximum of gzip-min-length and brotli-min-length, in bytes.
+	maxMinLength = 1 << 30
+	// maxTypeBytes is the maximum length of each part of a media type, in bytes.
+	maxTypeBytes = 128
+	codingTypes  = "space-separated media types, or `*` for all"
+	typesDefault = "the types of ingress-nginx"
+	codingDoc    = "This applies to responses with the status 200, 403 or 404, for clients that accept the " +
 		"encoding and use HTTP/1.1 or newer. Responses that are already compressed, that contain `no-transform`, or " +
 		"that are event streams or gRPC are not compressed."
 )
@@ -39,8 +39,8 @@ var (
 		Name: "gzip-min-length", Scope: process,
 		Doc: "The minimum length of responses that gzip compresses, in bytes. Responses of unknown length are " +
 			"always compressed.",
-		Values: fmt.Sprintf("a number from 0 to %d", mostLeast), Example: "1000", Default: "256",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.Least }, orNone(mostLeast)),
+		Values: fmt.Sprintf("a number from 0 to %d", maxMinLength), Example: "1000", Default: "256",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.Least }, orNone(maxMinLength)),
 	}
 	gzipTypes = Key{
 		Name: "gzip-types", Scope: process,
@@ -73,8 +73,8 @@ var (
 		Name: "brotli-min-length", Scope: process,
 		Doc: "The minimum length of responses that Brotli compresses, in bytes. Responses of unknown length are " +
 			"always compressed.",
-		Values: fmt.Sprintf("a number from 0 to %d", mostLeast), Example: "256", Default: "20",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.Least }, orNone(mostLeast)),
+		Values: fmt.Sprintf("a number from 0 to %d", maxMinLength), Example: "256", Default: "20",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.Least }, orNone(maxMinLength)),
 	}
 	brotliTypes = Key{
 		Name: "brotli-types", Scope: process,
@@ -105,7 +105,7 @@ func readTypes(value string) ([]string, error) {
 		}
 		kind, rest, _ := strings.Cut(media, "/")
 		for _, part := range []string{kind, rest} {
-			if _, err := nginx.Chars("-+._", mostTypeBytes)(part); err != nil || part == "" {
+			if _, err := nginx.Chars("-+._", maxTypeBytes)(part); err != nil || part == "" {
 				return nil, fmt.Errorf("%s is not a media type such as text/css", nginx.Quote(media))
 			}
 		}

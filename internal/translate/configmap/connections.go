@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// mostRequests is the maximum for requests per connection. No connection lives long enough to reach it.
-	mostRequests = 1 << 30
-	// leastHead and mostHead are the smallest and largest limit for the size of request heads, in bytes. Browsers need
+	// maxRequests is the maximum for requests per connection. No connection lives long enough to reach it.
+	maxRequests = 1 << 30
+	// minHead and maxHead are the smallest and largest limit for the size of request heads, in bytes. Browsers need
 	// the smallest one. The largest one bounds the memory for each head that is being read.
-	leastHead, mostHead = 4 << 10, 1 << 20
-	// mostStreams is the maximum number of concurrent streams that common HTTP/2 implementations accept.
-	mostStreams = 1 << 16
+	minHead, maxHead = 4 << 10, 1 << 20
+	// maxStreams is the maximum number of concurrent streams that common HTTP/2 implementations accept.
+	maxStreams = 1 << 16
 )
 
 // The keys for client connections.
@@ -60,9 +60,9 @@ var (
 		Doc: "The maximum number of requests on a connection; then the client has to open a new one. " +
 			"ingress-nginx has the default 1000 to free the memory that nginx keeps for each connection; this is " +
 			"not needed here.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostRequests), Example: "10000", Default: "no limit",
+		Values: fmt.Sprintf("a number from 1 to %d", maxRequests), Example: "10000", Default: "no limit",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests },
-			nginx.Number(1, mostRequests)),
+			nginx.Number(1, maxRequests)),
 	}
 	largeClientHeaderBuffers = Key{
 		Name: "large-client-header-buffers", Scope: process,
@@ -76,8 +76,8 @@ var (
 		Name: "http2-max-concurrent-streams", Scope: process,
 		Doc: "The maximum number of concurrent requests on a new HTTP/2 connection. The default of ingress-nginx " +
 			"is 128. It has no effect on HTTP/3.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostStreams), Example: "128", Default: "250",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, mostStreams)),
+		Values: fmt.Sprintf("a number from 1 to %d", maxStreams), Example: "128", Default: "250",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Streams }, nginx.Number(1, maxStreams)),
 	}
 )
 
@@ -88,14 +88,14 @@ func readHeaderBuffers(value string) (int, error) {
 		return 0, errors.New("the value is not a number and a size, such as 4 8k")
 	}
 	number, err := strconv.Atoi(fields[0])
-	if err != nil || number < 1 || number > mostHead {
+	if err != nil || number < 1 || number > maxHead {
 		return 0, fmt.Errorf("%s is not a number of buffers", nginx.Quote(fields[0]))
 	}
 	size, err := nginx.Size(fields[1])
 	if err != nil {
 		return 0, err
 	}
-	if all := int64(number) * min(size, mostHead+1); all < leastHead || all > mostHead {
+	if all := int64(number) * min(size, maxHead+1); all < minHead || all > maxHead {
 		return 0, fmt.Errorf("%s means %d bytes: the minimum is 4k, and the maximum is 1m", nginx.Quote(value), all)
 	}
 	return number * int(size), nil

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// mostHeaderBytes is the maximum length of a header name, and mostHeadersBytes the maximum size of all headers in a
+	// maxHeaderBytes is the maximum length of a header name, and maxHeadersBytes the maximum size of all headers in a
 	// ConfigMap, in bytes.
-	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
-	headerMapValues                   = "namespace/name"
-	headerMapDoc                      = "Values may contain nginx variables. While the ConfigMap does not exist, no " +
+	maxHeaderBytes, maxHeadersBytes = 128, 16 << 10
+	headerMapValues                 = "namespace/name"
+	headerMapDoc                    = "Values may contain nginx variables. While the ConfigMap does not exist, no " +
 		"headers are added. Invalid headers are ignored."
 )
 
@@ -98,7 +98,7 @@ func readName(value string) (ir.Name, error) {
 // checkHeaderName rejects invalid names, and the names of headers that describe a connection or the length of a
 // message.
 func checkHeaderName(name string) error {
-	if _, err := nginx.Chars("-_", mostHeaderBytes)(name); err != nil {
+	if _, err := nginx.Chars("-_", maxHeaderBytes)(name); err != nil {
 		return err
 	}
 	if message.KindOf(name).Hop() {
@@ -131,10 +131,10 @@ func checkHeader(name, value string, size int) error {
 	if strings.ContainsFunc(value, nginx.IsControl) {
 		return errors.New("the value contains a line break or another control character")
 	}
-	if size > mostHeadersBytes {
+	if size > maxHeadersBytes {
 		return fmt.Errorf(
 			"the headers of the ConfigMap are larger than %d bytes, which is the maximum: this header is ignored",
-			mostHeadersBytes)
+			maxHeadersBytes)
 	}
 	_, err := nginx.ParseTemplate(value)
 	return err

@@ -17,8 +17,8 @@ var retryNonIdempotent = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
 
-// mostConnections is more than the number of connections that an operating system allows to one address.
-const mostConnections = 65535
+// maxConnections is more than the number of connections that an operating system allows to one address.
+const maxConnections = 65535
 
 // The keys for connections.
 var (
@@ -27,7 +27,7 @@ var (
 		Doc:    "The maximum number of idle connections that are kept for each endpoint. 0 keeps no idle connections.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
-			n, err := nginx.Number(0, mostConnections)(value)
+			n, err := nginx.Number(0, maxConnections)(value)
 			if err == nil && n == 0 {
 				n = -1
 			}

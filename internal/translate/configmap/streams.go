@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	mostStreamTries = 100
+	maxStreamTries = 100
 	// oneTry tries no second endpoint.
 	oneTry = 1
 )
@@ -46,7 +46,7 @@ var (
 		Name: "proxy-stream-next-upstream-tries", Scope: process,
 		Doc: "The maximum number of endpoints that are tried for a connection. 0 means the maximum; in " +
 			"ingress-nginx it means no limit.",
-		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", mostStreamTries),
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", maxStreamTries),
 		Example: "2", Default: "3",
 		Parse: parseStreamTries,
 	}
@@ -66,12 +66,12 @@ func parseStreamTries(c *Config, value string) error {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), mostStreamTries)
+		return fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), maxStreamTries)
 	case c.Global.Streams.Tries == oneTry:
 		return nil
 	case n == 0:
-		n = mostStreamTries
+		n = maxStreamTries
 	}
-	c.Global.Streams.Tries = min(n, mostStreamTries)
+	c.Global.Streams.Tries = min(n, maxStreamTries)
 	return nil
 }

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// mostSpans is the maximum number of queued spans. Each takes about a kilobyte.
-	mostSpans = 1 << 16
-	// mostDelay is the maximum time that a span waits, in milliseconds.
-	mostDelay = 600_000
-	// mostServiceName is the maximum length of the controller's name in traces, in bytes.
-	mostServiceName = 128
-	mostPort        = 65535
+	// maxSpans is the maximum number of queued spans. Each takes about a kilobyte.
+	maxSpans = 1 << 16
+	// maxDelay is the maximum time that a span waits, in milliseconds.
+	maxDelay = 600_000
+	// maxServiceName is the maximum length of the controller's name in traces, in bytes.
+	maxServiceName = 128
+	maxPort        = 65535
 )
 
 // The keys for OpenTelemetry. Package translate reports tracing without a collector.
@@ -41,28 +41,28 @@ var (
 	otlpCollectorPort = Key{
 		Name: "otlp-collector-port", Scope: process, Doc: "The port of the collector.",
 		Values: "a number from 1 to 65535", Example: "4317", Default: "4317",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Port }, nginx.Number(1, mostPort)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Port }, nginx.Number(1, maxPort)),
 	}
 	otelMaxQueueSize = Key{
 		Name: "otel-max-queuesize", Scope: process,
 		Doc:    "The maximum number of queued spans. Further spans are dropped.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "4096", Default: "2048",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Queue }, nginx.Number(1, mostSpans)),
+		Values: fmt.Sprintf("a number from 1 to %d", maxSpans), Example: "4096", Default: "2048",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Queue }, nginx.Number(1, maxSpans)),
 	}
 	otelScheduleDelay = Key{
 		Name: "otel-schedule-delay-millis", Scope: process,
 		Doc:    "The maximum time for which a span is queued until it is sent together with others, in milliseconds.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostDelay), Example: "1000", Default: "5000",
+		Values: fmt.Sprintf("a number from 1 to %d", maxDelay), Example: "1000", Default: "5000",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay },
 			func(value string) (time.Duration, error) {
-				n, err := nginx.Number(1, mostDelay)(value)
+				n, err := nginx.Number(1, maxDelay)(value)
 				return time.Duration(n) * time.Millisecond, err
 			}),
 	}
 	otelMaxExportBatchSize = Key{
 		Name: "otel-max-export-batch-size", Scope: process, Doc: "The maximum number of spans that are sent together.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostSpans), Example: "256", Default: "512",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Batch }, nginx.Number(1, mostSpans)),
+		Values: fmt.Sprintf("a number from 1 to %d", maxSpans), Example: "256", Default: "512",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Batch }, nginx.Number(1, maxSpans)),
 	}
 	otelServiceName = Key{
 		Name: "otel-service-name", Scope: process, Doc: "The name of this controller in traces.",
@@ -115,8 +115,8 @@ func readHostFor(port string) func(string) (string, error) {
 }
 
 func readServiceName(value string) (string, error) {
-	if len(value) > mostServiceName || strings.ContainsFunc(value, nginx.IsControl) {
-		return "", fmt.Errorf("the name contains a line break, or is longer than %d bytes", mostServiceName)
+	if len(value) > maxServiceName || strings.ContainsFunc(value, nginx.IsControl) {
+		return "", fmt.Errorf("the name contains a line break, or is longer than %d bytes", maxServiceName)
 	}
 	return value, nil
 }

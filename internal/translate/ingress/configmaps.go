@@ -17,12 +17,12 @@ import (
 
 const (
 	ingressClosed = "all requests for this Ingress get 503"
-	// mostDataBytes is the maximum size of a ConfigMap's data, in bytes. The data is copied into the routes, and sent
+	// maxDataBytes is the maximum size of a ConfigMap's data, in bytes. The data is copied into the routes, and sent
 	// with each request or response.
-	mostDataBytes = 64 << 10
-	// mostVariables is the maximum number of variables in all values together. It limits the length of the expanded
+	maxDataBytes = 64 << 10
+	// maxVariables is the maximum number of variables in all values together. It limits the length of the expanded
 	// values.
-	mostVariables = 256
+	maxVariables = 256
 )
 
 // readConfigMaps reads the ConfigMaps that annotations name.
@@ -61,15 +61,15 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 				key, object.Namespace, object.Name, err)
 		}
 	}
-	if size > mostDataBytes {
+	if size > maxDataBytes {
 		r.closeFor(annotation, report.InvalidAnnotation,
 			"the ConfigMap %s/%s has %d bytes of data, and the maximum is %d: "+ingressClosed,
-			object.Namespace, object.Name, size, mostDataBytes)
+			object.Namespace, object.Name, size, maxDataBytes)
 	}
-	if variables > mostVariables {
+	if variables > maxVariables {
 		r.closeFor(annotation, report.InvalidAnnotation,
 			"the values of the ConfigMap %s/%s contain %d variables, and the maximum is %d: "+ingressClosed,
-			object.Namespace, object.Name, variables, mostVariables)
+			object.Namespace, object.Name, variables, maxVariables)
 	}
 	if r.annotations.Closed {
 		return nil

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	mostConnections = 1_000_000
-	mostResponses   = 1_000_000
+	maxConnections = 1_000_000
+	maxResponses   = 1_000_000
 )
 
 // The annotations for connections.
@@ -35,16 +35,16 @@ var (
 		Name: prefix + "stream-max-connections",
 		Doc: "The maximum number of concurrent connections, or of UDP clients, of a port. Further connections " +
 			"are rejected.",
-		Values: fmt.Sprintf("a number from 1 to %d", mostConnections), Example: "500", Default: "no limit for TCP",
-		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.MaxConnections }, nginx.Number(1, mostConnections)),
+		Values: fmt.Sprintf("a number from 1 to %d", maxConnections), Example: "500", Default: "no limit for TCP",
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.MaxConnections }, nginx.Number(1, maxConnections)),
 	}
 	streamResponses = Annotation{
 		Name: prefix + "stream-responses",
 		Doc: "The number of responses to each datagram after which the session of a UDP client ends. 1 is for " +
 			"protocols with one response per request, such as DNS. With 0, a session ends only at the idle timeout.",
-		Values: fmt.Sprintf("a number from 0 to %d", mostResponses), Example: "1",
+		Values: fmt.Sprintf("a number from 0 to %d", maxResponses), Example: "1",
 		Default: "the value of proxy-stream-responses: 0",
-		Parse:   nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, mostResponses)),
+		Parse:   nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, maxResponses)),
 	}
 )
 
