@@ -144,7 +144,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		delete(t.balanced, id)
 		return nil
 	}
-	next := carefully(balance, t.found[id], t.withMains(id, t.users.of(id)))
+	next := isolatingPanics(balance, t.found[id], t.withMains(id, t.users.of(id)))
 	t.balanced[id] = next
 	noteProblems(next)
 	return next.backend
@@ -159,10 +159,10 @@ func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balan
 	return whole, fault
 }
 
-// carefully calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which it
+// isolatingPanics calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which it
 // panics gets a problem. The others decide how the endpoints are chosen. If balance panics even for them, the backend
 // ignores all annotations.
-func carefully(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
+func isolatingPanics(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
 	whole, fault := balance.try(found, users)
 	if fault == nil {
 		return whole

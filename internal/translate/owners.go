@@ -40,8 +40,8 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 }
 
 // around returns the context in which a host is merged. The wildcard above the host must be merged first.
-func (t *Translator) around(host string) *hosts.Surroundings {
-	s := &hosts.Surroundings{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
+func (t *Translator) around(host string) *hosts.HostContext {
+	s := &hosts.HostContext{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
 		s.Below = t.below[host]
 	} else if above := hosts.WildcardOf(host); above != "" {

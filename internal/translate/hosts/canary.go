@@ -18,7 +18,7 @@ type CanaryBackend struct {
 
 // canaries joins canaries with the main objects of the host: the canaries that name the host, and the canaries whose
 // default backend is for every host. known reports whether the host has a main object.
-func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
+func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
 			if known {
@@ -42,7 +42,7 @@ func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 // join lets a canary take its share of the requests for a path. As in ingress-nginx, this requires a main object with
 // the same host, path and path type. Here the main object must also be in the canary's namespace, because the requests
 // belong to its owner.
-func (m *merging) join(r *Contribution, p *Path) {
+func (m *mergeState) join(r *Contribution, p *Path) {
 	key := m.key(r, p.Match)
 	main, found := m.taken[key]
 	problem := report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field}
@@ -81,7 +81,7 @@ func (m *merging) join(r *Contribution, p *Path) {
 }
 
 // noMain returns the message that no main Ingress has the path, or that the main Ingress has it with another path type.
-func (m *merging) noMain(r *Contribution, p *Path) string {
+func (m *mergeState) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
 		return fmt.Sprintf("no main Ingress defines a default backend for %s: %s", OrEvery(m.Host.Host), until)
@@ -105,7 +105,7 @@ func pathType(t ir.MatchType) string {
 }
 
 // share replaces one route with several.
-func (m *merging) share(route *ir.Route, by []*ir.Route) {
+func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
 }

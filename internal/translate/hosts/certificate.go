@@ -11,7 +11,7 @@ import (
 
 // certificates chooses the certificate of the host. The owner decides: an entry of spec.tls applies only to hosts for
 // which its namespace has a rule.
-func (m *merging) certificates() {
+func (m *mergeState) certificates() {
 	host := m.Host.Host
 	for _, r := range m.results {
 		if c := r.Certificates[host]; c != nil && m.mayCertify(r) {
@@ -23,7 +23,7 @@ func (m *merging) certificates() {
 	}
 	for _, r := range m.results {
 		if c := r.Certificates[host]; c != nil && !m.mayCertify(r) {
-			m.strange(r, c)
+			m.reportForeignEntry(r, c)
 		}
 	}
 	m.certificateOfWildcard()
@@ -33,7 +33,7 @@ func (m *merging) certificates() {
 }
 
 // mayCertify reports whether an object may choose the certificate of the host.
-func (m *merging) mayCertify(r *Contribution) bool {
+func (m *mergeState) mayCertify(r *Contribution) bool {
 	host, namespace := m.Host.Host, r.namespace()
 	above := m.around.ownerAbove()
 	switch {
@@ -49,19 +49,19 @@ func (m *merging) mayCertify(r *Contribution) bool {
 	return r.catchesAll()
 }
 
-func (m *merging) rulesBelow(namespace string) bool {
+func (m *mergeState) rulesBelow(namespace string) bool {
 	return m.around.Below[namespace] > 0
 }
 
 // certificate keeps the first certificate of the host. A later certificate from an issuer is not a conflict, because it
 // does not have to be issued.
-func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
+func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
 		// The host is a wildcard that no rule names, so each namespace can list its own certificate.
-		m.noteOther(r, c)
+		m.addCandidate(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
 		other := "another certificate"
@@ -76,8 +76,8 @@ func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	}
 }
 
-// strange adds a problem for an entry of spec.tls that has no effect on the host.
-func (m *merging) strange(r *Contribution, c *ir.Certificate) {
+// reportForeignEntry adds a problem for an entry of spec.tls that has no effect on the host.
+func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
 	switch {
 	case !m.around.Policy.Admits(c.Host, r.namespace()):
@@ -86,7 +86,7 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 			"the entry has no effect on %s, which the option host_owner reserves for the namespaces %s", c.Host,
 			report.List(list, len(list), report.MostListed))
 	case strings.HasPrefix(c.Host, "*.") && m.rulesBelow(r.namespace()):
-		m.noteOther(r, c)
+		m.addCandidate(r, c)
 		return
 	case c.Automated && m.Certificate != nil:
 		return
@@ -95,13 +95,13 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 			"%s in another namespace owns %s: its certificate is used, and this entry has no effect there",
 			m.ownerFor(r), c.Host)
 	default:
-		p.Reason, p.Message = report.InvalidHost, unruled(r, c)
+		p.Reason, p.Message = report.InvalidHost, noRule(r, c)
 	}
 	m.problem(r, p)
 }
 
-// unruled returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
-func unruled(r *Contribution, c *ir.Certificate) string {
+// noRule returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
+func noRule(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(
 			"no certificate is requested for %s, because no rule names this host: add a rule, or remove the host "+
@@ -113,9 +113,9 @@ func unruled(r *Contribution, c *ir.Certificate) string {
 			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
-// noteOther stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is
+// addCandidate stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is
 // missing, because the hosts below the wildcard cannot use it.
-func (m *merging) noteOther(r *Contribution, c *ir.Certificate) {
+func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return
 	}
@@ -127,7 +127,7 @@ func (m *merging) noteOther(r *Contribution, c *ir.Certificate) {
 
 // certificateOfWildcard uses the certificate that the owner lists for the wildcard above the host. This is necessary if
 // the wildcard itself shows the certificate of another namespace.
-func (m *merging) certificateOfWildcard() {
+func (m *mergeState) certificateOfWildcard() {
 	above := m.around.Above
 	if m.Certificate != nil || m.Implied != nil && m.Implied.Refusal == nil || m.Owner.By == nil || above == nil {
 		return

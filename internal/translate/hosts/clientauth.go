@@ -9,7 +9,7 @@ import (
 )
 
 // clientAuths determines which client certificates the host requests. The Ingresses of the owner are considered first.
-func (m *merging) clientAuths() {
+func (m *mergeState) clientAuths() {
 	for _, own := range []bool{true, false} {
 		for r := range m.ofOwner(own) {
 			m.clientAuth(r)
@@ -27,7 +27,7 @@ func (m *merging) clientAuths() {
 // belong to the same people, so an Ingress of the owner with other settings only gets a warning. The paths of an
 // Ingress of another namespace return 403 if its settings differ, because the host would let in clients that the
 // Ingress does not accept.
-func (m *merging) clientAuth(r *Contribution) {
+func (m *mergeState) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {
 	case r.ClientAuth == nil || !own && !m.serves(r):
@@ -57,7 +57,7 @@ func (m *merging) clientAuth(r *Contribution) {
 
 // otherClientAuth returns a message that tells an object of another namespace which client certificates the owner
 // requests.
-func (m *merging) otherClientAuth(r *Contribution) string {
+func (m *mergeState) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
 		return fmt.Sprintf("%s owns %s and requires no client certificates, which applies to the whole host",
 			m.ownerFor(r),
@@ -76,7 +76,7 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 // addFallback adds the default backend of an Ingress without rules. If that Ingress requires client certificates and
 // the host does not require the same ones, all its requests get 403, because the host does not verify clients as the
 // Ingress requires.
-func (m *merging) addFallback(r *Contribution) {
+func (m *mergeState) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
 		closed := *p
@@ -89,7 +89,7 @@ func (m *merging) addFallback(r *Contribution) {
 // unsecured warns each Ingress whose endpoints speak TLS and that has no proxy-ssl-secret, if another Ingress of the
 // host has one. In ingress-nginx the Secret would apply to both. Here it does not, because an Ingress must not present
 // the client certificate of another owner.
-func (m *merging) unsecured(results []*Contribution) {
+func (m *mergeState) unsecured(results []*Contribution) {
 	// All paths of an Ingress have the same TLS settings, so the first path is enough.
 	i := slices.IndexFunc(results, func(r *Contribution) bool {
 		paths := r.Paths[m.Host.Host]

@@ -41,10 +41,10 @@ type Merged struct {
 	Problems map[ir.Ref][]report.Problem
 }
 
-// merging is the state of one call of Merge.
-type merging struct {
+// mergeState is the state of one call of Merge.
+type mergeState struct {
 	Merged
-	around *Surroundings
+	around *HostContext
 	// regex is the set of namespaces whose paths are regular expressions on this host. It is nil if it is empty.
 	regex map[string]bool
 	// results and fallbacks are the contributions to merge, without canaries, the oldest first.
@@ -71,14 +71,14 @@ type claim struct {
 // one wins. For settings of the host as a whole, the oldest Ingress of the owner wins. The other Ingresses get a
 // warning. Requests that no path of the host matches are served by the first of the owner's fallbacks. For the host "",
 // which stands for every host, the fallbacks of all namespaces are considered.
-func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *Surroundings) *Merged {
+func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
 	return around.merge(host, results, fallbacks, around.owner(host, results, fallbacks))
 }
 
-func (s *Surroundings) merge(host string, results, fallbacks []*Contribution, owner ownership.Owner) *Merged {
+func (s *HostContext) merge(host string, results, fallbacks []*Contribution, owner ownership.Owner) *Merged {
 	results, canaries := mains(results)
 	fallbacks, fallbackCanaries := mains(fallbacks)
-	m := &merging{taken: map[ir.PathMatch]claim{}, around: s, results: results, fallbacks: fallbacks}
+	m := &mergeState{taken: map[ir.PathMatch]claim{}, around: s, results: results, fallbacks: fallbacks}
 	m.Host, m.Owner = &ir.VirtualHost{Host: host}, owner
 	m.findPatterns()
 	m.findSecure()
@@ -129,7 +129,7 @@ func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
 // elder returns the name of the Ingress origin for a message to r. The name starts with "the older" if age decided
 // between the two.
-func (m *merging) elder(origin ir.Ref, r *Contribution) string {
+func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)
 	}
@@ -137,7 +137,7 @@ func (m *merging) elder(origin ir.Ref, r *Contribution) string {
 }
 
 // resultOf returns the contribution of an Ingress, or nil if it does not contribute to the host.
-func (m *merging) resultOf(origin ir.Ref) *Contribution {
+func (m *mergeState) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
 		if r.Ref() == origin {
 			return r
@@ -146,7 +146,7 @@ func (m *merging) resultOf(origin ir.Ref) *Contribution {
 	return nil
 }
 
-func (m *merging) problem(of *Contribution, p report.Problem) {
+func (m *mergeState) problem(of *Contribution, p report.Problem) {
 	if m.Problems == nil {
 		m.Problems = map[ir.Ref][]report.Problem{}
 	}
@@ -154,7 +154,7 @@ func (m *merging) problem(of *Contribution, p report.Problem) {
 }
 
 // paths adds the paths of one Ingress. If last is true it adds only default backends, otherwise only other paths.
-func (m *merging) paths(r *Contribution, paths []*Path, last bool) {
+func (m *mergeState) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last && m.admits(r, p) {
 			m.add(r, p)
@@ -162,7 +162,7 @@ func (m *merging) paths(r *Contribution, paths []*Path, last bool) {
 	}
 }
 
-func (m *merging) add(r *Contribution, p *Path) {
+func (m *mergeState) add(r *Contribution, p *Path) {
 	match, size := p.Match, 0
 	if m.regex[r.namespace()] {
 		match.Type = ir.MatchRegex
@@ -193,7 +193,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 }
 
 // toHTTPS returns the filter that redirects requests for a path to HTTPS, or nil.
-func (m *merging) toHTTPS(p *Path) []ir.Filter {
+func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	if p.Redirect == nil || !m.secure && !p.RedirectAlways {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (m *merging) toHTTPS(p *Path) []ir.Filter {
 
 // key returns the key of a path in m.taken. Paths that match the same requests have the same key: a trailing slash
 // changes the meaning of a regular expression, but not of a prefix.
-func (m *merging) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
+func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex[r.namespace()] {
 		match.Path = strings.TrimSuffix(match.Path, "/")
 	}
@@ -212,7 +212,7 @@ func (m *merging) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 // conflict warns an Ingress that one of its paths is not served. Other paths are expected to take precedence over a
 // default backend. So a default backend gets a warning only if it loses to another default backend, or if it can serve
 // no host at all.
-func (m *merging) conflict(r *Contribution, p *Path, winner claim) {
+func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
 	}
@@ -221,7 +221,7 @@ func (m *merging) conflict(r *Contribution, p *Path, winner claim) {
 	})
 }
 
-func (m *merging) explain(r *Contribution, p *Path, winner claim) string {
+func (m *mergeState) explain(r *Contribution, p *Path, winner claim) string {
 	path, of := winner.path.Match.Path, OrEvery(m.Host.Host)
 	if m.Host.Host != "" {
 		of = "host " + of
@@ -245,7 +245,7 @@ func (m *merging) explain(r *Contribution, p *Path, winner claim) string {
 // fallback adds the default backend of an Ingress without rules, to the host "" and to the hosts of its own namespace.
 // An Ingress that loses on the host "" gets a warning. A named host with its own path or default backend causes no
 // warning.
-func (m *merging) fallback(r *Contribution) {
+func (m *mergeState) fallback(r *Contribution) {
 	if host := m.Host.Host; host != "" && !m.Owner.Is(r.namespace()) || host == "" && !m.serves(r) {
 		return
 	}

@@ -35,7 +35,7 @@ func (n *Name) field() string {
 
 // names collects the additional names of the host. Only its owner can add names. If several Ingresses list aliases, the
 // oldest one wins.
-func (m *merging) names() {
+func (m *mergeState) names() {
 	var aliases, www *Contribution
 	for r := range m.ofOwner(true) {
 		switch {
@@ -63,7 +63,7 @@ func (m *merging) names() {
 	m.www(www)
 }
 
-func (m *merging) aliases(r *Contribution) {
+func (m *mergeState) aliases(r *Contribution) {
 	host := m.Host.Host
 	switch {
 	case r == nil:
@@ -85,7 +85,7 @@ func (m *merging) aliases(r *Contribution) {
 	}
 }
 
-func (m *merging) www(r *Contribution) {
+func (m *mergeState) www(r *Contribution) {
 	host := m.Host.Host
 	switch {
 	case r == nil:
@@ -102,7 +102,7 @@ func (m *merging) www(r *Contribution) {
 	m.Names = append(m.Names, Name{Name: other, Of: host, Status: r.WWW, By: r.Object})
 }
 
-func (m *merging) withoutName(r *Contribution, annotation, message string) {
+func (m *mergeState) withoutName(r *Contribution, annotation, message string) {
 	m.problem(r, report.Problem{
 		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(annotation),
 		Message: message,
@@ -146,7 +146,7 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 		case by.By != nil:
 			n.addProblem(&w, report.Problem{Severity: report.Warning,
 				Message: fmt.Sprintf("%s is already a name of %s, because of %s, so it does not become a name of %s",
-					spelt(name), by.Of,
+					displayName(name), by.Of,
 					snapshot.RefOf(by.By), w.Of)})
 		default:
 			by = w
@@ -204,8 +204,8 @@ func CertificateHost(name string) string {
 	return name
 }
 
-// spelt returns a name as it is written in its Ingress.
-func spelt(name string) string { return CertificateHost(name) }
+// displayName returns a name as it is written in its Ingress.
+func displayName(name string) string { return CertificateHost(name) }
 
 // refusal returns the reason why a host cannot get a name, or nil.
 func (s *Naming) refusal(w *Name) *report.Problem {
@@ -247,7 +247,7 @@ func (s *Naming) tooWide(name string) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused,
 		Message: fmt.Sprintf(
 			"%s is not served, because it could match hosts of any owner, which the option %s forbids: list the "+
-				"names, or use a wildcard below your own domain", spelt(name), option)}
+				"names, or use a wildcard below your own domain", displayName(name), option)}
 }
 
 // isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and
@@ -279,7 +279,7 @@ func (s *Naming) others(name string) []string {
 // It returns "" if there are none. A regular expression is assumed to match every reserved host.
 func (s *Naming) reservedFor(name, namespace string) string {
 	if name[0] != '~' && !s.Policy.Admits(CertificateHost(name), namespace) {
-		return spelt(name)
+		return displayName(name)
 	}
 	wildcard, deep := strings.CutPrefix(name, "**")
 	if !deep && name[0] != '~' {

@@ -10,7 +10,7 @@ import (
 )
 
 // sort puts the routes into the order in which they are tried.
-func (m *merging) sort() {
+func (m *mergeState) sort() {
 	if m.regex == nil {
 		slices.SortStableFunc(m.Host.Routes, byPath)
 		return
@@ -56,7 +56,7 @@ func byPath(a, b *ir.Route) int {
 
 // byText sorts regular expressions as ingress-nginx sorts the locations of a host: by length, then by text, both
 // descending.
-func (m *merging) byText(a, b *ir.Route) int {
+func (m *mergeState) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 

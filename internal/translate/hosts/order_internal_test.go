@@ -71,7 +71,7 @@ func TestOrderOfNamespaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
-				m := Merge("a.example", c.results, nil, &Surroundings{})
+				m := Merge("a.example", c.results, nil, &HostContext{})
 				var got []string
 				for _, r := range m.Host.Routes {
 					got = append(got, fmt.Sprint(r.Origin.Namespace, " ", r.Match.Type, " ", r.Match.Path))

@@ -12,9 +12,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// Surroundings holds the context of a host, which Merge needs in addition to the contributions. The zero value
+// HostContext holds the context of a host, which Merge needs in addition to the contributions. The zero value
 // describes a host that no wildcard covers, with the zero Policy, which allows everything.
-type Surroundings struct {
+type HostContext struct {
 	Policy ownership.Policy
 	// Above is the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
@@ -28,7 +28,7 @@ type Surroundings struct {
 
 // owner returns the owner of a host. An object that only serves the challenges of certificate authorities there, as
 // Policy.Solvers allows, does not claim the host.
-func (s *Surroundings) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
+func (s *HostContext) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
 	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
 		for _, r := range results {
 			if r.Canary == nil && r.Rules(host) && !s.onlySolves(r, host) && !yield(r.Object) {
@@ -43,32 +43,34 @@ func (s *Surroundings) owner(host string, results, fallbacks []*Contribution) ow
 	}, s.ownerAbove())
 }
 
-func (s *Surroundings) ownerAbove() ownership.Owner {
+func (s *HostContext) ownerAbove() ownership.Owner {
 	if s.Above == nil {
 		return ownership.Owner{}
 	}
 	return s.Above.Owner
 }
 
-func (s *Surroundings) onlySolves(r *Contribution, host string) bool {
+func (s *HostContext) onlySolves(r *Contribution, host string) bool {
 	paths := r.Paths[host]
 	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p *Path) bool { return !s.solves(r, p) })
 }
 
-func (s *Surroundings) solves(r *Contribution, p *Path) bool {
+func (s *HostContext) solves(r *Contribution, p *Path) bool {
 	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
 }
 
 // serves reports whether the paths of an object may be served on the host.
-func (m *merging) serves(r *Contribution) bool {
+func (m *mergeState) serves(r *Contribution) bool {
 	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
 }
 
 // admits reports whether one path of an object may be served on the host.
-func (m *merging) admits(r *Contribution, p *Path) bool { return m.serves(r) || m.around.solves(r, p) }
+func (m *mergeState) admits(r *Contribution, p *Path) bool {
+	return m.serves(r) || m.around.solves(r, p)
+}
 
 // known reports whether the host has any path or default backend that may be served.
-func (m *merging) known() bool {
+func (m *mergeState) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||
 		slices.ContainsFunc(m.results, func(r *Contribution) bool {
@@ -80,7 +82,7 @@ func (m *merging) known() bool {
 // findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx, one regular expression turns
 // all paths of its host into regular expressions. Here it changes only the paths of its own namespace, because other
 // namespaces did not request it.
-func (m *merging) findPatterns() {
+func (m *mergeState) findPatterns() {
 	for _, r := range m.results {
 		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
 			if m.regex == nil {
@@ -93,7 +95,7 @@ func (m *merging) findPatterns() {
 
 // findSecure determines whether the owner wants clients to use HTTPS for the host. The wildcard above the host decides
 // as well, if it has the same owner.
-func (m *merging) findSecure() {
+func (m *mergeState) findSecure() {
 	m.Secure = slices.ContainsFunc(m.results,
 		func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
 	above := m.around.Above
@@ -103,7 +105,7 @@ func (m *merging) findSecure() {
 // opensForStrangers reports whether a path of another namespace would be served without the client certificate that the
 // host requires, because it is a path for the challenges of certificate authorities. The other namespace could use such
 // a path to get a certificate for the host. It adds a problem to r in this case.
-func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
+func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	if m.Host.ClientAuth == nil || m.Owner.Is(r.namespace()) || !strings.HasPrefix(p.Match.Path, ownership.Challenges) {
 		return false
 	}
@@ -119,7 +121,7 @@ func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 }
 
 // ownerFor returns the name of the owner's object for a message to another object of the host.
-func (m *merging) ownerFor(r *Contribution) string {
+func (m *mergeState) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
 	}
@@ -130,7 +132,7 @@ func (m *merging) ownerFor(r *Contribution) string {
 }
 
 // addOwnerProblems names the owner of the host to objects of other namespaces, and those objects to the owner.
-func (m *merging) addOwnerProblems() {
+func (m *mergeState) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {
 		switch {
@@ -158,7 +160,7 @@ func (m *merging) addOwnerProblems() {
 // addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message that
 // says which namespace receives the requests. The messages contain namespaces only, so a change of one object does not
 // change the problems of all hosts around it.
-func (m *merging) addWildcardProblems() {
+func (m *mergeState) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
 		return
@@ -193,7 +195,7 @@ func (m *merging) addWildcardProblems() {
 }
 
 // refuse reports why the paths of an object are not served on the host.
-func (m *merging) refuse(r *Contribution, field string) {
+func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(
 		"%s in another namespace owns %s: this Ingress is not served there, because of the option \"host_ownership "+
@@ -210,7 +212,7 @@ func (m *merging) refuse(r *Contribution, field string) {
 
 // addProblemsOfOwner reports to the oldest object of the owner which other objects have rules for the host. The
 // severity is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
-func (m *merging) addProblemsOfOwner(served, refused []string) {
+func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return
 	}
@@ -240,7 +242,7 @@ func (m *merging) addProblemsOfOwner(served, refused []string) {
 
 // handshake takes the TLS versions of the owner's oldest Ingress, and the ciphers of the owner's oldest Ingress that
 // configures ciphers.
-func (m *merging) handshake() {
+func (m *mergeState) handshake() {
 	var chosen *Contribution
 	for r := range m.ofOwner(true) {
 		if m.Host.TLS == nil {
@@ -266,7 +268,7 @@ func (m *merging) handshake() {
 	}
 }
 
-func (m *merging) otherCiphers(r *Contribution, message string) {
+func (m *mergeState) otherCiphers(r *Contribution, message string) {
 	m.problem(r, report.Problem{
 		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers),
 		Message: message,
@@ -275,7 +277,7 @@ func (m *merging) otherCiphers(r *Contribution, message string) {
 
 // ofOwner yields the Ingresses that have a rule for the host, the oldest first. If own is true it yields the owner's
 // Ingresses, otherwise all others.
-func (m *merging) ofOwner(own bool) func(yield func(*Contribution) bool) {
+func (m *mergeState) ofOwner(own bool) func(yield func(*Contribution) bool) {
 	return func(yield func(*Contribution) bool) {
 		for _, r := range m.results {
 			if r.Rules(m.Host.Host) && m.Owner.Is(r.namespace()) == own && !yield(r) {

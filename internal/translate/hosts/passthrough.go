@@ -12,7 +12,7 @@ import (
 // passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. In
 // ingress-nginx any Ingress of the host can do so. Here it must be in the owner's namespace, because it would otherwise
 // take the connections of an owner who did not agree.
-func (m *merging) passthrough(results []*Contribution) {
+func (m *mergeState) passthrough(results []*Contribution) {
 	host := m.Host.Host
 	var chosen *Contribution
 	for _, r := range results {
@@ -52,7 +52,7 @@ func (m *merging) passthrough(results []*Contribution) {
 
 // keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected. An
 // owner who rejects requests does not want the clients to reach the backend over TLS either.
-func (m *merging) keepOut(chosen, closed *Contribution, status string) {
+func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
 		who, why = closed.Ref().String(), "See the verdict on that object"
@@ -66,7 +66,7 @@ func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 }
 
 // closes returns the Ingress that rejects all requests for the path "/", or nil, and the status code of the responses.
-func (m *merging) closes(root claim) (by *Contribution, status string) {
+func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {
 	case root.by == nil:
@@ -82,7 +82,7 @@ func (m *merging) closes(root claim) (by *Contribution, status string) {
 }
 
 // mayPass reports whether an Ingress may request passthrough for the host.
-func (m *merging) mayPass(r *Contribution) bool {
+func (m *mergeState) mayPass(r *Contribution) bool {
 	switch {
 	case m.Host.Host == "":
 		m.problem(r, report.Problem{
@@ -105,7 +105,7 @@ func (m *merging) mayPass(r *Contribution) bool {
 
 // root returns the owner's path "/", or the zero claim if the owner has no such path. Paths of other namespaces never
 // get passed-through connections.
-func (m *merging) root(chosen *Contribution) claim {
+func (m *mergeState) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
 		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]
 		if ok && m.Owner.Is(c.by.namespace()) {
@@ -116,7 +116,7 @@ func (m *merging) root(chosen *Contribution) claim {
 }
 
 // addPassthroughProblems warns the Ingresses of the host that their other paths get no requests over TLS.
-func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
+func (m *mergeState) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
 	for _, r := range results {
 		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })
 		if i < 0 {

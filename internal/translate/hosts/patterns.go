@@ -27,7 +27,7 @@ type PatternSize struct {
 	Size    int
 }
 
-func (m *merging) countPattern(of ir.Ref, size int) {
+func (m *mergeState) countPattern(of ir.Ref, size int) {
 	if last := len(m.PatternSizes) - 1; last >= 0 && m.PatternSizes[last].Ingress == of {
 		m.PatternSizes[last].Size += size
 		return
@@ -36,7 +36,7 @@ func (m *merging) countPattern(of ir.Ref, size int) {
 }
 
 // readPattern returns the size of a path that is a regular expression, or false if the path is invalid or rejected.
-func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
+func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	size, err := pattern.PathSize(p.Match.Path)
 	if err != nil {
 		m.refusePattern(r, p, report.InvalidRegex, err)
@@ -51,7 +51,7 @@ func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
 
 // takePattern adds a pattern of the given size to the host, and reports whether it is within the limit. Older patterns
 // come first, and patterns of other namespaces do not reduce the owner's limit.
-func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
+func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {
 		sum, of = sum+m.patterns.others, &m.patterns.others
@@ -69,7 +69,7 @@ func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
 	return true
 }
 
-func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, why error) {
+func (m *mergeState) refusePattern(r *Contribution, p *Path, reason report.Reason, why error) {
 	m.problem(r, report.Problem{
 		Severity: report.Error, Reason: reason, Field: p.Field,
 		Message: fmt.Sprintf("%v; %s", why, m.withoutPattern(r, p)),
@@ -78,7 +78,7 @@ func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, 
 
 // withoutPattern leaves a path out and returns the outcome for a message. If the path may exist to keep requests out,
 // its prefix returns 503 instead, because another path would accept these requests.
-func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
+func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
 	if !guards {
 		return "the path is ignored"

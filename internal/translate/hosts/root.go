@@ -11,7 +11,7 @@ import (
 
 // appRoot inserts a route for exactly "/" before all other routes, if the owner of the host configures one. The oldest
 // Ingress of the owner wins, as for all settings of the host as a whole.
-func (m *merging) appRoot() {
+func (m *mergeState) appRoot() {
 	host := m.Host.Host
 	var chosen *Contribution
 	for r := range m.ofOwner(true) {
@@ -40,7 +40,7 @@ func (m *merging) appRoot() {
 	})
 }
 
-func (m *merging) otherRoot(r *Contribution, message string) {
+func (m *mergeState) otherRoot(r *Contribution, message string) {
 	m.problem(r, report.Problem{
 		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.AppRoot),
 		Message: message,

@@ -40,7 +40,7 @@ func TestIssuerNeedsARule(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			above := merge(t, "*.example.com", test.objects...)
-			m := mergeAround(t, listed, &hosts.Surroundings{Above: above}, test.objects...)
+			m := mergeAround(t, listed, &hosts.HostContext{Above: above}, test.objects...)
 			if asked := m.Certificate != nil && m.Certificate.Automated; asked != test.asked {
 				t.Errorf("an issuer is asked: %v", asked)
 			}

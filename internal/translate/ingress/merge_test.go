@@ -25,10 +25,10 @@ func aged(o *networkingv1.Ingress, second int64) *networkingv1.Ingress {
 // merge translates Ingresses and merges them for one host.
 func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
-	return mergeAround(t, host, &hosts.Surroundings{}, objects...)
+	return mergeAround(t, host, &hosts.HostContext{}, objects...)
 }
 
-func mergeAround(t *testing.T, host string, around *hosts.Surroundings,
+func mergeAround(t *testing.T, host string, around *hosts.HostContext,
 	objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
 	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}),

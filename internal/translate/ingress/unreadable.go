@@ -18,10 +18,10 @@ import (
 // read, return 503, because they may exist to keep requests away from a path of another Ingress. Everything else that
 // cannot be read is left out. An Ingress whose class cannot be read is treated as ours.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
-	return readCarefully((*reading).read, newReading(s, object, o))
+	return readIsolatingPanics((*reading).read, newReading(s, object, o))
 }
 
-func readCarefully(read func(*reading), r *reading) *Result {
+func readIsolatingPanics(read func(*reading), r *reading) *Result {
 	fault := panics.Try(func() { read(r) })
 	if fault == nil {
 		return r.Result

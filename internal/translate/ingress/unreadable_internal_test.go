@@ -78,8 +78,8 @@ func TestUnreadableIngress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := readCarefully(read, newReading(world(), guarded(nil), o))
-			m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution, other()}, nil, &hosts.Surroundings{})
+			r := readIsolatingPanics(read, newReading(world(), guarded(nil), o))
+			m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution, other()}, nil, &hosts.HostContext{})
 			if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / other []" {
 				t.Errorf("served is %s", got)
 			}
@@ -113,7 +113,7 @@ func TestUnreadableIngress(t *testing.T) {
 // while they return 503, so that they match the same requests.
 func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	object := guarded(map[string]string{annotations.Prefix + "rewrite-target": "/$1"})
-	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
+	r := readIsolatingPanics(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
 	if paths := r.Paths["a.example"]; len(paths) != 2 || !paths[0].Regex || len(paths[0].Filters) != 1 {
 		t.Errorf("the paths are %+v", paths)
 	}
@@ -122,7 +122,7 @@ func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 // TestUnreadableIngressOfOthers checks that an Ingress of another controller has no effect if reading it
 // panics.
 func TestUnreadableIngressOfOthers(t *testing.T) {
-	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
+	r := readIsolatingPanics(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
 	if r.Ours || len(r.Paths) != 0 || len(r.Certificates) != 0 {
 		t.Errorf("read is %+v", r)
 	}
@@ -132,7 +132,7 @@ func TestUnreadableIngressOfOthers(t *testing.T) {
 // its Services panics.
 func TestFailedLookupReturns503(t *testing.T) {
 	r := Translate(nil, guarded(nil), Options{})
-	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.Surroundings{})
+	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.HostContext{})
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}

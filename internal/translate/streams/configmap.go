@@ -38,7 +38,7 @@ func (r *reading) configMap(name ir.Name, option string, protocol ir.Protocol) {
 		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
-		p := carefully(func() *report.Problem { return r.entry(key, object.Data[key], protocol, ref) })
+		p := isolatingPanics(func() *report.Problem { return r.entry(key, object.Data[key], protocol, ref) })
 		if p != nil {
 			p.Field = dataField(key)
 			verdict.Problems = append(verdict.Problems, *p)

@@ -45,7 +45,7 @@ func (r *reading) service(object *corev1.Service) *service {
 	s := &service{object: object, settings: &Settings{Closed: true}}
 	r.services[ref] = s
 	var problems []report.Problem
-	if p := carefully(func() *report.Problem {
+	if p := isolatingPanics(func() *report.Problem {
 		s.settings, problems = Parse(r.options.Policy, object)
 		problems = append(problems, s.settings.cap(&r.options)...)
 		return r.issuable(ref, s.settings)
@@ -138,7 +138,7 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 		s.used = true
 		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target,
 			field: report.AnnotationField(row.Name)}
-		p := carefully(func() *report.Problem {
+		p := isolatingPanics(func() *report.Problem {
 			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
 				return p
 			}

@@ -242,8 +242,8 @@ func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// carefully calls do and turns a panic into a problem of the entry.
-func carefully(do func() *report.Problem) (p *report.Problem) {
+// isolatingPanics calls do and turns a panic into a problem of the entry.
+func isolatingPanics(do func() *report.Problem) (p *report.Problem) {
 	if caught := panics.Try(func() { p = do() }); caught != nil {
 		return &report.Problem{
 			Severity: report.Error, Reason: report.Quarantined,

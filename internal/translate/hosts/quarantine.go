@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// MergeCarefully calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeCarefully searches, from
+// MergeIsolatingPanics calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeIsolatingPanics searches, from
 // the oldest Ingress on, for the first one with which it panics. This Ingress gets a problem. Its paths return 503 on
 // this host, because they may exist to keep requests away from a path of another Ingress. All other Ingresses are
 // served as before. An Ingress that makes Merge panic even then is left out.
@@ -20,18 +20,18 @@ import (
 // same.
 //
 // The owner of the host is determined once, from all contributions.
-func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribution, around *Surroundings) *Merged {
+func MergeIsolatingPanics(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
 	owner := around.owner(host, results, fallbacks)
 	plain := func(host string, results []*Contribution, fallbacks []*Contribution) *Merged {
 		return around.merge(host, results, fallbacks, owner)
 	}
-	return carefully(plain, host, results, fallbacks)
+	return isolatingPanics(plain, host, results, fallbacks)
 }
 
 // merge has the signature of Merge without the surroundings of the host.
 type merge func(host string, results []*Contribution, fallbacks []*Contribution) *Merged
 
-func carefully(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
+func isolatingPanics(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
 	merged, fault := merge.try(host, results, fallbacks)
 	if fault == nil {
 		return merged

@@ -35,7 +35,7 @@ func TestPanicInLoadBalancingIsIsolated(t *testing.T) {
 		"all":    {"one two three", "one three two", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := carefully(func(found *ir.Backend, users []*ingress.Result) *balanced {
+			b := isolatingPanics(func(found *ir.Backend, users []*ingress.Result) *balanced {
 				for _, r := range users {
 					if strings.Contains(c.bad, r.Object.Name) {
 						panic("fault")
@@ -61,7 +61,7 @@ func TestPanicInLoadBalancingIsIsolated(t *testing.T) {
 		})
 	}
 	always := func(*ir.Backend, []*ingress.Result) *balanced { panic("always") }
-	if b := carefully(always, found, users); b.backend != found || len(b.problems) != len(users) {
+	if b := isolatingPanics(always, found, users); b.backend != found || len(b.problems) != len(users) {
 		t.Errorf("without help it is %+v", b)
 	}
 }

@@ -61,7 +61,7 @@ func TestPanicInAnIngressIsIsolated(t *testing.T) {
 					panic("fault of " + r.Object.GetName())
 				}
 			}
-			return Merge(host, results, fallbacks, &Surroundings{})
+			return Merge(host, results, fallbacks, &HostContext{})
 		}
 	}
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestPanicInAnIngressIsIsolated(t *testing.T) {
 		"all, closed": {fails("", "one two three four five six"), "", "five four one six three two"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := carefully(c.merge, "a.example", slices.Clone(results), slices.Clone(fallbacks))
+			m := isolatingPanics(c.merge, "a.example", slices.Clone(results), slices.Clone(fallbacks))
 			if got := strings.Join(served(m), "; "); got != c.want {
 				t.Errorf("served is\n%s, want\n%s", got, c.want)
 			}
@@ -109,11 +109,11 @@ func TestPanicInAnIngressIsIsolated(t *testing.T) {
 // prevent it.
 func TestPanicInMerge(t *testing.T) {
 	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
-	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil ||
+	if m := isolatingPanics(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil ||
 		len(m.Problems) != 1 {
 		t.Errorf("merged is %+v", m)
 	}
-	if m := carefully(broken, "a.example", nil, nil); m.Host != nil || len(m.Problems) != 0 {
+	if m := isolatingPanics(broken, "a.example", nil, nil); m.Host != nil || len(m.Problems) != 0 {
 		t.Errorf("merged is %+v", m)
 	}
 }
@@ -123,7 +123,7 @@ func TestPanicInMerge(t *testing.T) {
 func TestNilPath(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
-	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &Surroundings{})
+	m := MergeIsolatingPanics("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &HostContext{})
 	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}
@@ -137,7 +137,7 @@ func TestPanicKeepsTheHost(t *testing.T) {
 	bad.ClientAuth = &ir.ClientAuth{Closed: true}
 	bad.TLS, bad.AsksCiphers = ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"one"}}, true
 	bad.Implied = map[string]*Implied{"a.example": {Certificate: &ir.Certificate{Host: "a.example", Automated: true}}}
-	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &Surroundings{})
+	m := MergeIsolatingPanics("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &HostContext{})
 	if m.Host.ClientAuth == nil || !reflect.DeepEqual(*m.Host.TLS, bad.TLS) {
 		t.Errorf("the host is %+v", m.Host)
 	}
