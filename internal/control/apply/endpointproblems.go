@@ -83,7 +83,7 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
 			"the backends of the namespace %s have more than %d endpoints together, so %d endpoints of the Service "+
 				"%s/%s are left out: remove paths to other ports and Services, or use more namespaces", b.Namespace,
-			endpoints.MostOfNamespace, left,
+			endpoints.MaxPerNamespace, left,
 			b.Namespace, b.Service)}
 	case b.ExternalName != "":
 		return l.nameProblem(b, none, refused, effect)

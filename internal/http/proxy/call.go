@@ -26,7 +26,7 @@ func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(serviceByName, true)
 		guard.SetName(serviceByRequestHost, true)
-		guard.LetAsk(serviceByRequestHost)
+		guard.AllowOwnAddresses(serviceByRequestHost)
 	}
 	p := NewPool(guard)
 	p.descriptors = calls

@@ -80,16 +80,16 @@ func (c Choice) Judge(failed bool) {
 // ErrNoEndpoint is the error for a connection or datagram if Pick returns no endpoint.
 var ErrNoEndpoint = errors.New("there is no endpoint that is ready")
 
-// Address is the Asker for a TCP or UDP client, of which only the address is known.
+// Address is the ClientInfo for a TCP or UDP client, of which only the address is known.
 type Address netip.AddrPort
 
-// Hash implements Asker.
+// Hash implements ClientInfo.
 func (Address) Hash(*nginx.Template) string { return "" }
 
-// Cookie implements Asker.
+// Cookie implements ClientInfo.
 func (Address) Cookie(string) string { return "" }
 
-// ClientIP implements Asker.
+// ClientIP implements ClientInfo.
 func (a Address) ClientIP() string {
 	if address := netip.AddrPort(a).Addr(); address.IsValid() {
 		return address.Unmap().WithZone("").String()
@@ -97,4 +97,4 @@ func (a Address) ClientIP() string {
 	return ""
 }
 
-var _ Asker = Address{}
+var _ ClientInfo = Address{}

@@ -36,7 +36,7 @@ func addresses(n int) []ir.Endpoint {
 
 func (w *world) pass(d time.Duration) { w.time.Add(int64(d)) }
 
-func (w *world) pick(a Asker, tried ...*Endpoint) Choice {
+func (w *world) pick(a ClientInfo, tried ...*Endpoint) Choice {
 	w.t.Helper()
 	c, ok := w.Pick(a, tried)
 	if !ok {
@@ -46,7 +46,7 @@ func (w *world) pick(a Asker, tried ...*Endpoint) Choice {
 }
 
 // request picks an endpoint, and reports the result of the request.
-func (w *world) request(a Asker, failed bool) string {
+func (w *world) request(a ClientInfo, failed bool) string {
 	w.t.Helper()
 	c := w.pick(a)
 	c.Begin()
@@ -66,7 +66,7 @@ func (w *world) fail(e *Endpoint, n int) {
 }
 
 // counts returns how many of n requests each endpoint gets.
-func (w *world) counts(n int, a Asker) map[string]int {
+func (w *world) counts(n int, a ClientInfo) map[string]int {
 	count := map[string]int{}
 	for range n {
 		count[w.pick(a).Endpoint.Address()]++
@@ -81,7 +81,7 @@ func (w *world) between(what string, got, least, most int) {
 	}
 }
 
-// visitor is an Asker with a cookie, an address and a key.
+// visitor is an ClientInfo with a cookie, an address and a key.
 type visitor struct{ cookie, ip, key string }
 
 func (v *visitor) Hash(*nginx.Template) string { return v.key }

@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Asker provides the data of a request that a choice may depend on.
-type Asker interface {
+// ClientInfo provides the data of a request that a choice may depend on.
+type ClientInfo interface {
 	// Hash expands a template with the values of the request.
 	Hash(t *nginx.Template) string
 	// Cookie returns the value of a cookie, or "".
@@ -24,12 +24,12 @@ const draws = 16
 // Pick chooses an endpoint. It skips the endpoints in tried, which have failed for this request, and endpoints that are
 // ejected or unhealthy, as long as there is another one. It returns false only if the backend has no endpoints. If a is
 // nil, there is no hash and no session.
-func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
+func (b *Backend) Pick(a ClientInfo, tried []*Endpoint) (Choice, bool) {
 	s := b.state.Load()
 	if len(s.endpoints) == 0 {
 		return Choice{}, false
 	}
-	p := pick{backend: b, state: s, asker: a, tried: tried}
+	p := pick{backend: b, state: s, client: a, tried: tried}
 	p.begin()
 	c := p.choose()
 	c.trial = c.Endpoint.health.until.Load() != 0
@@ -40,7 +40,7 @@ func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
 type pick struct {
 	backend *Backend
 	state   *state
-	asker   Asker
+	client  ClientInfo
 	tried   []*Endpoint
 	// time is the current time. It is zero until now is called.
 	time int64
@@ -70,7 +70,7 @@ func (p *pick) now() int64 {
 }
 
 func (p *pick) choose() Choice {
-	if session := p.state.policy.SessionCookie; session != nil && p.asker != nil {
+	if session := p.state.policy.SessionCookie; session != nil && p.client != nil {
 		return p.bySession(session)
 	}
 	return Choice{Endpoint: p.byClient()}
@@ -79,10 +79,10 @@ func (p *pick) choose() Choice {
 // byClient keeps a client at its endpoint if the Service has session affinity.
 func (p *pick) byClient() *Endpoint {
 	known := p.state.policy.clients
-	if known == nil || p.asker == nil {
+	if known == nil || p.client == nil {
 		return p.byPolicy()
 	}
-	address := p.asker.ClientIP()
+	address := p.client.ClientIP()
 	if address == "" {
 		return p.byPolicy()
 	}
@@ -105,9 +105,9 @@ func (p *pick) byPolicy() *Endpoint {
 	if len(p.state.endpoints) == 1 {
 		return p.state.endpoints[0]
 	}
-	if t := p.state.policy.hashBy; t != nil && p.asker != nil {
+	if t := p.state.policy.hashBy; t != nil && p.client != nil {
 		// As in nginx, an empty key is not hashed.
-		if key := p.asker.Hash(t); key != "" {
+		if key := p.client.Hash(t); key != "" {
 			return p.byKey(hash(key))
 		}
 	}
@@ -253,6 +253,6 @@ func (p *pick) better(a, b *Endpoint) *Endpoint {
 // cost estimates the duration of the next request to an endpoint. Without measurements the number of requests in flight
 // decides.
 func (e *Endpoint) cost(now int64) float64 {
-	const least = 1e-6
-	return (e.latency.read(now) + least) * float64(e.inFlight.Load()+1)
+	const minLatency = 1e-6
+	return (e.latency.read(now) + minLatency) * float64(e.inFlight.Load()+1)
 }

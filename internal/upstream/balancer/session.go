@@ -56,7 +56,7 @@ func (p *pick) bySession(session *ir.SessionCookie) Choice {
 
 // owner returns the key in the client's cookie, and the endpoint to which it belongs, or nil.
 func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
-	key, tag, _ := strings.Cut(p.asker.Cookie(session.Name), "|")
+	key, tag, _ := strings.Cut(p.client.Cookie(session.Name), "|")
 	if tag != p.state.policy.tag || key == "" || len(key) > maxKey {
 		return "", nil
 	}

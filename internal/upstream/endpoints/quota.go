@@ -9,10 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// MostOfNamespace is the maximum number of endpoints of all backends of a namespace together. This is many times the
+// MaxPerNamespace is the maximum number of endpoints of all backends of a namespace together. This is many times the
 // number of pods in large namespaces. An EndpointSlice of 40 KB can define 100,000 endpoints through its ports, and
 // with consistent hashing each of them uses more than 1 KB.
-const MostOfNamespace = 50_000
+const MaxPerNamespace = 50_000
 
 // quota counts the endpoints of the backends of a namespace. has and left are, by backend ID, the numbers of endpoints
 // in use and left out.
@@ -33,7 +33,7 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 		q = &quota{has: map[string]int{}, left: map[string]int{}}
 		t.quotas[namespace] = q
 	}
-	n := min(len(list), MostOfNamespace-q.total)
+	n := min(len(list), MaxPerNamespace-q.total)
 	q.total += n
 	if q.has[id] = n; n < len(list) {
 		q.left[id] = len(list) - n
@@ -83,7 +83,7 @@ func (t *Table) short() (all []string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	for _, q := range t.quotas {
-		if q.total < MostOfNamespace {
+		if q.total < MaxPerNamespace {
 			all = slices.AppendSeq(all, maps.Keys(q.left))
 		}
 	}
@@ -96,5 +96,5 @@ func (t *Table) hasRoom(id string) bool {
 	defer t.setting.Unlock()
 	namespace, _, _ := strings.Cut(id, "/")
 	q := t.quotas[namespace]
-	return q != nil && q.total < MostOfNamespace
+	return q != nil && q.total < MaxPerNamespace
 }

@@ -177,7 +177,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("there is room for some of %v, want %v", got, want)
 		}
 	}
-	many := list(MostOfNamespace - 10)
+	many := list(MaxPerNamespace - 10)
 	table.Set("b/one/80", many)
 	table.Set("b/two/80", list(30))
 	table.Set("b/three/80", list(5))

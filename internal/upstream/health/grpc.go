@@ -30,9 +30,9 @@ const (
 // servings are the names of the service states, by their numbers in the protocol.
 var servings = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
-// askGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in the path is serving.
+// probeGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in the path is serving.
 // An empty name stands for the server as a whole.
-func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthCheck) error {
+func (c *Checker) probeGRPC(ctx context.Context, address string, check *ir.HealthCheck) error {
 	service := strings.TrimPrefix(check.Path, "/")
 	message := binary.AppendUvarint([]byte{serviceField}, uint64(len(service)))
 	message = append(message, service...)
@@ -53,7 +53,7 @@ func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthC
 		return err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return err
 	}

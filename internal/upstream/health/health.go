@@ -42,8 +42,8 @@ type Checker struct {
 	mu      sync.Mutex
 	running map[string]*round
 	all     panics.Group
-	// asking holds the slots of each namespace that has a round.
-	asking map[string]*slots
+	// byNamespace holds the slots of each namespace that has a round.
+	byNamespace map[string]*slots
 }
 
 // slots limits the concurrent probes of one namespace. rounds is the number of rounds that use it.
@@ -69,7 +69,7 @@ type round struct {
 // New returns a checker without checks. It opens only connections that guard allows. authority returns the contents of
 // Secrets, for checks that verify endpoints or send them a client certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
-	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, asking: map[string]*slots{}}
+	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, byNamespace: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
 	c.h2c = c.speaking((*http.Protocols).SetUnencryptedHTTP2, nil)
 	c.grpcs = c.speaking((*http.Protocols).SetHTTP2, careless())
@@ -131,10 +131,10 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 
 // hold returns the slots of a namespace until release is called. The caller holds the mutex.
 func (c *Checker) hold(namespace string) chan struct{} {
-	s := c.asking[namespace]
+	s := c.byNamespace[namespace]
 	if s == nil {
-		s = &slots{free: make(chan struct{}, mostOfNamespace)}
-		c.asking[namespace] = s
+		s = &slots{free: make(chan struct{}, maxPerNamespace)}
+		c.byNamespace[namespace] = s
 	}
 	s.rounds++
 	return s.free
@@ -143,9 +143,9 @@ func (c *Checker) hold(namespace string) chan struct{} {
 func (c *Checker) release(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.asking[namespace]
+	s := c.byNamespace[namespace]
 	if s.rounds--; s.rounds == 0 {
-		delete(c.asking, namespace)
+		delete(c.byNamespace, namespace)
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 			}
 			return
 		case <-timer.C:
-			if c.ask(ctx, b, r); ctx.Err() == nil {
+			if c.probeAll(ctx, b, r); ctx.Err() == nil {
 				r.publish()
 			}
 			timer.Reset(r.check.Interval)
@@ -194,16 +194,16 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	}
 }
 
-// most is the maximum number of concurrent probes of one backend, and mostOfNamespace of all backends of a namespace.
-// Each probe uses a connection.
-const most, mostOfNamespace = 16, 64
+// maxProbes is the maximum number of concurrent probes of one backend, and maxPerNamespace of all backends of a
+// namespace. Each probe uses a connection.
+const maxProbes, maxPerNamespace = 16, 64
 
-// ask probes each endpoint once.
-func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
+// probeAll probes each endpoint once.
+func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
-	var asking panics.Group
-	slots := make(chan struct{}, most)
+	var probes panics.Group
+	slots := make(chan struct{}, maxProbes)
 	for _, e := range list {
 		if there[e.Address] {
 			continue
@@ -218,10 +218,10 @@ func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
-			asking.Wait()
+			probes.Wait()
 			return
 		}
-		asking.Go("health/probe", func() {
+		probes.Go("health/probe", func() {
 			defer func() { <-slots; <-r.slots }()
 			err := c.probe(ctx, e.Address, check)
 			if ctx.Err() != nil {
@@ -234,7 +234,7 @@ func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 			}
 		})
 	}
-	asking.Wait()
+	probes.Wait()
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
@@ -275,8 +275,8 @@ func (s *streak) add(failure error, check *ir.HealthCheck) bool {
 	return true
 }
 
-// longestAnswer is the maximum number of bytes to read from a response body.
-const longestAnswer = 64 << 10
+// maxResponse is the maximum number of bytes to read from a response body.
+const maxResponse = 64 << 10
 
 const userAgent = "k8singress-health-check"
 
@@ -284,11 +284,11 @@ const userAgent = "k8singress-health-check"
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) error {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
-	ask := c.askHTTP
+	probe := c.probeHTTP
 	if check.GRPC {
-		ask = c.askGRPC
+		probe = c.probeGRPC
 	}
-	err := ask(ctx, address, check)
+	err := probe(ctx, address, check)
 	var in *url.Error
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -307,7 +307,7 @@ func scheme(check *ir.HealthCheck) string {
 	return "http"
 }
 
-func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthCheck) error {
+func (c *Checker) probeHTTP(ctx context.Context, address string, check *ir.HealthCheck) error {
 	target, err := url.ParseRequestURI(check.Path)
 	if err != nil {
 		return err
@@ -328,7 +328,7 @@ func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthC
 		return err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, longestAnswer)); err != nil {
+	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)); err != nil {
 		return err
 	}
 	well := response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest

@@ -123,10 +123,10 @@ func (l listened) add(of Listening) {
 	}
 }
 
-// LetAsk allows the connections for an ID to the addresses where this process serves clients. As with ingress-nginx, a
-// service for external authentication may be behind the same host whose requests it decides on. Such requests cannot
-// loop forever: other code ends them.
-func (g *Guard) LetAsk(id string) { g.clients.Store(id, nil) }
+// AllowOwnAddresses allows the connections for an ID to the addresses where this process serves clients. As with
+// ingress-nginx, a service for external authentication may be behind the same host whose requests it decides on. Such
+// requests cannot loop forever: other code ends them.
+func (g *Guard) AllowOwnAddresses(id string) { g.clients.Store(id, nil) }
 
 // SetName sets whether the endpoints of a backend are the addresses of a DNS name.
 func (g *Guard) SetName(backend string, isName bool) {

@@ -161,7 +161,7 @@ func TestListening(t *testing.T) {
 			}
 		}
 	}
-	g.LetAsk("asks")
+	g.AllowOwnAddresses("asks")
 	for at, want := range map[string]Reason{"10.9.9.9:80": "", "10.9.9.9:81": "", "127.0.0.1:80": "",
 		"127.0.0.1:2019": Own, "10.9.9.9:82": ""} {
 		to := netip.MustParseAddrPort(at)

@@ -19,38 +19,38 @@ const (
 	// datagram is the maximum size of a DNS response over UDP, in bytes. It passes through all networks without
 	// fragmentation.
 	datagram = 1232
-	// mostAliases is the maximum number of further queries for aliases.
-	mostAliases = 8
+	// maxAliases is the maximum number of further queries for aliases.
+	maxAliases = 8
 )
 
 // chase queries the addresses of one family. If the response ends with an alias, it queries the alias. Most servers
 // follow aliases themselves.
-func (c *client) chase(ctx context.Context, name string, family uint16) (answer, error) {
-	ttl := mostTTL
-	for range mostAliases {
-		m, err := c.ask(ctx, name, family)
+func (c *client) chase(ctx context.Context, name string, family uint16) (lookupResult, error) {
+	ttl := maxTTL
+	for range maxAliases {
+		m, err := c.query(ctx, name, family)
 		if err != nil {
-			return answer{}, err
+			return lookupResult{}, err
 		}
 		a, end := read(m, name, family)
 		ttl = min(ttl, a.ttl)
 		switch {
 		case len(a.addresses) > 0:
-			return answer{addresses: a.addresses, ttl: ttl}, nil
+			return lookupResult{addresses: a.addresses, ttl: ttl}, nil
 		case m.Rcode == dns.RcodeNameError:
-			return answer{}, errNoSuchName
+			return lookupResult{}, errNoSuchName
 		case strings.EqualFold(end, name):
-			return answer{}, errNoAddress
+			return lookupResult{}, errNoAddress
 		}
 		name = end
 	}
-	return answer{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", mostAliases)
+	return lookupResult{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", maxAliases)
 }
 
 // read follows the aliases in a response. It returns the addresses of the last name, or the last name itself if there
 // are none.
-func read(m *dns.Msg, name string, family uint16) (answer, string) {
-	a := answer{ttl: mostTTL}
+func read(m *dns.Msg, name string, family uint16) (lookupResult, string) {
+	a := lookupResult{ttl: maxTTL}
 	for range len(m.Answer) + 1 {
 		var alias *dns.CNAME
 		for _, record := range m.Answer {
@@ -89,8 +89,8 @@ func addressOf(record dns.RR) (netip.Addr, bool) {
 	return a.Unmap(), ok
 }
 
-// ask sends a query to one server after the other, until one returns a usable response.
-func (c *client) ask(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
+// query sends a query to one server after the other, until one returns a usable response.
+func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(name, family)
 	question.SetEdns0(datagram, false)
@@ -125,28 +125,28 @@ func (c *client) exchange(ctx context.Context, question *dns.Msg, server string)
 	if err != nil {
 		return nil, err
 	}
-	return m, useless(question, m)
+	return m, checkResponse(question, m)
 }
 
 func (c *client) over(ctx context.Context, network string, question *dns.Msg, server string) (*dns.Msg, error) {
-	asker := dns.Client{Net: network, Timeout: c.timeout}
-	conn, err := asker.DialContext(ctx, server)
+	dnsClient := dns.Client{Net: network, Timeout: c.timeout}
+	conn, err := dnsClient.DialContext(ctx, server)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	// A read ends only at its deadline, not when the context ends.
 	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
-	m, _, err := asker.ExchangeWithConnContext(ctx, question, conn)
+	m, _, err := dnsClient.ExchangeWithConnContext(ctx, question, conn)
 	return m, err
 }
 
-// useless returns an error if another server must be queried, because the response is unusable.
-func useless(question, m *dns.Msg) error {
-	asked := question.Question[0]
+// checkResponse returns an error if another server must be queried, because the response is unusable.
+func checkResponse(question, m *dns.Msg) error {
+	sent := question.Question[0]
 	switch {
-	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != asked.Qtype,
-		!strings.EqualFold(m.Question[0].Name, asked.Name):
+	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != sent.Qtype,
+		!strings.EqualFold(m.Question[0].Name, sent.Name):
 		return errors.New("it answered another question")
 	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
 		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])

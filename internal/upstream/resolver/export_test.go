@@ -20,4 +20,4 @@ func (r *Resolver) Known() (names, queued int) {
 }
 
 // Share is the maximum number of concurrent look-ups for one namespace.
-const Share = share
+const Share = maxPerNamespace

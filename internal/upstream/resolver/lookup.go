@@ -26,8 +26,8 @@ type client struct {
 	hosts    map[string][]netip.Addr
 }
 
-// answer is the result of a look-up. The addresses are sorted and without duplicates.
-type answer struct {
+// lookupResult is the result of a look-up. The addresses are sorted and without duplicates.
+type lookupResult struct {
 	addresses []netip.Addr
 	ttl       time.Duration
 	// fixed means that the result does not come from DNS and stays valid as long as the client is in use.
@@ -40,12 +40,12 @@ var (
 )
 
 // lookup returns the addresses of a host, at least one, or an error.
-func (c *client) lookup(ctx context.Context, host string) (answer, error) {
+func (c *client) lookup(ctx context.Context, host string) (lookupResult, error) {
 	if list := c.known(host); len(list) > 0 {
-		return answer{addresses: sorted(list), fixed: true}, nil
+		return lookupResult{addresses: sorted(list), fixed: true}, nil
 	}
 	if !isName(host) {
-		return answer{}, fmt.Errorf("%q is no name of the DNS", host)
+		return lookupResult{}, fmt.Errorf("%q is no name of the DNS", host)
 	}
 	result := errNoSuchName
 	for _, candidate := range c.candidates(host) {
@@ -60,10 +60,10 @@ func (c *client) lookup(ctx context.Context, host string) (answer, error) {
 			}
 		default:
 			// Do not try the next candidate: it may be the name of another host.
-			return answer{}, err
+			return lookupResult{}, err
 		}
 	}
-	return answer{}, result
+	return lookupResult{}, result
 }
 
 // known returns the addresses that need no query: of IP literals, of localhost, and of names in the hosts file.
@@ -103,32 +103,32 @@ func (c *client) candidates(host string) []string {
 }
 
 // addresses queries both address families at the same time. The addresses of one family are enough.
-func (c *client) addresses(ctx context.Context, name string) (answer, error) {
+func (c *client) addresses(ctx context.Context, name string) (lookupResult, error) {
 	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
-	var answers [len(types)]answer
+	var results [len(types)]lookupResult
 	var errs [len(types)]error
-	var asking panics.Group
+	var queries panics.Group
 	for i, t := range types {
-		asking.Go("resolver/question", func() {
+		queries.Go("resolver/question", func() {
 			errs[i] = panics.Run("resolver/question", func() (err error) {
-				answers[i], err = c.chase(ctx, name, t)
+				results[i], err = c.chase(ctx, name, t)
 				return err
 			})
 		})
 	}
-	asking.Wait()
-	all := answer{ttl: min(answers[0].ttl, answers[1].ttl)}
+	queries.Wait()
+	all := lookupResult{ttl: min(results[0].ttl, results[1].ttl)}
 	for i, err := range errs {
 		if err != nil {
-			all.ttl = answers[len(types)-1-i].ttl
+			all.ttl = results[len(types)-1-i].ttl
 		}
-		all.addresses = append(all.addresses, answers[i].addresses...)
+		all.addresses = append(all.addresses, results[i].addresses...)
 	}
 	all.addresses = sorted(all.addresses)
 	if len(all.addresses) > 0 {
 		return all, nil
 	}
-	return answer{}, worst(errs[:])
+	return lookupResult{}, worst(errs[:])
 }
 
 // worst returns the most informative error: a failed query rather than a response without addresses.

@@ -76,8 +76,8 @@ type name struct {
 	// ports maps backend IDs to ports.
 	ports map[string]string
 
-	// asked means that at least one look-up has ended.
-	asked bool
+	// resolved means that at least one look-up has ended.
+	resolved bool
 	// found are the addresses of the last response, use those of them that may be used, and refused the others with the
 	// reasons.
 	found    []netip.Addr
@@ -106,7 +106,7 @@ func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
 		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
 		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](),
-		due: turns.New[turn](atOnce, share),
+		due: turns.New[turn](maxLookups, maxPerNamespace),
 	}
 }
 
@@ -121,7 +121,7 @@ func (r *Resolver) Configure(o Options) {
 	r.client, r.options = c, o
 	now := time.Now()
 	for _, n := range r.names {
-		if n.asked || o.Access == Nothing {
+		if n.resolved || o.Access == Nothing {
 			r.sift(n, n.found)
 		}
 		// A name that is not queued is being looked up, and is queued again afterwards.
@@ -159,7 +159,7 @@ func (r *Resolver) Follow(id, external string) {
 		r.rouse()
 	}
 	n.ports[id] = t.port
-	if n.asked || r.options.Access == Nothing {
+	if n.resolved || r.options.Access == Nothing {
 		r.publish(n, id)
 	}
 }
@@ -237,8 +237,8 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 		n.err = err
 		use = nil
 	}
-	changed := !n.asked || !slices.Equal(use, n.use)
-	n.asked, n.found, n.use, n.refused = true, found, use, refused
+	changed := !n.resolved || !slices.Equal(use, n.use)
+	n.resolved, n.found, n.use, n.refused = true, found, use, refused
 	if len(refused) > 0 && !n.warned {
 		n.warned = true
 		r.log.Warn("addresses of a name are left out: it may not lead there; the option external_names all allows it",

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// atOnce is the maximum number of concurrent look-ups, and share the maximum for one namespace. A namespace whose
-	// DNS servers do not respond must not occupy all slots.
-	atOnce = 16
-	share  = atOnce / 4
+	// maxLookups is the maximum number of concurrent look-ups, and maxPerNamespace the maximum for one namespace. A
+	// namespace whose DNS servers do not respond must not occupy all slots.
+	maxLookups      = 16
+	maxPerNamespace = maxLookups / 4
 	// Minimum and maximum time to use a response. Within these limits its TTL decides.
-	leastTTL = 5 * time.Second
-	mostTTL  = 5 * time.Minute
+	minTTL = 5 * time.Second
+	maxTTL = 5 * time.Minute
 	// Failed look-ups are retried; the delay doubles each time.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// patience is the maximum duration of one look-up, with all its queries.
-	patience = 20 * time.Second
+	// lookupTimeout is the maximum duration of one look-up, with all its queries.
+	lookupTimeout = 20 * time.Second
 	// idle is how long Run waits if no name is queued.
 	idle = time.Hour
 )
@@ -35,7 +35,7 @@ func (r *Resolver) Run(ctx context.Context) {
 	for {
 		next, c, wait := r.next()
 		if next.name != nil {
-			looking.Go("resolver/name", func() { r.ask(ctx, next, c) })
+			looking.Go("resolver/name", func() { r.lookUp(ctx, next, c) })
 			continue
 		}
 		timer.Reset(wait)
@@ -73,12 +73,12 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	return turn{}, nil, idle
 }
 
-// ask looks up a name and records the result. It reads n.host without the lock, because the host never changes.
-func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
+// lookUp looks up a name and records the result. It reads n.host without the lock, because the host never changes.
+func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	n := of.name
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	var a answer
+	var a lookupResult
 	err := panics.Run("resolver/name", func() (err error) {
 		a, err = c.lookup(limited, n.host)
 		return err
@@ -91,11 +91,11 @@ func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 		// The name is no longer followed, or Run is ending.
 		return
 	}
-	wait := min(max(a.ttl, leastTTL), mostTTL)
+	wait := min(max(a.ttl, minTTL), maxTTL)
 	if err != nil {
 		wait = r.failed(n, err)
 	} else {
-		r.answered(n, a)
+		r.succeeded(n, a)
 	}
 	switch {
 	case c != r.client:
@@ -111,7 +111,7 @@ func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 // forever is the retry interval for names that do not come from DNS, such as IP addresses.
 const forever = 10 * 365 * 24 * time.Hour
 
-func (r *Resolver) answered(n *name, a answer) {
+func (r *Resolver) succeeded(n *name, a lookupResult) {
 	if n.failures > 0 && len(n.found) > 0 {
 		r.log.Info("a name is found again", zap.String("name", n.host))
 	}
@@ -128,7 +128,7 @@ func (r *Resolver) failed(n *name, err error) time.Duration {
 	}
 	n.err = err
 	n.failures++
-	if !n.asked {
+	if !n.resolved {
 		r.sift(n, nil)
 	}
 	return min(firstRetry<<min(n.failures-1, 10), lastRetry)

@@ -19,8 +19,8 @@ var theSystem = systemFiles{resolvConf: "/etc/resolv.conf", hosts: "/etc/hosts"}
 
 // The limits of resolv.conf(5).
 const (
-	mostTimeout  = 30
-	mostAttempts = 5
+	maxTimeout  = 30
+	maxAttempts = 5
 )
 
 // newClient returns a client with the current contents of the files. As in other resolvers, an unreadable file counts
@@ -33,8 +33,8 @@ func newClient(servers []string, files systemFiles) *client {
 	}
 	c := &client{
 		search: config.Search, ndots: config.Ndots, rotate: rotates(string(text)),
-		timeout:  time.Duration(min(config.Timeout, mostTimeout)) * time.Second,
-		attempts: min(config.Attempts, mostAttempts),
+		timeout:  time.Duration(min(config.Timeout, maxTimeout)) * time.Second,
+		attempts: min(config.Attempts, maxAttempts),
 		hosts:    map[string][]netip.Addr{},
 	}
 	switch {

@@ -78,7 +78,7 @@ func (f *Forwarder) close() {
 	_ = unix.Close(f.socket)
 	close(f.closed)
 	for _, s := range f.sessions.byKey {
-		f.note(s)
+		f.reportEnd(s)
 	}
 	f.reset()
 	_ = f.epoll.Close()

@@ -21,9 +21,9 @@ import (
 const (
 	// queueBytes is the requested size of a port's socket buffer in each direction.
 	queueBytes = 4 << 20
-	// leastSweep and mostSweep are the minimum and maximum interval between two searches for idle sessions.
-	leastSweep = time.Second
-	mostSweep  = 5 * time.Second
+	// minSweep and maxSweep are the minimum and maximum interval between two searches for idle sessions.
+	minSweep = time.Second
+	maxSweep = 5 * time.Second
 	// faultPause is how long a forwarder pauses after an internal error.
 	faultPause = 5 * time.Millisecond
 )
@@ -383,7 +383,7 @@ func (f *Forwarder) countSent(s *session, sent load) {
 // connect finds an endpoint for a session. If there are no sockets left, it ends another session.
 func (f *Forwarder) connect(s *session) bool {
 	before, to := s.upstream, f.settings.backendOf(s)
-	s.asked = to
+	s.tried = to
 	err := f.settings.connect(s, to)
 	if isExhausted(err) && f.evict() {
 		err = f.settings.connect(s, to)
@@ -460,7 +460,7 @@ func (f *Forwarder) sendResponses() {
 
 // remove ends a session.
 func (f *Forwarder) remove(s *session) {
-	f.note(s)
+	f.reportEnd(s)
 	delete(f.bySocket, int32(s.upstream.socket))
 	s.disconnect()
 	s.share.Give(1)
@@ -468,14 +468,14 @@ func (f *Forwarder) remove(s *session) {
 	f.traffic.Sessions.Add(-1)
 }
 
-// note reports an ended session to the Ended callback.
-func (f *Forwarder) note(s *session) {
+// reportEnd reports an ended session to the Ended callback.
+func (f *Forwarder) reportEnd(s *session) {
 	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
 	if s.key.local.IsValid() {
 		e.Server = netip.AddrPortFrom(s.key.local, f.address.Port())
 	}
-	if s.asked != nil {
-		e.Backend = s.asked.ID()
+	if s.tried != nil {
+		e.Backend = s.tried.ID()
 	}
 	if s.upstream.isOpen() {
 		e.Endpoint = s.choice.Endpoint.Address()
@@ -496,7 +496,7 @@ func (f *Forwarder) sweep() {
 	f.swept = len(f.sessions.byKey) > 0
 	var next time.Time
 	if f.swept {
-		next = time.Now().Add(min(max(f.sessions.untilExpiry(f.now, idle), min(leastSweep, idle)), mostSweep))
+		next = time.Now().Add(min(max(f.sessions.untilExpiry(f.now, idle), min(minSweep, idle)), maxSweep))
 	}
 	f.wait(next)
 }

@@ -36,8 +36,8 @@ type session struct {
 	share *budget.Share
 	// backend is the backend of choice. choice is valid while upstream is open.
 	backend *balancer.Backend
-	// asked is the backend in which an endpoint was last searched, or nil.
-	asked    *balancer.Backend
+	// tried is the backend in which an endpoint was last searched, or nil.
+	tried    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
 	// toEndpoint and toClient are the destinations of requests and responses.
