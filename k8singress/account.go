@@ -19,8 +19,8 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	if err != nil && !x.Writer.Started() {
 		x.Status = exchange.StatusOf(err)
 	}
-	requests.note(x.Status, began)
-	table.AccessLog().Note(x, began, known)
+	requests.record(x.Status, began)
+	table.AccessLog().Record(x, began, known)
 }
 
 // accountedKey is the context key of a *bool in requests that a Caddy server handles. markAccounted sets the bool.

@@ -72,7 +72,7 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return answer(w, engine.Compose(e.Settings(), e.Document()))
+		return writeJSON(w, engine.Compose(e.Settings(), e.Document()))
 	case http.MethodPut:
 		return a.put(w, r)
 	}
@@ -125,7 +125,7 @@ func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live
 	if err := e.Load(r.Context(), live); err != nil {
 		return failed(http.StatusServiceUnavailable, err)
 	}
-	return answer(w, e.Status())
+	return writeJSON(w, e.Status())
 }
 
 // loadStructure loads the options through the admin API endpoint on which the request arrived.
@@ -142,7 +142,7 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, e.Status())
+	return writeJSON(w, e.Status())
 }
 
 // objectRef is an ir.Ref that is encoded as a JSON object instead of a string.
@@ -165,7 +165,7 @@ func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
 	for _, v := range e.Report().Verdicts {
 		all = append(all, objectVerdict{objectRef(v.Object), v.Accepted(), v.Stated(), v.Problems})
 	}
-	return answer(w, all)
+	return writeJSON(w, all)
 }
 
 func running() (*engine.Engine, error) {
@@ -177,7 +177,7 @@ func running() (*engine.Engine, error) {
 
 func failed(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
 
-func answer(w http.ResponseWriter, v any) error {
+func writeJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

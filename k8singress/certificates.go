@@ -38,7 +38,7 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 }
 
 // GetCertificate returns the certificate for the server name of the client. It returns an error for a host with TLS
-// passthrough. Usually the shortcut has rejected such a handshake before.
+// passthrough. Usually the certificate hook has rejected such a handshake before.
 func (c *Certificates) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.hosts.Passthrough(front.PortOf(ctx), hello.ServerName) != nil {
 		return nil, errPassthrough

@@ -53,7 +53,7 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	if err := caddy.StrictUnmarshalJSON(raw, &c.routes); err != nil {
 		return fmt.Errorf("decoding the routes of chain %s: %w", c.Name, err)
 	}
-	live.NoteConfig(ctx, raw)
+	live.RecordConfig(ctx, raw)
 	c.grouped = bytes.Contains(raw, []byte(`"group"`))
 	return c.routes.Provision(ctx)
 }

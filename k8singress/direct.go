@@ -94,11 +94,11 @@ func (d *direct) notDirect(r *message.Request) (reason string) {
 	return ""
 }
 
-// answer serves one request.
-func (d *direct) answer(w message.Writer, r *message.Request) {
+// serve serves one request.
+func (d *direct) serve(w message.Writer, r *message.Request) {
 	ofServer := r.Conn.Listener == live.ServerPorts
 	if reason := d.notDirect(r); ofServer && reason != "" {
-		handedOver.note(reason)
+		handedOver.count(reason)
 		byCaddy(d.server, w, r)
 		return
 	}
@@ -118,7 +118,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	}
 	outcome, err := serve(d.table, x)
 	if outcome == live.Probe {
-		err = answerProbe(d.table, x)
+		err = serveProbe(d.table, x)
 	}
 	if outcome == live.NoHost {
 		_ = x.Respond(http.StatusNotFound, "") // A failed write means that the client has gone.
@@ -126,7 +126,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 		d.fail(x, outcome, err)
 	}
 	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
-		failures.note(d.log, zap.ErrorLevel, x, "a request failed, and its client got another answer", x.Hidden)
+		failures.log(d.log, zap.ErrorLevel, x, "a request failed, and its client got another answer", x.Hidden)
 	}
 	account(d.table, x, began, outcome != live.NoHost, nil)
 	tracing.End(x, err)
@@ -138,7 +138,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 // fail responds to a request that has failed and logs the error.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
-		failures.note(d.log, zap.WarnLevel, x, "an answer is cut off", err)
+		failures.log(d.log, zap.WarnLevel, x, "an answer is cut off", err)
 		x.Writer.Abort()
 		return
 	}
@@ -147,7 +147,7 @@ func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 		fields = []message.Field{message.NewField("Retry-After", retryAfter)}
 	}
 	if status >= http.StatusInternalServerError {
-		failures.note(d.log, zap.ErrorLevel, x, "a request failed", err)
+		failures.log(d.log, zap.ErrorLevel, x, "a request failed", err)
 	}
 	// A failed write means that the client has gone.
 	_ = x.Refuse(status, fields...)

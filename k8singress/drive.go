@@ -24,7 +24,7 @@ import (
 
 func init() {
 	f := front.Process()
-	f.ServeHTTP1, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.note, noteHandshake,
+	f.ServeHTTP1, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.count, countHandshake,
 		accountRefused
 }
 
@@ -35,7 +35,7 @@ func drive(conn net.Conn, info *front.ConnInfo) {
 		Handler: func(w message.Writer, r *message.Request) {
 			if !info.Answer(w, r) {
 				binding := info.Binding()
-				handedOver.note(binding.Reason)
+				handedOver.count(binding.Reason)
 				byCaddy(binding.Server, w, r)
 			}
 		},
@@ -53,7 +53,7 @@ func drive(conn net.Conn, info *front.ConnInfo) {
 	}
 	if info.Limits().HTTP2 && tlsOf(conn) == nil {
 		server.HandOver = func(conn net.Conn) {
-			handedOver.note(reasonH2C)
+			handedOver.count(reasonH2C)
 			info.HandOver(conn)
 		}
 	}

@@ -15,8 +15,8 @@ const (
 	// failurePeriod is the minimum time between two log lines for failures of one kind and one Ingress, because clients
 	// can cause any number of failures.
 	failurePeriod = time.Second
-	// longestNoted is the maximum length, in bytes, of text from clients or endpoints in one log field.
-	longestNoted = 512
+	// maxLogged is the maximum length, in bytes, of text from clients or endpoints in one log field.
+	maxLogged = 512
 )
 
 // failureKey identifies failures that share one log line per period: the failures of one Ingress with the same message,
@@ -38,8 +38,8 @@ type failureLog struct {
 // failures is the failure log of all servers of the process.
 var failures = failureLog{leftOut: map[failureKey]int{}}
 
-// note logs a failure, or counts it for a later line with the number of failures that were left out.
-func (f *failureLog) note(log *zap.Logger, level zapcore.Level, x *exchange.Exchange, what string, err error) {
+// log logs a failure, or counts it for a later line with the number of failures that were left out.
+func (f *failureLog) log(log *zap.Logger, level zapcore.Level, x *exchange.Exchange, what string, err error) {
 	if x.Context().Err() != nil {
 		// The client has gone, so its failures are only logged at debug level.
 		level = zap.DebugLevel
@@ -55,9 +55,10 @@ func (f *failureLog) note(log *zap.Logger, level zapcore.Level, x *exchange.Exch
 	if !f.first(log, key) {
 		return
 	}
-	entry.Write(zap.String("ingress", key.origin), zap.String("host", noted(x.Host)),
-		zap.String("method", noted(x.Method)),
-		zap.String("uri", noted(x.Target)), zap.Int("status", key.status), zap.String("error", noted(err.Error())))
+	entry.Write(zap.String("ingress", key.origin), zap.String("host", shortened(x.Host)),
+		zap.String("method", shortened(x.Method)),
+		zap.String("uri", shortened(x.Target)), zap.Int("status", key.status),
+		zap.String("error", shortened(err.Error())))
 }
 
 // first reports whether a failure is logged now. Otherwise it counts the failure.
@@ -86,10 +87,10 @@ func (f *failureLog) count(log *zap.Logger, key failureKey) {
 		zap.String("ingress", key.origin), zap.Int("status", key.status), zap.Int("left_out", n))
 }
 
-// noted truncates a text for the log.
-func noted(text string) string {
-	if len(text) > longestNoted {
-		return text[:longestNoted] + "..."
+// shortened truncates a text for the log.
+func shortened(text string) string {
+	if len(text) > maxLogged {
+		return text[:maxLogged] + "..."
 	}
 	return text
 }

@@ -27,7 +27,7 @@ func TestTenant23Log(t *testing.T) {
 				Request: &message.Request{Host: "a.example", Target: "/" + strings.Repeat("x", 1<<15)},
 				Route:   &exchange.Route{Origin: origin},
 			}
-			f.note(log, zap.ErrorLevel, x, "a request failed", exchange.Fail(status, errors.New("no")))
+			f.log(log, zap.ErrorLevel, x, "a request failed", exchange.Fail(status, errors.New("no")))
 		}
 		for range 3 {
 			for range 1000 {
@@ -42,7 +42,7 @@ func TestTenant23Log(t *testing.T) {
 		for _, line := range lines.TakeAll() {
 			all := line.ContextMap()
 			seen[fmt.Sprint(line.Message, " ", all["ingress"], " ", all["status"], " ", all["left_out"])]++
-			if uri, ok := all["uri"].(string); ok && len(uri) > 2*longestNoted {
+			if uri, ok := all["uri"].(string); ok && len(uri) > 2*maxLogged {
 				t.Errorf("a line has a URI of %d bytes", len(uri))
 			}
 		}

@@ -53,7 +53,7 @@ func (f *Filter) Provision(ctx caddy.Context) (err error) {
 
 // ServeHTTP applies the filter to the request.
 func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	visit := live.VisitFrom(r.Context())
+	visit := live.ChainRunFrom(r.Context())
 	if visit == nil {
 		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
 	}
@@ -81,7 +81,7 @@ func (p *Proxy) Provision(caddy.Context) (err error) {
 
 // ServeHTTP forwards the request and writes the endpoint's response.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	visit := live.VisitFrom(r.Context())
+	visit := live.ChainRunFrom(r.Context())
 	if visit == nil {
 		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
 	}

@@ -36,5 +36,5 @@ func (h *handOvers) collectors() []prometheus.Collector {
 	return []prometheus.Collector{h.counter}
 }
 
-// note counts one connection or one request.
-func (h *handOvers) note(reason string) { h.counter.WithLabelValues(reason).Inc() }
+// count counts one connection or one request.
+func (h *handOvers) count(reason string) { h.counter.WithLabelValues(reason).Inc() }

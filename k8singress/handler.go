@@ -46,7 +46,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		h.ours = front.Process().Listens(server)
 	}
-	noteShutdown(ctx, app)
+	recordShutdown(ctx, app)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	outcome, err := serve(h.table, x)
 	switch {
 	case outcome == live.Probe:
-		err = answerProbe(h.table, x)
+		err = serveProbe(h.table, x)
 	case outcome == live.NoHost && !h.PassThru:
 		err = exchange.Fail(http.StatusNotFound, errNoHost)
 	}

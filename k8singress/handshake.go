@@ -41,7 +41,7 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 // Match reports whether the host of a handshake has this policy.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
 	port := front.PortOf(hello.Context())
-	return (!h.ClientAuth || h.table.AsksClient(port, hello.ServerName)) &&
+	return (!h.ClientAuth || h.table.RequestsClientCert(port, hello.ServerName)) &&
 		h.table.Speaks(port, hello.ServerName, h.Policy)
 }
 

@@ -21,4 +21,4 @@ var failedHandshakes = func() *prometheus.CounterVec {
 	return counter
 }()
 
-func noteHandshake(reason string) { failedHandshakes.WithLabelValues(reason).Inc() }
+func countHandshake(reason string) { failedHandshakes.WithLabelValues(reason).Inc() }

@@ -54,14 +54,14 @@ func awaitStreams(ctx context.Context) {
 	under.Wait()
 	select {
 	case <-app.Ended():
-	case <-time.After(mostEnd):
+	case <-time.After(maxEnd):
 	}
 	// Connections that have just ended also have lines in the access log.
 	app.engine.Table().AccessLogs().Flush()
 }
 
-// mostEnd is the maximum time to wait for the last writes: lines of the access log, and spans.
-const mostEnd = 3 * time.Second
+// maxEnd is the maximum time to wait for the last writes: lines of the access log, and spans.
+const maxEnd = 3 * time.Second
 
 // Ended returns a channel that is closed when the engine has stopped completely.
 func (a *App) Ended() <-chan struct{} { return a.engine.Done() }
@@ -73,9 +73,9 @@ func awaitTime(ctx context.Context, t time.Time) {
 	}
 }
 
-// noteShutdown records when the server that ctx belongs to closes its listeners, and closes the TCP and UDP ports at
+// recordShutdown records when the server that ctx belongs to closes its listeners, and closes the TCP and UDP ports at
 // the same time.
-func noteShutdown(ctx caddy.Context, app *App) {
+func recordShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
 		return

@@ -52,10 +52,10 @@ type Listener struct {
 	table *live.Table
 	ports *l4app.Ports
 	log   *zap.Logger
-	// shortcut is used by servers with TLS.
-	shortcut *shortcut
-	binding  *front.Binding
-	engine   *engine.Engine
+	// certificateHook is used by servers with TLS.
+	certificateHook *certificateHook
+	binding         *front.Binding
+	engine          *engine.Engine
 }
 
 // CaddyModule returns the Caddy module information.
@@ -78,7 +78,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	}
 	l.table, l.engine = app.engine.Table(), app.engine
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
-	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
+	l.certificateHook = newCertificateHook(server, app.engine, ctx.Logger())
 	l.binding = &front.Binding{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
@@ -92,9 +92,9 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		}
 	}
 	d, reason := newDirect(server, l.table)
-	l.binding.Reason, l.binding.AnswerOnListener = reason, d.answer
+	l.binding.Reason, l.binding.AnswerOnListener = reason, d.serve
 	if reason == "" {
-		l.binding.Answer = d.answer
+		l.binding.Answer = d.serve
 	}
 	front.Process().Prepare(l.binding)
 	return nil
@@ -124,7 +124,7 @@ func (l *Listener) Cleanup() error {
 
 // WrapListener passes the connections of a listener to the front.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
-	l.shortcut.install()
+	l.certificateHook.install()
 	defer l.engine.ServerStarted()
 	return l.binding.Wrap(next)
 }
@@ -132,7 +132,7 @@ func (l *Listener) WrapListener(next net.Listener) net.Listener {
 // admit returns a connection that reads the PROXY protocol header on its first read or when its address is requested.
 // It returns conn itself if the peer sends no header.
 func (l *Listener) admit(conn net.Conn) net.Conn {
-	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
+	if options := &l.table.Global().Clients; options.ProxyProtocol && l.trusts(conn.RemoteAddr()) {
 		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
 			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)),
 			proxyproto.ValidateHeader(keepTCP))}
@@ -140,9 +140,9 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 	return conn
 }
 
-// believes reports whether a peer must send a header. A peer on a Unix socket has no address; it must send one if every
+// trusts reports whether a peer must send a header. A peer on a Unix socket has no address; it must send one if every
 // peer must.
-func (l *Listener) believes(peer net.Addr) bool {
+func (l *Listener) trusts(peer net.Addr) bool {
 	var ip netip.Addr
 	if tcp, ok := peer.(*net.TCPAddr); ok {
 		ip = tcp.AddrPort().Addr()

@@ -38,8 +38,8 @@ func (m *requestMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.duration}
 }
 
-// note counts a request with its status and the time at which it began.
-func (m *requestMetrics) note(status int, began time.Time) {
+// record counts a request with its status and the time at which it began.
+func (m *requestMetrics) record(status int, began time.Time) {
 	if status < 0 || status >= len(m.byCode) {
 		status = 0
 	}

@@ -11,7 +11,7 @@ import (
 func init() {
 	panics.SetReporter(func(place string, caught *panics.Panic, leftOut int) {
 		logs.Logger("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
-			zap.String("panic", noted(caught.Error())), zap.Int("left_out", leftOut),
+			zap.String("panic", shortened(caught.Error())), zap.Int("left_out", leftOut),
 			zap.ByteString("stack", caught.Stack))
 	})
 }

@@ -58,7 +58,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	buffer := hellos.Get()
 	name, n, err := sni.Read(conn, buffer.Bytes())
 	if errors.Is(err, sni.ErrTooLong) || errors.Is(err, os.ErrDeadlineExceeded) {
-		passage.Unheard()
+		passage.CountNoClientHello()
 	}
 	ours := err == nil || errors.Is(err, sni.ErrTooLong) || errors.Is(err, sni.ErrNoHello)
 	if err == nil {
@@ -118,7 +118,7 @@ func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error 
 	// The connection ends by itself, or is closed by the table or at the end of the process.
 	backend := to.Backends.Next()
 	passed := p.passage().Take(conn, ahead, backend)
-	ended := to.Follow(passed.End)
+	ended := to.Register(passed.End)
 	panics.Go("k8singress/passthrough", func() {
 		defer ended()
 		if err := passed.Pass(); err != nil {

@@ -18,8 +18,8 @@ var (
 	errStatusMethod = errors.New("the status is read by GET")
 )
 
-// answerProbe responds to health checks of load balancers and to monitors that read the nginx status page.
-func answerProbe(table *live.Table, x *exchange.Exchange) error {
+// serveProbe responds to health checks of load balancers and to monitors that read the nginx status page.
+func serveProbe(table *live.Table, x *exchange.Exchange) error {
 	switch {
 	case x.Route.Path == live.HealthPath:
 		return x.Respond(http.StatusOK, "")

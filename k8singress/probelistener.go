@@ -75,11 +75,11 @@ func (l probeListener) Accept() (net.Conn, error) {
 type probeConn struct {
 	net.Conn
 	place *connlimit.Place
-	// last is the time of the last read or write, in nanoseconds since 1970. asked means that data has arrived since
-	// the last response.
-	last  atomic.Int64
-	asked atomic.Bool
-	gone  sync.Once
+	// last is the time of the last read or write, in nanoseconds since 1970. inRequest means that data has arrived
+	// since the last response.
+	last      atomic.Int64
+	inRequest atomic.Bool
+	gone      sync.Once
 }
 
 func (c *probeConn) touch() { c.last.Store(time.Now().UnixNano()) }
@@ -87,7 +87,7 @@ func (c *probeConn) touch() { c.last.Store(time.Now().UnixNano()) }
 func (c *probeConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.asked.Store(true)
+		c.inRequest.Store(true)
 		c.touch()
 	}
 	return n, err
@@ -95,7 +95,7 @@ func (c *probeConn) Read(b []byte) (int, error) {
 
 func (c *probeConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
-	c.asked.Store(false)
+	c.inRequest.Store(false)
 	c.touch()
 	return n, err
 }
@@ -113,7 +113,7 @@ const probeTime = time.Second
 // State implements connlimit.Occupant.
 func (c *probeConn) State() (connlimit.State, time.Duration) {
 	silent := time.Since(time.Unix(0, c.last.Load()))
-	if c.asked.Load() && silent < probeTime {
+	if c.inRequest.Load() && silent < probeTime {
 		return connlimit.Busy, silent
 	}
 	return connlimit.Idle, silent

@@ -12,64 +12,64 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// noted is the access log record of one TCP connection. A nil *noted means that the connection is not logged.
-type noted struct {
+// logRecord is the access log record of one TCP connection. A nil *logRecord means that the connection is not logged.
+type logRecord struct {
 	accesslog.Session
 	log *accesslog.Streams
 }
 
-// note starts the access log record of a connection. It returns nil if there is no access log. The initial status is
-// StreamUnread: the connection ended before its client sent the data that the port requires. The methods is and carried
-// set another status.
-func (p *port) note(conn net.Conn) *noted {
+// newRecord starts the access log record of a connection. It returns nil if there is no access log. The initial status
+// is StreamUnread: the connection ended before its client sent the data that the port requires. The methods setStatus
+// and setTraffic set another status.
+func (p *port) newRecord(conn net.Conn) *logRecord {
 	log := p.accessLog()
 	if log == nil {
 		return nil
 	}
-	return &noted{log: log, Session: accesslog.Session{
+	return &logRecord{log: log, Session: accesslog.Session{
 		Protocol: ir.TCP, Client: addressOf(conn.RemoteAddr()), Server: addressOf(conn.LocalAddr()),
 		Status: accesslog.StreamUnread, Began: time.Now(),
 	}}
 }
 
-const notedVar = "k8singress.noted"
+const recordVar = "k8singress.noted"
 
-// goesWith attaches the record to a connection of caddy-l4.
-func (n *noted) goesWith(cx *layer4.Connection) {
+// attach attaches the record to a connection of caddy-l4.
+func (n *logRecord) attach(cx *layer4.Connection) {
 	if n != nil {
-		cx.SetVar(notedVar, n)
+		cx.SetVar(recordVar, n)
 	}
 }
 
 // notedOf returns the record that is attached to a connection, or nil.
-func notedOf(cx *layer4.Connection) *noted {
-	n, _ := cx.GetVar(notedVar).(*noted)
+func recordOf(cx *layer4.Connection) *logRecord {
+	n, _ := cx.GetVar(recordVar).(*logRecord)
 	return n
 }
 
-// is sets the status in the record.
-func (n *noted) is(status int) {
+// setStatus sets the status in the record.
+func (n *logRecord) setStatus(status int) {
 	if n != nil {
 		n.Status = status
 	}
 }
 
-// comesFrom sets the client address in the record to the address from a PROXY protocol header.
-func (n *noted) comesFrom(client net.Addr) {
+// setClient sets the client address in the record to the address from a PROXY protocol header.
+func (n *logRecord) setClient(client net.Addr) {
 	if n != nil {
 		n.Client = addressOf(client)
 	}
 }
 
-// goesTo sets the backend in the record.
-func (n *noted) goesTo(to *balancer.Backend) {
+// setBackend sets the backend in the record.
+func (n *logRecord) setBackend(to *balancer.Backend) {
 	if n != nil {
 		n.Backend = to.ID()
 	}
 }
 
-// carried sets the status in the record to StreamServed, and copies the endpoint and the traffic from l.
-func (n *noted) carried(l *link) {
+// setTraffic sets the status in the record to StreamServed, and copies the endpoint and the traffic from l.
+func (n *logRecord) setTraffic(l *link) {
 	if n != nil {
 		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(),
 			l.up.Load(), l.down.Load()
@@ -77,19 +77,19 @@ func (n *noted) carried(l *link) {
 }
 
 // end writes the record to the access log.
-func (n *noted) end() {
+func (n *logRecord) end() {
 	if n != nil {
-		n.log.Note(n.Session)
+		n.log.Record(n.Session)
 	}
 }
 
-// noteDatagrams logs an ended session of a UDP client.
-func noteDatagrams(log *accesslog.Streams, of udp.Ended) {
+// logDatagrams logs an ended session of a UDP client.
+func logDatagrams(log *accesslog.Streams, of udp.Ended) {
 	status := accesslog.StreamNoEndpoint
 	if of.Served {
 		status = accesslog.StreamServed
 	}
-	log.Note(accesslog.Session{
+	log.Record(accesslog.Session{
 		Protocol: ir.UDP, Client: of.Client, Server: of.Server, Backend: of.Backend, Endpoint: of.Endpoint,
 		Status:   status,
 		Received: of.Received, Sent: of.Sent, Began: of.Began,

@@ -30,18 +30,18 @@ const (
 	idled
 	// drained means that the endpoint has been gone for longer than the drain time.
 	drained
-	// unwanted means that the port has been gone for longer than the drain time.
-	unwanted
-	// unheard means that the client did not send a complete ClientHello with the host in time.
-	unheard
+	// portClosed means that the port has been gone for longer than the drain time.
+	portClosed
+	// noClientHello means that the client did not send a complete ClientHello with the host in time.
+	noClientHello
 	// noHandshake means that the TLS handshake with the client failed.
 	noHandshake
-	// crowded means that the port or its namespace has used up its share of file descriptors.
-	crowded
-	// looped means that the connection comes from this process.
-	looped
-	// broken means an internal error, such as a panic.
-	broken
+	// noDescriptors means that the port or its namespace has used up its share of file descriptors.
+	noDescriptors
+	// loop means that the connection comes from this process.
+	loop
+	// internalError means an internal error, such as a panic.
+	internalError
 	failures
 )
 
@@ -73,10 +73,10 @@ type account struct {
 	traffic udp.Traffic
 }
 
-// enter counts a connection as open until leave is called. It returns false if max connections are open already; zero
+// enter counts a connection as open until leave is called. It returns false if limit connections are already open; zero
 // means no limit.
-func (a *account) enter(most int) bool {
-	if n := a.active.Add(1); most > 0 && n > int64(most) {
+func (a *account) enter(limit int) bool {
+	if n := a.active.Add(1); limit > 0 && n > int64(limit) {
 		a.active.Add(-1)
 		return false
 	}
@@ -188,7 +188,7 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	if a.protocol == string(ir.UDP) {
 		collectTraffic(&a.traffic, send)
 		// All other failures of a UDP port concern datagrams, and collectTraffic has sent them.
-		send(failuresTotal, prometheus.CounterValue, float64(a.failed[broken].Load()), reasons[broken])
+		send(failuresTotal, prometheus.CounterValue, float64(a.failed[internalError].Load()), reasons[internalError])
 		return
 	}
 	send(connectionsTotal, prometheus.CounterValue, float64(a.opened.Load()))

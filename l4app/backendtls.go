@@ -16,27 +16,27 @@ import (
 // secured is the TLS configuration for connections to the endpoints of a port. The Secret is read at each handshake;
 // while it is invalid, handshakes fail.
 type secured struct {
-	way       ir.BackendTLS
+	settings  ir.BackendTLS
 	authority *trust.Authority
 
 	mu      sync.Mutex
-	current atomic.Pointer[generation]
+	current atomic.Pointer[secretTLS]
 }
 
-// generation is the TLS configuration made from one version of a Secret, or the error if the Secret is invalid.
-type generation struct {
+// secretTLS is the TLS configuration made from one version of a Secret, or the error if the Secret is invalid.
+type secretTLS struct {
 	contents *trust.Contents
 	config   *tls.Config
 	err      error
 }
 
-func newSecured(way *ir.BackendTLS, secrets *trust.Store) (*secured, error) {
-	if way.Secret.IsZero() && way.Verify {
+func newSecured(settings *ir.BackendTLS, secrets *trust.Store) (*secured, error) {
+	if settings.Secret.IsZero() && settings.Verify {
 		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
 	}
-	s := &secured{way: *way}
-	if !way.Secret.IsZero() {
-		s.authority = secrets.Authority(way.Secret)
+	s := &secured{settings: *settings}
+	if !settings.Secret.IsZero() {
+		s.authority = secrets.Authority(settings.Secret)
 	}
 	return s, nil
 }
@@ -51,16 +51,16 @@ func (s *secured) contents() *trust.Contents {
 // nothing is used if there is no Secret: the endpoint is not verified, and no client certificate is sent.
 var nothing = new(trust.Contents)
 
-func (s *secured) now() *generation {
+func (s *secured) now() *secretTLS {
 	contents := s.contents()
 	if g := s.current.Load(); g != nil && g.contents == contents {
 		return g
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := &generation{contents: contents}
-	if g.config, g.err = contents.ClientConfig(&s.way); g.err != nil {
-		g.err = fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", s.way.Secret, g.err)
+	g := &secretTLS{contents: contents}
+	if g.config, g.err = contents.ClientConfig(&s.settings); g.err != nil {
+		g.err = fmt.Errorf("TLS connections to the endpoints need the Secret %s: %w", s.settings.Secret, g.err)
 	}
 	s.current.Store(g)
 	return g

@@ -43,7 +43,7 @@ func TestDescriptorsAreShared(t *testing.T) {
 	w.set(greedy, named(t, "b"))
 	w.set(modest, named(t, "a"))
 	var open []net.Conn
-	for w.failed(greedy, crowded) == 0 {
+	for w.failed(greedy, noDescriptors) == 0 {
 		conn := dial(t, greedy)
 		if n, err := conn.Read(make([]byte, 1)); n == 1 && err == nil {
 			open = append(open, conn)
@@ -96,10 +96,10 @@ func TestLoops(t *testing.T) {
 		expectEnd(t, dial(t, self))
 		expectEnd(t, dial(t, there))
 	}
-	if n := w.failed(self, looped); n < 20 {
+	if n := w.failed(self, loop); n < 20 {
 		t.Errorf("%d were counted", n)
 	}
-	if n := w.failed(there, looped) + w.failed(back, looped); n < 20 {
+	if n := w.failed(there, loop) + w.failed(back, loop); n < 20 {
 		t.Errorf("%d of the longer way were counted", n)
 	}
 	await(t, "the end of the file descriptors", func() bool { return descriptors(t) <= before+2*idlePipes+40 })

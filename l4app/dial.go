@@ -46,7 +46,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 			return nil, balancer.Choice{}, err
 		}
 	}
-	begin, most := time.Now(), cmp.Or(policy.TriesTimeout, triesTimeout)
+	begin, limit := time.Now(), cmp.Or(policy.TriesTimeout, triesTimeout)
 	var tried []*balancer.Endpoint
 	for range cmp.Or(policy.Tries, tries) {
 		choice, ok := a.to.Pick(a.client, tried)
@@ -58,7 +58,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 			return conn, choice, nil
 		}
 		err = fmt.Errorf("endpoint %s: %w", choice.Endpoint.Address(), err)
-		if ctx.Err() != nil || time.Since(begin) >= most {
+		if ctx.Err() != nil || time.Since(begin) >= limit {
 			break
 		}
 		tried = append(tried, choice.Endpoint)

@@ -85,7 +85,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.accessLog = scope.tables.AccessLog
 	h.outgoing, h.share, h.guard = scope.outgoing, scope.share, scope.tables.Endpoints.Guard()
 	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
-	scope.most = h.Policy.MaxConnections
+	scope.maxConnections = h.Policy.MaxConnections
 	return nil
 }
 
@@ -109,12 +109,12 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 }
 
 func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
-	n := notedOf(cx)
-	n.goesTo(to)
+	n := recordOf(cx)
+	n.setBackend(to)
 	a := attempt{handler: h, to: to, client: balancer.Address(addressOf(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
-		n.is(accesslog.StreamFailed)
+		n.setStatus(accesslog.StreamFailed)
 		return err
 	}
 	client, ahead, err := clientOf(cx)
@@ -123,7 +123,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	}
 	backend, choice, err := a.dial(h.ends)
 	if err != nil {
-		n.is(accesslog.StreamNoEndpoint)
+		n.setStatus(accesslog.StreamNoEndpoint)
 		return h.unreachable(cx, to, err)
 	}
 	defer choice.End()
@@ -138,7 +138,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	begin := time.Now()
 	err = l.carry(ahead, h.workers)
 	h.watch.remove(l)
-	n.carried(l)
+	n.setTraffic(l)
 	h.ended(cx, to, l, time.Since(begin), err)
 	return nil
 }
@@ -161,8 +161,8 @@ func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, to
 	case errors.Is(err, errGone):
 		h.account.fail(drained)
 	case err != nil && h.ends.Err() != nil:
-		err = errUnwanted
-		h.account.warn(h.log, unwanted,
+		err = errPortClosed
+		h.account.warn(h.log, portClosed,
 			"closing a connection: its port has been gone for too long, or the process ends",
 			zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()))
 	}

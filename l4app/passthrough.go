@@ -57,8 +57,9 @@ func portOf(at net.Addr) string {
 	return at.String()
 }
 
-// Unheard counts a connection whose client did not send its ClientHello in time, or sent one that is too long.
-func (p *Passage) Unheard() { p.account.fail(unheard) }
+// CountNoClientHello counts a connection whose client did not send its ClientHello in time, or sent one that is too
+// long.
+func (p *Passage) CountNoClientHello() { p.account.fail(noClientHello) }
 
 // conditions are the policy and the watch shared by all connections that start between two changes of the policy.
 type conditions struct {
@@ -114,7 +115,7 @@ func (c *Passed) Pass() (err error) {
 	defer h.share.Give(perConnection)
 	// A panic ends only this connection.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
-		h.account.fail(broken)
+		h.account.fail(internalError)
 		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value),
 			zap.ByteString("stack", p.Stack))
 		return fmt.Errorf("panic: %w", p)

@@ -82,11 +82,11 @@ func TestPassedMetrics(t *testing.T) {
 	await(t, "what is counted while it is open", func() bool { return maps.Equal(p.world.metrics(), want) })
 	conn.Close()
 	want["connections_active 443 tcp"], want["failures_total 443 tcp client_hello"] = 0, 1
-	p.passage.Unheard()
+	p.passage.CountNoClientHello()
 	await(t, "what is counted at the end", func() bool { return maps.Equal(p.world.metrics(), want) })
 	// Another listener on the same port continues the counters.
 	again := p.world.ports.Passage(&net.TCPAddr{Port: 443}, nil, zap.NewNop())
-	again.Unheard()
+	again.CountNoClientHello()
 	want["failures_total 443 tcp client_hello"] = 2
 	if diff := cmp.Diff(want, p.world.metrics()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -114,7 +114,7 @@ func (s *splicer) step() error {
 		if err != nil {
 			// Do not reuse the pipe: its bytes would end up on another connection.
 			s.pipe.close()
-			return deafError{err}
+			return writeClosedError{err}
 		}
 	}
 	s.pipe.give()

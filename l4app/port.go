@@ -43,11 +43,11 @@ type chain struct {
 	connections *connections
 	// end is called when the connections must end, before they are closed.
 	end context.CancelFunc
-	// most is the maximum number of connections of the port; zero means no limit. share is the budget for their file
-	// descriptors, and outgoing holds the addresses of our own sockets to endpoints.
-	most     int
-	share    *budget.Share
-	outgoing *loops.Sockets
+	// maxConnections is the maximum number of connections of the port; zero means no limit. share is the budget for
+	// their file descriptors, and outgoing holds the addresses of our own sockets to endpoints.
+	maxConnections int
+	share          *budget.Share
+	outgoing       *loops.Sockets
 }
 
 // newChain provisions a server. The handlers read the port's data from the scope, and set the port's limits in it.
@@ -77,7 +77,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 		c.cancel()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
-	c.most, c.share, c.outgoing = of.most, of.share, of.outgoing
+	c.maxConnections, c.share, c.outgoing = of.maxConnections, of.share, of.outgoing
 	return c, nil
 }
 
@@ -120,16 +120,16 @@ func (c *chain) close() {
 var buffers = pools.NewBuffers("l4app: matching", 2<<10)
 
 // serve handles a connection. A panic ends only this connection.
-func (c *chain) serve(conn net.Conn, account *account, n *noted) {
+func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	buffer := buffers.Get()
 	var err error
 	cx := layer4.WrapConnection(conn, buffer.Bytes()[:0], c.log)
-	n.goesWith(cx)
+	n.attach(cx)
 	if p := panics.Try(func() { err = c.handler.Handle(cx) }); p == nil {
 		buffer.Release()
 	} else {
-		n.is(accesslog.StreamFailed)
-		account.fail(broken)
+		n.setStatus(accesslog.StreamFailed)
+		account.fail(internalError)
 		c.log.Error("handling a connection panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
 	}
 	if err != nil {
@@ -294,17 +294,17 @@ func (p *port) handle(conn net.Conn) {
 		c = next
 	}
 	defer c.connections.remove(conn)
-	n := p.note(conn)
+	n := p.newRecord(conn)
 	defer n.end()
-	if !p.account.enter(c.most) {
-		n.is(accesslog.StreamLimited)
+	if !p.account.enter(c.maxConnections) {
+		n.setStatus(accesslog.StreamLimited)
 		p.account.warn(c.log, tooMany, "refusing a connection: the port has as many as it may have",
-			zap.Stringer("client", conn.RemoteAddr()), zap.Int("max_connections", c.most))
+			zap.Stringer("client", conn.RemoteAddr()), zap.Int("max_connections", c.maxConnections))
 		return
 	}
 	defer p.account.leave()
 	if !p.account.admit(c.log, conn, c.share, c.outgoing) {
-		n.is(accesslog.StreamLimited)
+		n.setStatus(accesslog.StreamLimited)
 		return
 	}
 	defer c.share.Give(perConnection)
@@ -326,13 +326,14 @@ func peerOf(conn net.Conn) netip.AddrPort {
 // connection.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
-		a.warn(log, looped,
+		a.warn(log, loop,
 			"closing a connection that comes from this process: the endpoint of a port is a port of ours",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}
 	if !share.Take(perConnection) {
-		a.warn(log, crowded, "refusing a connection: the port, or its namespace, has its share of all file descriptors",
+		a.warn(log, noDescriptors,
+			"refusing a connection: the port, or its namespace, has its share of all file descriptors",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}
@@ -409,8 +410,8 @@ type Tables struct {
 	AccessLog func() *accesslog.Streams
 }
 
-// scope carries data between a port and its handlers: the handlers read the port's data, and set most and their limits
-// during provisioning.
+// scope carries data between a port and its handlers: the handlers read the port's data, and set maxConnections and
+// their limits during provisioning.
 type scope struct {
 	tables  *Tables
 	account *account
@@ -420,8 +421,9 @@ type scope struct {
 	// TCP or for UDP.
 	share    *budget.Share
 	outgoing *loops.Sockets
-	// most is the maximum number of open connections; zero means no limit. A handler sets it while it is provisioned.
-	most int
+	// maxConnections is the maximum number of open connections; zero means no limit. A handler sets it while it is
+	// provisioned.
+	maxConnections int
 	// ends is cancelled when open connections must end.
 	ends context.Context //nolint:containedctx // the handlers of a port are provisioned with it
 	// drain returns how long a connection may last after its port or endpoint is gone.

@@ -106,7 +106,7 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 			refusals = p.refuse(name, port.wanted, err, refusals)
 		}
 	}
-	for name, port := range p.going() {
+	for name, port := range p.leavingPorts() {
 		if p.check(port.addresses) != nil {
 			p.clear(name)
 		}
@@ -290,8 +290,8 @@ func (p *Ports) drop(name string) {
 	p.running.Go("l4app/port", gone.serving.Wait)
 }
 
-// going returns the ports that are leaving.
-func (p *Ports) going() map[string]*port {
+// leavingPorts returns the ports that are leaving.
+func (p *Ports) leavingPorts() map[string]*port {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.leaving)
@@ -307,8 +307,8 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// waitsNoMore records that a retired chain of a port, or of one of its predecessors, has ended.
-func (p *Ports) waitsNoMore(of *port) {
+// chainEnded records that a retired chain of a port, or of one of its predecessors, has ended.
+func (p *Ports) chainEnded(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for of.successor != nil {
@@ -327,7 +327,7 @@ func (p *Ports) retire(of *port, c *chain) {
 	of.waiting++
 	p.running.Go("l4app/chain", func() {
 		defer c.cancel()
-		defer p.waitsNoMore(of)
+		defer p.chainEnded(of)
 		var late <-chan time.Time
 		of := of
 		gone, back, closing := of.gone, (<-chan struct{})(nil), p.closing

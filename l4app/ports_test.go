@@ -88,7 +88,7 @@ func TestConnectionsOfARemovedPortEndAfterTheDrainTime(t *testing.T) {
 
 	expectEnd(t, open)
 	expectEnd(t, later)
-	await(t, "the count of both", func() bool { return account.failed[unwanted].Load() == 2 })
+	await(t, "the count of both", func() bool { return account.failed[portClosed].Load() == 2 })
 }
 
 // TestReopenedPortKeepsItsConnections checks that connections survive if their port is removed and opened again

@@ -69,7 +69,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
-		notedOf(cx).is(accesslog.StreamForbidden)
+		recordOf(cx).setStatus(accesslog.StreamForbidden)
 		p.account.warn(p.log, notTrusted,
 			"closing a connection of a peer that may not send a PROXY protocol header", peer)
 		return nil
@@ -90,7 +90,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			zap.Error(err))
 		return nil
 	}
-	notedOf(cx).comesFrom(conn.RemoteAddr())
+	recordOf(cx).setClient(conn.RemoteAddr())
 	return next.Handle(cx.Wrap(conn))
 }
 
@@ -103,8 +103,8 @@ func addressOf(address net.Addr) netip.AddrPort {
 	return parsed
 }
 
-// headed is a connection whose PROXY protocol header has been read.
-type headed struct {
+// proxiedConn is a connection whose PROXY protocol header has been read.
+type proxiedConn struct {
 	net.Conn
 	// source and destination are the addresses in the header.
 	source, destination net.Addr
@@ -113,7 +113,7 @@ type headed struct {
 }
 
 // Read returns the bytes in ahead first, and then reads from the connection.
-func (h *headed) Read(b []byte) (int, error) {
+func (h *proxiedConn) Read(b []byte) (int, error) {
 	if len(h.ahead) > 0 {
 		n := copy(b, h.ahead)
 		h.ahead = h.ahead[n:]
@@ -123,13 +123,13 @@ func (h *headed) Read(b []byte) (int, error) {
 }
 
 // RemoteAddr returns the address of the client.
-func (h *headed) RemoteAddr() net.Addr { return h.source }
+func (h *proxiedConn) RemoteAddr() net.Addr { return h.source }
 
 // LocalAddr returns the address to which the client connected.
-func (h *headed) LocalAddr() net.Addr { return h.destination }
+func (h *proxiedConn) LocalAddr() net.Addr { return h.destination }
 
 // CloseWrite closes the connection for writing.
-func (h *headed) CloseWrite() error { return closeWrite(h.Conn) }
+func (h *proxiedConn) CloseWrite() error { return closeWrite(h.Conn) }
 
 const (
 	// usualHeader is the initial buffer size in bytes. It is enough for most headers and some of the bytes after them.
@@ -206,7 +206,7 @@ func begins(data, signature []byte) bool {
 var unspecified = []byte{0x21, 0}
 
 func newHeaded(conn net.Conn, data []byte, length int) (net.Conn, error) {
-	h := &headed{Conn: conn, source: conn.RemoteAddr(), destination: conn.LocalAddr(), ahead: data[length:]}
+	h := &proxiedConn{Conn: conn, source: conn.RemoteAddr(), destination: conn.LocalAddr(), ahead: data[length:]}
 	if data[0] == proxyproto.SIGV2[0] && bytes.Equal(data[fixedPart-4:fixedPart-2], unspecified) {
 		return h, nil
 	}

@@ -19,8 +19,8 @@ import (
 var (
 	errIdle = errors.New("nothing was said for too long")
 	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
-	// errUnwanted is used for passthrough connections, too.
-	errUnwanted = errors.New(
+	// errPortClosed is used for passthrough connections, too.
+	errPortClosed = errors.New(
 		"the port, or what passed the connection through, has been gone for longer than connections are drained")
 )
 
@@ -49,42 +49,42 @@ func (l *link) carry(ahead []byte, by *workerPool) error {
 		}
 		l.up.Add(uint64(len(ahead)))
 	}
-	answers := make(chan error, 1)
-	by.run(func() { answers <- l.answer() })
-	there := l.pump(l.backend, l.client, &l.up)
-	back := <-answers
+	back := make(chan error, 1)
+	by.run(func() { back <- l.copyBack() })
+	clientErr := l.copyOneWay(l.backend, l.client, &l.up)
+	endpointErr := <-back
 	if cause := l.cause.Load(); cause != nil {
 		return *cause
 	}
-	if there != nil && !errors.Is(there, net.ErrClosed) {
-		return there
+	if clientErr != nil && !errors.Is(clientErr, net.ErrClosed) {
+		return clientErr
 	}
-	return back
+	return endpointErr
 }
 
-// answer copies from the endpoint to the client. It runs on its own goroutine, so it catches its own panics.
-func (l *link) answer() (err error) {
-	if caught := panics.Try(func() { err = l.pump(l.client, l.backend, &l.down) }); caught != nil {
+// copyBack copies from the endpoint to the client. It runs on its own goroutine, so it catches its own panics.
+func (l *link) copyBack() (err error) {
+	if caught := panics.Try(func() { err = l.copyOneWay(l.client, l.backend, &l.down) }); caught != nil {
 		l.close()
 		return fmt.Errorf("panic: %w", caught)
 	}
 	return err
 }
 
-// deafError wraps an error from writing to a side that no longer accepts bytes.
-type deafError struct{ error }
+// writeClosedError wraps an error from writing to a side that no longer accepts bytes.
+type writeClosedError struct{ error }
 
-func (e deafError) Unwrap() error { return e.error }
+func (e writeClosedError) Unwrap() error { return e.error }
 
-// pump copies in one direction and then closes the destination for writing. If a write fails, the other direction
-// continues, because the side that no longer reads may have sent data before. If a read fails, pump closes the link,
-// because the other direction is useless then.
-func (l *link) pump(to, from side, count *atomic.Uint64) error {
+// copyOneWay copies in one direction and then closes the destination for writing. If a write fails, the other direction
+// continues, because the side that no longer reads may have sent data before. If a read fails, copyOneWay closes the
+// link, because the other direction is useless then.
+func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
 	if err == nil {
 		err = closeWrite(to.Conn)
 	}
-	if deaf := (deafError{}); err == nil || errors.As(err, &deaf) {
+	if closed := (writeClosedError{}); err == nil || errors.As(err, &closed) {
 		return err
 	}
 	if tcp, ok := to.socket.(*net.TCPConn); ok && errors.Is(err, syscall.ECONNRESET) {
@@ -124,7 +124,7 @@ func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
-				return deafError{err}
+				return writeClosedError{err}
 			}
 			note(n)
 		}
@@ -157,7 +157,7 @@ func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	if _, err := io.ReadFull(cx, ahead); err != nil {
 		return side{}, nil, err
 	}
-	if h, ok := cx.Conn.(*headed); ok {
+	if h, ok := cx.Conn.(*proxiedConn); ok {
 		return sideOf(h.Conn), append(ahead, h.ahead...), nil
 	}
 	return sideOf(cx.Conn), ahead, nil
@@ -169,7 +169,7 @@ func socketOf(conn net.Conn) io.Closer {
 		switch layer := conn.(type) {
 		case *layer4.Connection:
 			conn = layer.Conn
-		case *headed:
+		case *proxiedConn:
 			conn = layer.Conn
 		case interface{ NetConn() net.Conn }:
 			conn = layer.NetConn()

@@ -82,7 +82,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	// Do not pass on the bytes that cx has buffered: they are TLS records.
 	inner := layer4.WrapConnection(secure, nil, cx.Logger)
-	notedOf(cx).goesWith(inner)
+	recordOf(cx).attach(inner)
 	return next.Handle(inner)
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// mostSessions is the default maximum number of clients of a UDP port. A limit is necessary because each client uses a
+// maxSessions is the default maximum number of clients of a UDP port. A limit is necessary because each client uses a
 // socket to an endpoint, and client addresses can be forged.
-const mostSessions = 16 << 10
+const maxSessions = 16 << 10
 
 var errOneHandler = errors.New("a UDP port has one route, with the handler k8singress alone and no matcher; " +
 	"whatever needs more can be a server of the layer4 app in the Caddy configuration")
@@ -41,11 +41,13 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 	return &udp.Settings{
 		Backends: h.backends, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
 		IdleTimeout: cmp.Or(h.Policy.IdleTimeout, time.Duration(s.IdleTimeout), datagramIdle),
-		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)), Share: h.share, Outgoing: h.outgoing,
+		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, maxSessions)), Share: h.share, Outgoing: h.outgoing,
 		Guard:      h.guard,
 		NoEndpoint: func(message string, fields ...zap.Field) { h.account.warn(log, noEndpoint, message, fields...) },
-		Broken:     func(message string, fields ...zap.Field) { h.account.warn(log, broken, message, fields...) },
-		Ended:      func(of udp.Ended) { noteDatagrams(h.accessLog(), of) },
+		Broken: func(message string, fields ...zap.Field) {
+			h.account.warn(log, internalError, message, fields...)
+		},
+		Ended: func(of udp.Ended) { logDatagrams(h.accessLog(), of) },
 	}, nil
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// leastTick and mostTick limit the interval between two checks of all connections of a port. The interval is an
+	// minTick and maxTick limit the interval between two checks of all connections of a port. The interval is an
 	// eighth of the idle timeout, and short enough to notice that an endpoint is gone.
-	leastTick = 5 * time.Millisecond
-	mostTick  = 5 * time.Second
+	minTick = 5 * time.Millisecond
+	maxTick = 5 * time.Second
 )
 
 // watch ends the idle connections of a port. If the endpoint of a connection is gone, it ends the connection after a
@@ -29,7 +29,7 @@ type watch struct {
 	ticking bool
 }
 
-func (w *watch) tick() time.Duration { return min(max(w.idle/8, leastTick), mostTick) }
+func (w *watch) tick() time.Duration { return min(max(w.idle/8, minTick), maxTick) }
 
 // add watches a link until remove is called.
 func (w *watch) add(l *link) {

@@ -43,8 +43,9 @@ func New(of *ir.AccessLog, files *Files) *Log {
 	return l
 }
 
-// Note logs a request after its response. l may be nil. known reports whether an Ingress owns the host of the request.
-func (l *Log) Note(x *exchange.Exchange, began time.Time, known bool) {
+// Record logs a request after its response. l may be nil. known reports whether an Ingress owns the host of the
+// request.
+func (l *Log) Record(x *exchange.Exchange, began time.Time, known bool) {
 	if l == nil || !known && !l.unknown || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
 		return
 	}

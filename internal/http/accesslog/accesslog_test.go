@@ -147,30 +147,30 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(folder, "access.log")
 	l := New(&ir.AccessLog{Path: path, Format: "$request", Skip: []string{"/skipped", "~^/.*z$"}}, files)
 	for _, target := range []string{"/a", "/skipped", "/yz", "/b"} {
-		l.Note(answered(target), time.Now(), true)
+		l.Record(answered(target), time.Now(), true)
 	}
-	l.Note(answered("/nobody"), time.Now(), false)
+	l.Record(answered("/nobody"), time.Now(), false)
 	x := answered("/off")
 	x.Route.Unlogged = true
-	l.Note(x, time.Now(), true)
+	l.Record(x, time.Now(), true)
 	const want = "GET /a HTTP/1.1\nGET /b HTTP/1.1\n"
 	fixture.Eventually(t, "two lines", func() error { return has(path, regexp.QuoteMeta(want)) })
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
 	fixture.Eventually(t, "a line in another file", func() error {
-		l.Note(answered("/c"), time.Now(), true)
+		l.Record(answered("/c"), time.Now(), true)
 		return has(path, "(GET /c HTTP/1.1\n)+")
 	})
 	lost := New(&ir.AccessLog{Path: filepath.Join(folder, "none", "access.log")}, files)
-	lost.Note(answered("/"), time.Now(), true)
+	lost.Record(answered("/"), time.Now(), true)
 	fixture.Eventually(t, "a dropped line", func() error {
 		if n := files.dropped.Load(); n != 1 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil
 	})
-	New(&ir.AccessLog{Off: true}, files).Note(answered("/"), time.Now(), true)
+	New(&ir.AccessLog{Off: true}, files).Record(answered("/"), time.Now(), true)
 }
 
 // TestFlush checks that all lines are in the file after Flush.
@@ -178,7 +178,7 @@ func TestFlush(t *testing.T) {
 	files, path := NewFiles(zap.NewNop()), filepath.Join(t.TempDir(), "access.log")
 	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files)
 	for range 3 {
-		l.Note(answered("/"), time.Now(), true)
+		l.Record(answered("/"), time.Now(), true)
 	}
 	files.Flush()
 	if err := has(path, "(200\n){3}"); err != nil {
@@ -199,6 +199,6 @@ func BenchmarkNote(b *testing.B) {
 	x := answered("/x?y", message.NewField("User-Agent", "curl/8"))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Note(x, time.Now(), true)
+		l.Record(x, time.Now(), true)
 	}
 }

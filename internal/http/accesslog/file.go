@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// mostWaiting is the maximum size in bytes of the lines that wait for a file.
-	mostWaiting = 1 << 20
-	// gather is how long lines are collected before a write, so that a busy file gets few writes and does not need a
-	// goroutine for each line.
-	gather = 5 * time.Millisecond
-	// enough is the size in bytes of waiting lines that are written without a further delay.
-	enough = 64 << 10
-	// mostFlush is the maximum time that Flush waits for files that accept no data.
-	mostFlush = time.Second
-	// lookAgain is the interval of the checks whether a file was renamed by log rotation.
-	lookAgain = time.Second
+	// maxWaiting is the maximum size in bytes of the lines that wait for a file.
+	maxWaiting = 1 << 20
+	// batchDelay is how long lines are collected before a write, so that a busy file gets few writes and does not need
+	// a goroutine for each line.
+	batchDelay = 5 * time.Millisecond
+	// fullBatch is the size in bytes of waiting lines that are written without a further delay.
+	fullBatch = 64 << 10
+	// maxFlush is the maximum time that Flush waits for files that accept no data.
+	maxFlush = time.Second
+	// checkInterval is the interval of the checks whether a file was renamed by log rotation.
+	checkInterval = time.Second
 )
 
 // Files holds the open log files. They outlive the logs that write to them.
@@ -67,11 +67,11 @@ func (f *Files) Open(path string) *File {
 	return file
 }
 
-// Flush waits until all lines are written, at most for mostFlush.
+// Flush waits until all lines are written, at most for maxFlush.
 func (f *Files) Flush() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(mostFlush); f.writing() && time.Now().Before(end); {
+	for end := time.Now().Add(maxFlush); f.writing() && time.Now().Before(end); {
 		<-tick.C
 	}
 }
@@ -109,12 +109,12 @@ type File struct {
 func (f *File) write(line []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.waiting)+len(line) > mostWaiting {
+	if len(f.waiting)+len(line) > maxWaiting {
 		f.files.dropped.Add(1)
 		return
 	}
 	f.waiting = append(f.waiting, line...)
-	if len(f.waiting) >= enough {
+	if len(f.waiting) >= fullBatch {
 		select {
 		case f.full <- struct{}{}:
 		default:
@@ -150,7 +150,7 @@ func (f *File) run() {
 // gather waits until there are enough lines, at most for the interval gather.
 func (f *File) gather() {
 	select {
-	case <-time.After(gather):
+	case <-time.After(batchDelay):
 	case <-f.full:
 	}
 }
@@ -189,7 +189,7 @@ func (f *File) reopen() error {
 		}
 		return nil
 	}
-	if f.file != nil && time.Since(f.looked) < lookAgain {
+	if f.file != nil && time.Since(f.looked) < checkInterval {
 		return nil
 	}
 	f.looked = time.Now()

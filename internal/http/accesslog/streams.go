@@ -65,8 +65,8 @@ func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	return &Streams{format: format, to: files.Open(of.Path)}
 }
 
-// Note logs a connection that has just ended. l may be nil.
-func (l *Streams) Note(s Session) {
+// Record logs a connection that has just ended. l may be nil.
+func (l *Streams) Record(s Session) {
 	if l == nil {
 		return
 	}

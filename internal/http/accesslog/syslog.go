@@ -12,11 +12,11 @@ import (
 const (
 	// priority is the priority that nginx sends: facility local7, severity info.
 	priority = 23<<3 | 6
-	// mostDatagram is the maximum size in bytes of a line with its header. Longer lines are truncated, because a UDP
+	// maxDatagram is the maximum size in bytes of a line with its header. Longer lines are truncated, because a UDP
 	// datagram holds at most 65,507 bytes.
-	mostDatagram = 60 << 10
-	// dialAgain is how long a resolved address is used before the name is resolved again.
-	dialAgain = time.Minute
+	maxDatagram = 60 << 10
+	// redialInterval is how long a resolved address is used before the name is resolved again.
+	redialInterval = time.Minute
 )
 
 // syslog sends lines to a server over UDP, one datagram for each line, in the format of RFC 3164, as nginx does. Only
@@ -43,7 +43,7 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	for line := range bytes.Lines(lines) {
 		s.datagram = fmt.Appendf(s.datagram[:0], "<%d>%s %s nginx: %s", priority, now, s.hostname,
 			bytes.TrimRight(line, "\n"))
-		if _, err := s.conn.Write(s.datagram[:min(len(s.datagram), mostDatagram)]); err != nil {
+		if _, err := s.conn.Write(s.datagram[:min(len(s.datagram), maxDatagram)]); err != nil {
 			s.dialled = time.Time{}
 			return 0, err
 		}
@@ -51,12 +51,12 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// dial connects to the server. It resolves the name again after dialAgain.
+// dial connects to the server. It resolves the name again after redialInterval.
 func (s *syslog) dial() error {
-	if s.conn != nil && time.Since(s.dialled) < dialAgain {
+	if s.conn != nil && time.Since(s.dialled) < redialInterval {
 		return nil
 	}
-	conn, err := net.DialTimeout("udp", s.server, dialAgain)
+	conn, err := net.DialTimeout("udp", s.server, redialInterval)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestSyslog(t *testing.T) {
 	defer server.Close()
 	to := NewFiles(zap.NewNop()).Open(ir.Syslog + server.LocalAddr().String())
 	to.write([]byte("one\n"))
-	to.write([]byte("two " + strings.Repeat("x", mostDatagram) + "\n"))
+	to.write([]byte("two " + strings.Repeat("x", maxDatagram) + "\n"))
 	head := regexp.MustCompile(`^<190>[A-Z][a-z]{2} [ 1-3][0-9] \d\d:\d\d:\d\d \S+ nginx: `)
 	for _, want := range []string{"one", "two xxx"} {
 		datagram := make([]byte, 1<<16)
@@ -34,7 +34,7 @@ func TestSyslog(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := string(datagram[:n])
-		if rest := head.ReplaceAllString(line, ""); rest == line || !strings.HasPrefix(rest, want) || n > mostDatagram {
+		if rest := head.ReplaceAllString(line, ""); rest == line || !strings.HasPrefix(rest, want) || n > maxDatagram {
 			t.Errorf("a datagram of %d bytes is %.200q", n, line)
 		}
 	}

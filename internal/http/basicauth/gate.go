@@ -18,9 +18,9 @@ type gate struct {
 	waiting map[string]int
 }
 
-// mostWaiting is the maximum number of waiting verifications of a namespace. Each of them occupies a client connection,
+// maxWaiting is the maximum number of waiting verifications of a namespace. Each of them occupies a client connection,
 // and the number of connections of all hosts is limited.
-const mostWaiting = 1000
+const maxWaiting = 1000
 
 // ErrBusy is returned if too many passwords of the namespace are being verified.
 var ErrBusy = errors.New("too many passwords for the namespace are being verified")
@@ -37,7 +37,7 @@ func newGate() *gate {
 func (g *gate) enter(ctx context.Context, namespace string) (leave func(), err error) {
 	t, full := &ticket{make(chan struct{})}, false
 	g.change(func() {
-		if full = g.waiting[namespace] >= mostWaiting; !full {
+		if full = g.waiting[namespace] >= maxWaiting; !full {
 			g.waiting[namespace]++
 			g.queue.Push(namespace, t, false)
 		}

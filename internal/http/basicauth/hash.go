@@ -17,9 +17,9 @@ import (
 // Limits for the cost of a hash. Without them, the author of a Secret could choose a hash that takes minutes for each
 // wrong password.
 const (
-	mostBcryptCost = 14
-	mostSHARounds  = 200_000
-	leastSHARounds = 1000
+	maxBcryptCost = 14
+	maxSHARounds  = 200_000
+	minSHARounds  = 1000
 )
 
 // desPassword is the number of password bytes that DES crypt uses.
@@ -83,8 +83,8 @@ func (e costError) Error() string { return string(e) }
 
 func readBcrypt(text string) (htpasswd.EncodedPasswd, error) {
 	cost, err := bcrypt.Cost([]byte(text))
-	if err == nil && cost > mostBcryptCost {
-		return nil, costError(fmt.Sprintf("the cost of bcrypt is %d, and %d is the most", cost, mostBcryptCost))
+	if err == nil && cost > maxBcryptCost {
+		return nil, costError(fmt.Sprintf("the cost of bcrypt is %d, and %d is the most", cost, maxBcryptCost))
 	}
 	if err != nil {
 		return nil, err
@@ -99,9 +99,9 @@ func readSHACrypt(text string) (htpasswd.EncodedPasswd, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rounds < leastSHARounds || rounds > mostSHARounds {
-			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, leastSHARounds,
-				mostSHARounds))
+		if rounds < minSHARounds || rounds > maxSHARounds {
+			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, minSHARounds,
+				maxSHARounds))
 		}
 	}
 	return htpasswd.AcceptCryptSha(text)

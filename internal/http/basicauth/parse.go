@@ -16,8 +16,8 @@ import (
 // fileKey is the key of the htpasswd file in a Secret.
 const fileKey = "auth"
 
-// people holds the users of a Secret whose passwords can be verified.
-type people struct {
+// userList holds the users of a Secret whose passwords can be verified.
+type userList struct {
 	passwords map[string]password
 	// order holds the sorted names.
 	order []string
@@ -36,15 +36,15 @@ var (
 	errNoFile = errors.New("there is no key " + fileKey +
 		": put a file of htpasswd there, or set auth-secret-type to auth-map for a Secret " +
 		"with a key for each user")
-	errNobody  = errors.New("there is no user in it")
+	errNoUser  = errors.New("there is no user in it")
 	errNoColon = errors.New("it has no colon: a user is NAME:HASH")
 	errNoName  = errors.New("it has no name in front of the colon")
 	errLines   = errors.New("it has several lines")
 )
 
 // read parses the data of a Secret. It returns an error if no user can be verified.
-func read(data map[string][]byte, asMap bool) (*people, error) {
-	p := &people{passwords: map[string]password{}}
+func read(data map[string][]byte, asMap bool) (*userList, error) {
+	p := &userList{passwords: map[string]password{}}
 	if asMap {
 		p.readMap(data)
 	} else {
@@ -61,15 +61,15 @@ func read(data map[string][]byte, asMap bool) (*people, error) {
 	case p.skipped > 0:
 		return nil, fmt.Errorf("no user in it can be verified: %s", p.problems())
 	}
-	return nil, errNobody
+	return nil, errNoUser
 }
 
 // problems returns a text with the problems of the skipped users.
-func (p *people) problems() string { return report.List(p.bad, p.skipped, report.MostListed) }
+func (p *userList) problems() string { return report.List(p.bad, p.skipped, report.MostListed) }
 
 // readFile parses an htpasswd file like nginx: lines that begin with # are comments, and so is text after a second
 // colon. If several lines have the same name, the first one is used.
-func (p *people) readFile(file []byte) {
+func (p *userList) readFile(file []byte) {
 	number := 0
 	seen := map[string]bool{}
 	for line := range bytes.Lines(file) {
@@ -98,7 +98,7 @@ func (p *people) readFile(file []byte) {
 
 // readMap parses a Secret with a key for each user. User names are confidential, so the problems only contain the
 // number of users.
-func (p *people) readMap(data map[string][]byte) {
+func (p *userList) readMap(data map[string][]byte) {
 	reasons := map[string]int{}
 	for name, value := range data {
 		hash, _, _ := strings.Cut(strings.TrimSpace(string(value)), ":")
@@ -116,7 +116,7 @@ func (p *people) readMap(data map[string][]byte) {
 	p.skipped = len(p.bad)
 }
 
-func (p *people) add(name, hash string) error {
+func (p *userList) add(name, hash string) error {
 	compared, err := readHash(hash)
 	if err == nil {
 		p.passwords[name] = password{hash, compared}
@@ -124,7 +124,7 @@ func (p *people) add(name, hash string) error {
 	return err
 }
 
-func (p *people) skip(why string) {
+func (p *userList) skip(why string) {
 	if p.skipped++; len(p.bad) < report.MostListed {
 		p.bad = append(p.bad, why)
 	}

@@ -178,24 +178,24 @@ func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
 
 // Problems returns a verdict for each object that refers to a Secret whose contents are missing or invalid.
 func (s *Store) Problems() []*report.Verdict {
-	type asker struct {
+	type userRef struct {
 		users  ir.Users
 		origin ir.Ref
 	}
-	hosts := map[asker][]string{}
+	hosts := map[userRef][]string{}
 	for _, refs := range s.references {
 		for _, ref := range refs {
-			a := asker{ref.users, ref.origin}
+			a := userRef{ref.users, ref.origin}
 			if !slices.Contains(hosts[a], ref.host) {
 				hosts[a] = append(hosts[a], ref.host)
 			}
 		}
 	}
-	askers := slices.SortedFunc(maps.Keys(hosts), func(a, b asker) int {
+	sorted := slices.SortedFunc(maps.Keys(hosts), func(a, b userRef) int {
 		return cmp.Or(a.users.Secret.Compare(b.users.Secret), cmp.Compare(a.origin.String(), b.origin.String()))
 	})
 	var all []*report.Verdict
-	for _, a := range askers {
+	for _, a := range sorted {
 		slices.Sort(hosts[a])
 		if p := s.entries[a.users].contents.Load().check(report.List(hosts[a], len(hosts[a]),
 			report.MostListed)); p.Message != "" {

@@ -28,7 +28,7 @@ type Users struct {
 type contents struct {
 	// err is the reason why there are no users, or nil.
 	err error
-	*people
+	*userList
 	verified
 }
 
@@ -40,14 +40,14 @@ var (
 	ErrRefused = errors.New("the name or the password is wrong")
 )
 
-// longest is the maximum length in bytes of credentials, because some hashes take longer for longer passwords.
-const longest = 1024
+// maxCredentials is the maximum length in bytes of credentials, because some hashes take longer for longer passwords.
+const maxCredentials = 1024
 
 // Verified reports whether credentials were already verified against the current contents of the Secret. credentials is
 // the text after "Basic" in the Authorization header.
 func (u *Users) Verified(credentials string) bool {
 	c := u.contents.Load()
-	return c.err == nil && len(credentials) <= longest && c.has(c.digest(credentials))
+	return c.err == nil && len(credentials) <= maxCredentials && c.has(c.digest(credentials))
 }
 
 // Available reports whether there is a valid user list.
@@ -85,7 +85,7 @@ func (u *Users) Verify(ctx context.Context, credentials string) error {
 // parse decodes credentials into name and password.
 func parse(credentials string) (name, password string, ok bool) {
 	// The decoder ignores line breaks.
-	if len(credentials) > longest || strings.ContainsAny(credentials, "\r\n") {
+	if len(credentials) > maxCredentials || strings.ContainsAny(credentials, "\r\n") {
 		return "", "", false
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(credentials)
@@ -114,8 +114,8 @@ func (c *contents) decoy(name string) password {
 // digest identifies credentials in memory.
 type digest [sha256.Size]byte
 
-// mostVerified is the maximum number of verified credentials that are cached for a Secret.
-const mostVerified = 4096
+// maxVerified is the maximum number of verified credentials that are cached for a Secret.
+const maxVerified = 4096
 
 // verified is a cache of credentials that were verified successfully.
 type verified struct {
@@ -131,9 +131,9 @@ func (v *verified) init() {
 	v.sums = map[digest]struct{}{}
 }
 
-// digest returns the digest of credentials, which must not be longer than longest.
+// digest returns the digest of credentials, which must not be longer than maxCredentials.
 func (v *verified) digest(credentials string) digest {
-	var text [sha256.BlockSize + longest]byte
+	var text [sha256.BlockSize + maxCredentials]byte
 	n := copy(text[:], v.key[:])
 	n += copy(text[n:], credentials)
 	return sha256.Sum256(text[:n])
@@ -150,7 +150,7 @@ func (v *verified) has(sum digest) bool {
 func (v *verified) keep(sum digest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.sums) >= mostVerified {
+	if len(v.sums) >= maxVerified {
 		for other := range v.sums {
 			delete(v.sums, other)
 			break
@@ -173,7 +173,7 @@ func contentsOf(data map[string][]byte, asMap bool) *contents {
 	if err != nil {
 		return none(err)
 	}
-	c := &contents{people: all}
+	c := &contents{userList: all}
 	c.init()
 	return c
 }

@@ -142,7 +142,7 @@ func TestCredentials(t *testing.T) {
 	for _, text := range []string{
 		"", "alice:one", base64.StdEncoding.EncodeToString([]byte("alice")), credentials("alice", "one") + "=",
 		credentials("alice", "one")[1:],
-		credentials("alice", "one") + "\n", credentials("alice", strings.Repeat("x", 2*longest)),
+		credentials("alice", "one") + "\n", credentials("alice", strings.Repeat("x", 2*maxCredentials)),
 	} {
 		if err := u.Verify(t.Context(), text); !errors.Is(err, ErrRefused) || u.Verified(text) {
 			t.Errorf("%q: %v", text, err)
@@ -162,7 +162,7 @@ func (c costly) MatchesPassword(string) bool {
 // time does not show which names exist.
 func TestAnUnknownNameCostsAPassword(t *testing.T) {
 	compared := 0
-	c := &contents{people: &people{passwords: map[string]password{"alice": {"", costly{&compared}}},
+	c := &contents{userList: &userList{passwords: map[string]password{"alice": {"", costly{&compared}}},
 		order: []string{"alice"}}}
 	c.init()
 	for n, name := range []string{"bob", "", "alice"} {
@@ -279,10 +279,10 @@ func TestVerifiedIsBounded(t *testing.T) {
 	s, u := following(t, users)
 	s.SetSecret(users.Secret, file("alice:"+hashes["DES"]), true)
 	c := u.contents.Load()
-	for i := range mostVerified + 10 {
+	for i := range maxVerified + 10 {
 		c.keep(c.digest(fmt.Sprint(i)))
 	}
-	if n := len(c.sums); n != mostVerified {
+	if n := len(c.sums); n != maxVerified {
 		t.Errorf("%d are remembered", n)
 	}
 	if err := u.try(t, "alice", sesame); err != nil || !u.Verified(credentials("alice", sesame)) {
@@ -362,7 +362,7 @@ func FuzzFile(f *testing.F) {
 			all, err := read(map[string][]byte{"auth": []byte(text)}, asMap)
 			if err != nil {
 				said := strings.TrimPrefix(err.Error(), "no user in it can be verified: ")
-				if all != nil || !errors.Is(err, errNobody) && !whySkipped.MatchString(said) {
+				if all != nil || !errors.Is(err, errNoUser) && !whySkipped.MatchString(said) {
 					t.Errorf("%v, %v", all, err)
 				}
 				continue
@@ -395,7 +395,7 @@ func TestTenant25GateIsBounded(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	errRoom := errors.New("there is room")
-	for range 2 * mostWaiting {
+	for range 2 * maxWaiting {
 		all.Go(func() {
 			if _, err := g.enter(ctx, "b"); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrBusy) {
 				t.Errorf("a verification that had to wait, and whose client has left: %v", err)
@@ -405,7 +405,7 @@ func TestTenant25GateIsBounded(t *testing.T) {
 	fixture.Eventually(t, "as many as may wait", func() error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.waiting["b"] < mostWaiting {
+		if g.waiting["b"] < maxWaiting {
 			return errRoom
 		}
 		return nil

@@ -24,9 +24,9 @@ const (
 
 // coding is one compression algorithm with its settings.
 type coding struct {
-	name  string
-	least int64
-	types map[string]bool
+	name     string
+	minBytes int64
+	types    map[string]bool
 	// bytes is the memory that an encoder needs.
 	bytes int64
 	// encoders is a pool of encoders.
@@ -65,8 +65,9 @@ func newBrotli(of *ir.Coding) *coding {
 	return c
 }
 
-func newCoding(name string, of *ir.Coding, types []string, least int, create func(*bufio.Writer) encoder) *coding {
-	c := &coding{name: name, least: int64(max(0, cmp.Or(of.Least, least))), types: map[string]bool{"text/html": true}}
+func newCoding(name string, of *ir.Coding, types []string, minBytes int, create func(*bufio.Writer) encoder) *coding {
+	c := &coding{name: name, minBytes: int64(max(0, cmp.Or(of.Least, minBytes))),
+		types: map[string]bool{"text/html": true}}
 	if of.Types != nil {
 		types = of.Types
 	}
@@ -80,7 +81,7 @@ func newCoding(name string, of *ir.Coding, types []string, least int, create fun
 
 // takes reports whether a compressible response is large enough and has one of the media types.
 func (c *coding) takes(a *message.Response) bool {
-	return (a.Length < 0 || a.Length >= c.least) && (c.types["*"] || c.types[mediaType(a)])
+	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[mediaType(a)])
 }
 
 // begin returns an encoder that writes to w.

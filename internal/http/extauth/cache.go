@@ -40,33 +40,33 @@ type Cache struct {
 	entries map[Key]*list.Element
 	// used holds the entries of each namespace, most recently used first.
 	used map[string]*list.List
-	// asked holds the requests to services that are in flight.
-	asked map[Key]*asking
+	// pending holds the requests to services that are in flight.
+	pending map[Key]*pendingCall
 }
 
 // entry is a cached response.
 type entry struct {
-	key    Key
-	answer *Answer
-	until  time.Time
-	bytes  int
+	key     Key
+	verdict *Verdict
+	until   time.Time
+	bytes   int
 	// varied are the request fields on which the response depends, with their values.
 	varied message.Fields
 }
 
-// asking is a request to the service in flight, for which several client requests wait.
-type asking struct {
+// pendingCall is a request to the service in flight, for which several client requests wait.
+type pendingCall struct {
 	done chan struct{}
 	// kept is the cached response. It is nil if the response cannot be shared.
 	kept *entry
 }
 
-// longestWait is how long a request waits for the response to an equal request, as in nginx. Without a limit there
+// maxWait is how long a request waits for the response to an equal request, as in nginx. Without a limit there
 // could be a deadlock, because the authentication service may itself wait for this request.
-const longestWait = 5 * time.Second
+const maxWait = 5 * time.Second
 
-// mostVaried is the maximum number of fields on which a cached response may depend.
-const mostVaried = 16
+// maxVaried is the maximum number of fields on which a cached response may depend.
+const maxVaried = 16
 
 // NewCache returns an empty cache.
 func NewCache() *Cache { return newCache(budget.AuthCache.Limit(), time.Now) }
@@ -74,18 +74,18 @@ func NewCache() *Cache { return newCache(budget.AuthCache.Limit(), time.Now) }
 func newCache(limit int64, now func() time.Time) *Cache {
 	return &Cache{
 		room: budget.New(limit), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{},
-		asked: map[Key]*asking{},
+		pending: map[Key]*pendingCall{},
 	}
 }
 
 // Get returns the cached response for a key and the fields of a request, or nil.
-func (c *Cache) Get(key Key, of message.Fields) *Answer {
+func (c *Cache) Get(key Key, of message.Fields) *Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.get(key, of)
 }
 
-func (c *Cache) get(key Key, of message.Fields) *Answer {
+func (c *Cache) get(key Key, of message.Fields) *Verdict {
 	element := c.entries[key]
 	if element == nil {
 		return nil
@@ -99,7 +99,7 @@ func (c *Cache) get(key Key, of message.Fields) *Answer {
 		return nil
 	}
 	c.used[key.Namespace].MoveToFront(element)
-	return e.answer
+	return e.verdict
 }
 
 // isFor reports whether a request has the same values of the fields on which the response depends.
@@ -147,10 +147,10 @@ func (c *Cache) put(e *entry) {
 
 // errWaited ends the wait of a request that may be waiting for itself.
 var errWaited = fmt.Errorf(
-	"an equal question has not been answered within %s, and this one has come through here before", longestWait)
+	"an equal question has not been answered within %s, and this one has come through here before", maxWait)
 
-// Question is a request to an authentication service.
-type Question struct {
+// Request is a request to an authentication service.
+type Request struct {
 	Service *Service
 	// Key is equal for requests with the same response. Fields are the client's request fields, on which the response
 	// may depend.
@@ -164,53 +164,53 @@ type Question struct {
 // at a time; the others wait for its response for 5 seconds. Then they are sent themselves, except if q.Again is true:
 // such a request may be waiting for itself, so it fails. A response that is not cached is used for a single request
 // only. ctx is the context of the client's request.
-func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, error)) (*Answer, error) {
+func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, error)) (*Verdict, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
-	if answer := c.get(key, of); answer != nil {
+	if verdict := c.get(key, of); verdict != nil {
 		c.mu.Unlock()
-		return answer, nil
+		return verdict, nil
 	}
-	if other := c.asked[key]; other != nil {
+	if other := c.pending[key]; other != nil {
 		c.mu.Unlock()
-		answer, err := other.await(ctx, of)
+		verdict, err := other.await(ctx, of)
 		switch {
 		case errors.Is(err, errWaited) && !q.Again:
-		case answer != nil || err != nil:
-			return answer, err
+		case verdict != nil || err != nil:
+			return verdict, err
 		}
-		answer, err = ask()
+		verdict, err = call()
 		if err == nil {
-			c.keep(s, key, of, answer)
+			c.keep(s, key, of, verdict)
 		}
-		return answer, err
+		return verdict, err
 	}
-	own := &asking{done: make(chan struct{})}
-	c.asked[key] = own
+	own := &pendingCall{done: make(chan struct{})}
+	c.pending[key] = own
 	c.mu.Unlock()
-	// This must also run after a panic of ask, because other requests wait for the result.
+	// This must also run after a panic of call, because other requests wait for the result.
 	defer func() {
 		c.mu.Lock()
-		delete(c.asked, key)
+		delete(c.pending, key)
 		c.mu.Unlock()
 		close(own.done)
 	}()
-	answer, err := ask()
+	verdict, err := call()
 	if err == nil {
-		own.kept = c.keep(s, key, of, answer)
+		own.kept = c.keep(s, key, of, verdict)
 	}
-	return answer, err
+	return verdict, err
 }
 
 // await waits for the response to an equal request. It returns nil if the response cannot be shared, and errWaited
-// after longestWait.
-func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
-	enough := time.NewTimer(longestWait)
+// after maxWait.
+func (a *pendingCall) await(ctx context.Context, of message.Fields) (*Verdict, error) {
+	enough := time.NewTimer(maxWait)
 	defer enough.Stop()
 	select {
 	case <-a.done:
 		if a.kept != nil && a.kept.isFor(of) {
-			return a.kept.answer, nil
+			return a.kept.verdict, nil
 		}
 	case <-enough.C:
 		return nil, errWaited
@@ -221,13 +221,13 @@ func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) 
 }
 
 // keep caches a response if this is allowed. It returns nil if it is not.
-func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *entry {
+func (c *Cache) keep(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	now := c.now()
-	lifetime := min(s.lifetime(answer, now), mostLifetime)
+	lifetime := min(s.lifetime(verdict, now), maxLifetime)
 	if lifetime <= 0 {
 		return nil
 	}
-	e := newEntry(s, key, of, answer)
+	e := newEntry(s, key, of, verdict)
 	e.until = now.Add(lifetime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,19 +236,19 @@ func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *en
 }
 
 // newEntry copies the strings that are cached, because each string of a response keeps its whole head in memory.
-func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
-	e := &entry{key: key, answer: &Answer{Status: answer.Status}, bytes: entryBytes}
+func newEntry(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
+	e := &entry{key: key, verdict: &Verdict{Status: verdict.Status}, bytes: entryBytes}
 	own := func(name, value string, kind message.Kind) message.Field {
 		e.bytes += fieldBytes + len(name) + len(value)
 		return message.Field{Name: strings.Clone(name), Value: strings.Clone(value), Kind: kind}
 	}
-	for i := range answer.Fields {
-		f := &answer.Fields[i]
+	for i := range verdict.Fields {
+		f := &verdict.Fields[i]
 		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).Wants(f) {
-			e.answer.Fields = append(e.answer.Fields, own(f.Name, f.Value, f.Kind))
+			e.verdict.Fields = append(e.verdict.Fields, own(f.Name, f.Value, f.Kind))
 		}
 	}
-	vary, _ := answer.Fields.Joined(varyField)
+	vary, _ := verdict.Fields.Joined(varyField)
 	for name := range strings.SplitSeq(vary, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			value, _ := of.Joined(name)
@@ -266,9 +266,9 @@ const (
 	expiresXField = "X-Accel-Expires"
 )
 
-const mostLifetime = 365 * 24 * time.Hour
+const maxLifetime = 365 * 24 * time.Hour
 
-func decidesOnKeeping(f *message.Field) bool {
+func affectsCaching(f *message.Field) bool {
 	for _, name := range [...]string{varyField, controlField, expiresField, expiresXField} {
 		if f.Is(message.Other, name) {
 			return true
@@ -280,16 +280,16 @@ func decidesOnKeeping(f *message.Field) bool {
 // lifetime returns how long a response is cached; 0 means that it is not. As in nginx's proxy_cache, the headers of the
 // response take precedence over the configured statuses. A response with a cookie is for a single client, so it is not
 // cached.
-func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
+func (s *Service) lifetime(a *Verdict, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
 	// The number of fields is limited, because their values are compared under the lock of the cache.
-	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried {
+	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= maxVaried {
 		return 0
 	}
-	if a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+	if a.Fields.Has(message.SetCookie) || !a.Allows() && !a.Denies() {
 		return 0
 	}
-	if said, ok := saidLifetime(a, now); ok {
+	if said, ok := headerLifetime(a, now); ok {
 		return said
 	}
 	for _, l := range s.Keep {
@@ -300,8 +300,8 @@ func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	return 0
 }
 
-// saidLifetime returns the lifetime that the headers of the response define. ok is false if they define none.
-func saidLifetime(a *Answer, now time.Time) (time.Duration, bool) {
+// headerLifetime returns the lifetime that the headers of the response define. ok is false if they define none.
+func headerLifetime(a *Verdict, now time.Time) (time.Duration, bool) {
 	if text, ok := a.Fields.Joined(expiresXField); ok {
 		if at, isTime := strings.CutPrefix(text, "@"); isTime {
 			unix, err := strconv.ParseInt(at, 10, 64)
@@ -336,5 +336,5 @@ func seconds(text string) time.Duration {
 	if err != nil || n < 0 {
 		return 0
 	}
-	return time.Duration(min(n, int(mostLifetime/time.Second))) * time.Second
+	return time.Duration(min(n, int(maxLifetime/time.Second))) * time.Second
 }

@@ -36,7 +36,7 @@ func TestLifetime(t *testing.T) {
 		{200, "Expires", "0", 0}, {200, "Expires",
 			now.Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour},
 	} {
-		a := &Answer{Status: c.status, Fields: message.Fields{message.NewField(c.name, c.value)}}
+		a := &Verdict{Status: c.status, Fields: message.Fields{message.NewField(c.name, c.value)}}
 		if got := s.lifetime(a, now); got != c.want {
 			t.Errorf("%d with %s: %s is kept for %s, want %s", c.status, c.name, c.value, got, c.want)
 		}
@@ -48,8 +48,8 @@ var (
 	errAsked = errors.New("asked")
 )
 
-func answers(fields ...message.Field) func() (*Answer, error) {
-	return func() (*Answer, error) { return &Answer{Status: 200, Fields: fields}, nil }
+func answers(fields ...message.Field) func() (*Verdict, error) {
+	return func() (*Verdict, error) { return &Verdict{Status: 200, Fields: fields}, nil }
 }
 
 // TestCacheForgets checks that the cache drops expired entries, and the least recently used ones if it is full.
@@ -58,7 +58,7 @@ func TestCacheForgets(t *testing.T) {
 	// A single namespace may use four sevenths of the cache.
 	c := newCache(4*entryBytes, func() time.Time { return now })
 	for i := range byte(3) {
-		if _, err := c.Fetch(t.Context(), Question{minutely, key(i), nil, false}, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), Request{minutely, key(i), nil, false}, answers()); err != nil {
 			t.Fatal(err)
 		}
 		c.Get(key(0), nil)
@@ -81,7 +81,7 @@ func key(i byte) Key { return Key{"a", [32]byte{i}} }
 func TestTenant22CachedResponses(t *testing.T) {
 	c := newCache(100*entryBytes, time.Now)
 	keep := func(key Key) {
-		if _, err := c.Fetch(t.Context(), Question{minutely, key, nil, false}, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), Request{minutely, key, nil, false}, answers()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestTenant22CachedResponses(t *testing.T) {
 func TestCacheVaries(t *testing.T) {
 	c := NewCache()
 	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
-	if _, err := c.Fetch(t.Context(), Question{minutely, Key{}, cookie("a"), false},
+	if _, err := c.Fetch(t.Context(), Request{minutely, Key{}, cookie("a"), false},
 		answers(message.NewField("Vary", "Cookie"))); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestEqualRequestsAreSentOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				_, err := cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, func() (*Answer, error) {
+				_, err := cache.Fetch(t.Context(), Request{minutely, Key{}, nil, false}, func() (*Verdict, error) {
 					asked.Add(1)
 					<-free
 					return answers(c.answer...)()
@@ -158,7 +158,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
 	first.Go(func() {
-		_, _ = cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, func() (*Answer, error) {
+		_, _ = cache.Fetch(t.Context(), Request{minutely, Key{}, nil, false}, func() (*Verdict, error) {
 			close(asked)
 			<-free
 			return nil, errAsked
@@ -167,7 +167,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := cache.Fetch(ctx, Question{minutely, Key{}, nil, false}, answers()); !errors.Is(err, context.Canceled) {
+	if _, err := cache.Fetch(ctx, Request{minutely, Key{}, nil, false}, answers()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	close(free)
@@ -179,15 +179,15 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 func TestWaitIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, depth := NewCache(), 0
-		var ask func() (*Answer, error)
-		ask = func() (*Answer, error) {
+		var ask func() (*Verdict, error)
+		ask = func() (*Verdict, error) {
 			if depth++; depth == 3 {
 				return answers()()
 			}
-			return cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, ask)
+			return cache.Fetch(t.Context(), Request{minutely, Key{}, nil, false}, ask)
 		}
 		began := time.Now()
-		if _, err := ask(); err != nil || time.Since(began) > 2*longestWait {
+		if _, err := ask(); err != nil || time.Since(began) > 2*maxWait {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		if cache.Get(Key{}, nil) == nil {
@@ -202,14 +202,14 @@ func TestWaitIsLimited(t *testing.T) {
 func TestRequestWaitingForItselfEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, asked := NewCache(), 0
-		var ask func() (*Answer, error)
-		ask = func() (*Answer, error) {
+		var ask func() (*Verdict, error)
+		ask = func() (*Verdict, error) {
 			asked++
-			return cache.Fetch(t.Context(), Question{minutely, Key{}, nil, true}, ask)
+			return cache.Fetch(t.Context(), Request{minutely, Key{}, nil, true}, ask)
 		}
 		began := time.Now()
-		_, err := cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, ask)
-		if took := time.Since(began); !errors.Is(err, errWaited) || asked != 1 || took != longestWait {
+		_, err := cache.Fetch(t.Context(), Request{minutely, Key{}, nil, false}, ask)
+		if took := time.Since(began); !errors.Is(err, errWaited) || asked != 1 || took != maxWait {
 			t.Errorf("%v after %s and %d questions", err, took, asked)
 		}
 	})
@@ -222,7 +222,7 @@ func TestForgedMarkWaits(t *testing.T) {
 		cache, asked := NewCache(), 0
 		for range 10 {
 			go func() {
-				_, _ = cache.Fetch(t.Context(), Question{minutely, Key{}, nil, true}, func() (*Answer, error) {
+				_, _ = cache.Fetch(t.Context(), Request{minutely, Key{}, nil, true}, func() (*Verdict, error) {
 					asked++
 					<-time.After(time.Second)
 					return answers()()
@@ -238,7 +238,7 @@ func TestForgedMarkWaits(t *testing.T) {
 
 func BenchmarkGet(b *testing.B) {
 	c := NewCache()
-	if _, err := c.Fetch(b.Context(), Question{minutely, Key{}, nil, false}, answers()); err != nil {
+	if _, err := c.Fetch(b.Context(), Request{minutely, Key{}, nil, false}, answers()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

@@ -25,19 +25,19 @@ type Lifetime struct {
 	For    time.Duration
 }
 
-// Answer is the response of an authentication service. It is immutable.
-type Answer struct {
+// Verdict is the response of an authentication service. It is immutable.
+type Verdict struct {
 	Status int
 	// Fields are the wanted fields, cookies and challenges.
 	Fields message.Fields
 }
 
-// LetsIn reports whether the service accepts the request. A response that neither accepts nor refuses the request is a
+// Allows reports whether the service accepts the request. A response that neither accepts nor rejects the request is a
 // failure.
-func (a *Answer) LetsIn() bool { return a.Status >= 200 && a.Status < 300 }
+func (a *Verdict) Allows() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Refuses reports whether the service rejects the request.
-func (a *Answer) Refuses() bool {
+// Denies reports whether the service rejects the request.
+func (a *Verdict) Denies() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
 
@@ -49,7 +49,7 @@ func IsChallenge(f *message.Field) bool { return f.Is(challenge.Kind, challenge.
 
 // Wants reports whether a response field is needed.
 func (s *Service) Wants(f *message.Field) bool {
-	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && decidesOnKeeping(f) {
+	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && affectsCaching(f) {
 		return true
 	}
 	return slices.ContainsFunc(s.Wanted, func(wanted message.Field) bool { return f.Is(wanted.Kind, wanted.Name) })
@@ -81,7 +81,7 @@ func word(c byte) byte {
 }
 
 // Join returns the values of all fields with this name, joined by commas, and whether there is one.
-func (a *Answer) Join(name message.Field) (string, bool) {
+func (a *Verdict) Join(name message.Field) (string, bool) {
 	if name.Kind != message.Other {
 		value := a.Fields.JoinedKind(name.Kind)
 		return value, a.Fields.Has(name.Kind)

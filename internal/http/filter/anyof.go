@@ -50,9 +50,9 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	var refused error
 	left := x.ErrorFields
 	for i, f := range h {
-		answered, err := f.Apply(x)
+		responded, err := f.Apply(x)
 		switch status := exchange.StatusOf(err); {
-		case answered:
+		case responded:
 			return true, err
 		case err == nil:
 			// The fields that rejecting filters added are not needed any more.

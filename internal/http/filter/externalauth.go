@@ -152,7 +152,7 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
 	}
-	answer, err := h.answer(x)
+	verdict, err := h.verdict(x)
 	h.skip(x)
 	switch {
 	case errors.Is(err, callout.ErrBusy):
@@ -160,12 +160,12 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	case err != nil:
 		return false, exchange.Fail(http.StatusInternalServerError, err)
 	}
-	if !answer.LetsIn() {
-		return h.refuse(x, answer)
+	if !verdict.Allows() {
+		return h.refuse(x, verdict)
 	}
-	h.setCookies(x, answer)
+	h.setCookies(x, verdict)
 	for _, name := range h.service.Wanted {
-		if value, ok := answer.Join(name); ok && value != "" {
+		if value, ok := verdict.Join(name); ok && value != "" {
 			name.Value = value
 			x.Fields.Add(name)
 		}
@@ -174,37 +174,37 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 }
 
 // refuse rejects the request with the status of the service, or redirects the client to the sign-in page.
-func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (bool, error) {
+func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (bool, error) {
 	switch {
-	case !answer.Refuses():
+	case !verdict.Denies():
 		return false, exchange.Fail(http.StatusInternalServerError,
-			fmt.Errorf("external authentication: the service answers %d", answer.Status))
-	case answer.Status == http.StatusUnauthorized && h.signIn != nil:
-		h.setCookies(x, answer)
+			fmt.Errorf("external authentication: the service answers %d", verdict.Status))
+	case verdict.Status == http.StatusUnauthorized && h.signIn != nil:
+		h.setCookies(x, verdict)
 		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
 	}
 	if h.always {
-		h.setCookies(x, answer)
+		h.setCookies(x, verdict)
 	}
-	if answer.Status == http.StatusUnauthorized {
-		for i := range answer.Fields {
-			if extauth.IsChallenge(&answer.Fields[i]) {
-				x.ErrorFields = append(x.ErrorFields, answer.Fields[i])
+	if verdict.Status == http.StatusUnauthorized {
+		for i := range verdict.Fields {
+			if extauth.IsChallenge(&verdict.Fields[i]) {
+				x.ErrorFields = append(x.ErrorFields, verdict.Fields[i])
 			}
 		}
 	}
-	return false, exchange.Fail(answer.Status, errAuthRefused)
+	return false, exchange.Fail(verdict.Status, errAuthRefused)
 }
 
 // setCookies sends the cookies of the service to the client, each in its own field.
-func (h *externalAuth) setCookies(x *exchange.Exchange, answer *extauth.Answer) {
-	if !answer.Fields.Has(message.SetCookie) {
+func (h *externalAuth) setCookies(x *exchange.Exchange, verdict *extauth.Verdict) {
+	if !verdict.Fields.Has(message.SetCookie) {
 		return
 	}
 	changes := &message.Changes{ByAddHeader: !h.always}
-	for i := range answer.Fields {
-		if answer.Fields[i].Kind == message.SetCookie {
-			changes.Add = append(changes.Add, answer.Fields[i])
+	for i := range verdict.Fields {
+		if verdict.Fields[i].Kind == message.SetCookie {
+			changes.Add = append(changes.Add, verdict.Fields[i])
 		}
 	}
 	if h.always {
@@ -236,17 +236,18 @@ func (h *externalAuth) reserved(f message.Field) bool {
 	return false
 }
 
-func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
+// verdict returns the verdict of the service, from the cache if possible.
+func (h *externalAuth) verdict(x *exchange.Exchange) (*extauth.Verdict, error) {
 	if h.key == nil {
-		return h.ask(x)
+		return h.call(x)
 	}
 	key := h.keyOf(x)
-	if answer := h.shared.answers.Get(key, x.Fields); answer != nil {
-		return answer, nil
+	if verdict := h.shared.verdicts.Get(key, x.Fields); verdict != nil {
+		return verdict, nil
 	}
-	question := extauth.Question{Service: &h.service, Key: key, Fields: x.Fields,
+	request := extauth.Request{Service: &h.service, Key: key, Fields: x.Fields,
 		Again: exchange.CountPasses(x.Request) > 0}
-	return h.shared.answers.Fetch(x.Context(), question, func() (*extauth.Answer, error) { return h.ask(x) })
+	return h.shared.verdicts.Fetch(x.Context(), request, func() (*extauth.Verdict, error) { return h.call(x) })
 }
 
 // keyOf returns the cache key. It depends on the settings, the Ingress, the host, the path of the route, and the
@@ -275,15 +276,15 @@ var calls = pools.New("filter: call", nil, func(q *callout.Call) {
 	*q = callout.Call{Fields: q.Fields[:0]}
 })
 
-func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
+func (h *externalAuth) call(x *exchange.Exchange) (*extauth.Verdict, error) {
 	q := calls.Get()
-	answer, err := h.askBy(x, q.Value())
+	verdict, err := h.callWith(x, q.Value())
 	q.Release()
-	return answer, err
+	return verdict, err
 }
 
-// askBy calls the service. The caller owns q.
-func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.Answer, error) {
+// callWith calls the service. The caller owns q.
+func (h *externalAuth) callWith(x *exchange.Exchange, q *callout.Call) (*extauth.Verdict, error) {
 	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
 	host := hostOf(x)
 	if err := h.url.Fill(q, host, x.Variable); err != nil {
@@ -291,12 +292,12 @@ func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.An
 	}
 	q.Own = q.Host == host
 	q.Fields = h.headers(x, q.Fields[:0])
-	found, err := h.shared.ask(x.Request, q)
+	response, err := h.shared.call(x.Request, q)
 	if err != nil {
 		return nil, err
 	}
-	answer := extauth.Answer(found)
-	return &answer, nil
+	verdict := extauth.Verdict(response)
+	return &verdict, nil
 }
 
 // hostOf returns the host of the route, or for a wildcard route the requested host. It is empty if the host is not
@@ -318,7 +319,7 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	for i := range x.Fields {
 		f := &x.Fields[i]
 		switch {
-		case !goesOut(x, f):
+		case !mayForward(x, f):
 		case slices.ContainsFunc(h.own,
 			func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
 		default:
@@ -350,9 +351,9 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	return to
 }
 
-// goesOut reports whether a field of a request may be sent to a service other than the backend. Connection fields may
-// not, nor fields with which a client could impersonate someone else.
-func goesOut(x *exchange.Exchange, f *message.Field) bool {
+// mayForward reports whether a field of a request may be sent to a service other than the backend. Connection fields
+// may not, nor fields with which a client could impersonate someone else.
+func mayForward(x *exchange.Exchange, f *message.Field) bool {
 	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
 		(f.Kind != message.SSLClient || x.Peer != nil)
 }

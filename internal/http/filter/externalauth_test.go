@@ -31,7 +31,7 @@ func TestExternalAuthWithoutConnection(t *testing.T) {
 		Route:   &exchange.Route{Host: "shop.example", Path: "/", Origin: "Ingress/shop/web"},
 		Clients: realip.New(ir.Clients{}), Global: &ir.Global{},
 	}
-	if answered, err := f.Apply(x); answered || exchange.StatusOf(err) != http.StatusServiceUnavailable {
-		t.Errorf("answered %v, with the error %v", answered, err)
+	if responded, err := f.Apply(x); responded || exchange.StatusOf(err) != http.StatusServiceUnavailable {
+		t.Errorf("responded %v, with the error %v", responded, err)
 	}
 }

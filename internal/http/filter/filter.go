@@ -16,9 +16,9 @@ import (
 
 // Filter is a step of a handler chain. It is immutable, and several requests may use it concurrently.
 type Filter interface {
-	// Apply applies the filter. answered is true if the filter has responded; the rest of the chain is then skipped. If
-	// it returns an error, the request fails with the status exchange.StatusOf(err), and nothing was written.
-	Apply(x *exchange.Exchange) (answered bool, err error)
+	// Apply applies the filter. responded is true if the filter has responded; the rest of the chain is then skipped.
+	// If it returns an error, the request fails with the status exchange.StatusOf(err), and nothing was written.
+	Apply(x *exchange.Exchange) (responded bool, err error)
 }
 
 // known holds the makers of filters, by the names of their handlers in the document.

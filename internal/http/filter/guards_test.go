@@ -59,8 +59,8 @@ func TestSeveralAuthorizations(t *testing.T) {
 	f, credentials := asking(t)
 	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " +
 		credentials)}}}
-	if answered, err := f.Apply(x); answered || err != nil {
-		t.Fatal(answered, err)
+	if responded, err := f.Apply(x); responded || err != nil {
+		t.Fatal(responded, err)
 	}
 	x.Fields.Add(message.Authorization.Field("Basic x"))
 	var failure *exchange.Failure

@@ -87,7 +87,7 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 	}
 	to := make(message.Fields, 0, len(x.Fields)+len(own))
 	for i := range x.Fields {
-		if f := &x.Fields[i]; goesOut(x, f) && x.Names.Allows(f.Kind) && !isReplaced(x, f) {
+		if f := &x.Fields[i]; mayForward(x, f) && x.Names.Allows(f.Kind) && !isReplaced(x, f) {
 			to = append(to, *f)
 		}
 	}

@@ -20,8 +20,8 @@ type rateLimit struct {
 	requests    *ratelimit.Requests
 	connections *ratelimit.Connections
 	bursts      ratelimit.Bursts
-	// most is the maximum number of concurrent requests of a client.
-	most int
+	// maxConnections is the maximum number of concurrent requests of a client.
+	maxConnections int
 	// status is the response status for an exceeded rate, and connectionsStatus for too many concurrent requests.
 	status, connectionsStatus int
 	// exempt are the networks without a limit. It may be nil.
@@ -36,7 +36,7 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Zone == "" {
 		return nil, errZone
 	}
-	h := &rateLimit{began: shared.began, most: of.Connections, status: of.Status,
+	h := &rateLimit{began: shared.began, maxConnections: of.Connections, status: of.Status,
 		connectionsStatus: of.ConnectionsStatus}
 	if of.RequestsPerSecond > 0 || of.RequestsPerMinute > 0 {
 		h.requests = shared.zones.Requests(of.Zone,
@@ -71,7 +71,7 @@ func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	if h.connections == nil {
 		return false, nil
 	}
-	if !h.connections.Enter(key, h.most) {
+	if !h.connections.Enter(key, h.maxConnections) {
 		return x.Reject(h.connectionsStatus)
 	}
 	x.AtEnd(func() { h.connections.Leave(key) })

@@ -19,21 +19,21 @@ type Shared struct {
 	began time.Time
 	// Users holds the user lists for basic authentication.
 	Users *basicauth.Store
-	// ask calls external services. answers caches responses of external authentication services.
-	ask     Ask
-	answers *extauth.Cache
+	// call calls external services. verdicts caches responses of external authentication services.
+	call     CallFunc
+	verdicts *extauth.Cache
 	// Mirrors sends copies of requests.
 	Mirrors *mirror.Sender
 }
 
-// Ask calls a service on behalf of a request.
-type Ask = func(*message.Request, *callout.Call) (callout.Response, error)
+// CallFunc calls a service on behalf of a request.
+type CallFunc = func(*message.Request, *callout.Call) (callout.Response, error)
 
-// NewShared returns the resources for the filters of a new table. ask calls services that Ingresses name.
-func NewShared(ask Ask, mirrors *mirror.Sender) *Shared {
+// NewShared returns the resources for the filters of a new table. call calls services that Ingresses name.
+func NewShared(call CallFunc, mirrors *mirror.Sender) *Shared {
 	return &Shared{
-		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask,
-		answers: extauth.NewCache(),
-		Mirrors: mirrors,
+		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), call: call,
+		verdicts: extauth.NewCache(),
+		Mirrors:  mirrors,
 	}
 }

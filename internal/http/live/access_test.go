@@ -36,7 +36,7 @@ func (*configured) Provision(ctx caddy.Context) error {
 	if says == "" {
 		return errors.New("the configuration is without it")
 	}
-	live.NoteConfig(ctx, []byte(says))
+	live.RecordConfig(ctx, []byte(says))
 	return nil
 }
 

@@ -33,11 +33,11 @@ func (scripted) CaddyModule() caddy.ModuleInfo {
 }
 
 func (scripted) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	return live.VisitFrom(r.Context()).Apply(r.Context().Value(scriptKey{}).(script), w, r, next)
+	return live.ChainRunFrom(r.Context()).Apply(r.Context().Value(scriptKey{}).(script), w, r, next)
 }
 
 // Apply runs the script, and responds with 200 unless it fails.
-func (s script) Apply(x *exchange.Exchange) (answered bool, err error) {
+func (s script) Apply(x *exchange.Exchange) (responded bool, err error) {
 	if err := s(x); err != nil {
 		return false, err
 	}

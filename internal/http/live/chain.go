@@ -49,7 +49,7 @@ type instance struct {
 	holders atomic.Int64
 }
 
-// configDigest identifies the parts of the configuration that a chain uses; see NoteConfig. Successive instances with
+// configDigest identifies the parts of the configuration that a chain uses; see RecordConfig. Successive instances with
 // the same parts share one pointer.
 type configDigest struct{ digest string }
 
@@ -60,7 +60,7 @@ func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance
 	if err := caddy.StrictUnmarshalJSON(source, &routes); err != nil {
 		return nil, fmt.Errorf("decoding the chain: %w", err)
 	}
-	b := &building{parent: ctx, shared: shared, cancel: func() {}}
+	b := &chainBuilder{parent: ctx, shared: shared, cancel: func() {}}
 	if err := b.compile(routes); err != nil {
 		shared.forget(b.taken)
 		b.cancel()
@@ -73,9 +73,9 @@ func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance
 
 type partsKey struct{}
 
-// NoteConfig records a part of the configuration that a handler depends on. Handlers call it in Provision. If the
+// RecordConfig records a part of the configuration that a handler depends on. Handlers call it in Provision. If the
 // recorded parts change, the streams of the routes with this handler end after the drain time.
-func NoteConfig(ctx context.Context, part []byte) {
+func RecordConfig(ctx context.Context, part []byte) {
 	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
@@ -95,7 +95,7 @@ func newChain(ctx caddy.Context, id chainID, source []byte, shared *sharedSteps)
 	i, err := provision(ctx, source, shared)
 	c := &chain{users: 1}
 	if err != nil {
-		c = newClosed(refusedByCaddy(err))
+		c = newUnavailable(refusedByCaddy(err))
 	} else {
 		c.current.Store(i)
 	}
@@ -107,9 +107,9 @@ func refusedByCaddy(err error) error {
 	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
-// newClosed returns a chain that returns 503 because of why.
-func newClosed(why error) *chain {
-	i := &instance{steps: closed, cancel: func() {}, parts: &configDigest{}}
+// newUnavailable returns a chain that returns 503 because of why.
+func newUnavailable(why error) *chain {
+	i := &instance{steps: unavailableSteps, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
 	c := &chain{users: 1, refused: why}
 	c.current.Store(i)
@@ -144,8 +144,8 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// closed holds the steps of a chain that Caddy rejected.
-var closed = []step{{filter: unavailable{}}}
+// unavailableSteps holds the steps of a chain that Caddy rejected.
+var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 

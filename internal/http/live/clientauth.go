@@ -9,27 +9,29 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// AsksClient reports whether the TLS handshake for a server name on a port should request a client certificate. The
-// name is as the client sent it, or empty.
-func (t *Table) AsksClient(port uint16, name string) bool {
+// RequestsClientCert reports whether the TLS handshake for a server name on a port should request a client certificate.
+// The name is as the client sent it, or empty.
+func (t *Table) RequestsClientCert(port uint16, name string) bool {
 	name = message.Hostname(name)
-	x := t.at(port, name)
-	return x.asking > 0 && x.find(name).asksClient()
+	x := t.indexFor(port, name)
+	return x.withClientAuth > 0 && x.find(name).requestsClientCert()
 }
 
-// asking returns 1 for a host with a policy for client certificates, otherwise 0. The host may be nil.
-func (h *host) asking() int {
+// clientAuthCount returns 1 for a host with a policy for client certificates, otherwise 0. The host may be nil.
+func (h *host) clientAuthCount() int {
 	if h == nil || h.clients == nil {
 		return 0
 	}
 	return 1
 }
 
-func (h *host) asksClient() bool { return h != nil && h.clients != nil && h.clients.Asks() }
+func (h *host) requestsClientCert() bool {
+	return h != nil && h.clients != nil && h.clients.RequestsCert()
+}
 
-// admitsLike reports whether two hosts accept the same clients, so that a stream may continue when one host replaces
-// the other.
-func (h *host) admitsLike(other *host) bool {
+// acceptsSameClients reports whether two hosts accept the same clients, so that a stream may continue when one host
+// replaces the other.
+func (h *host) acceptsSameClients(other *host) bool {
 	a, b := h.clientAuth, other.clientAuth
 	if a == nil || b == nil {
 		return a == b
@@ -51,7 +53,7 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 		return nil
 	}
 	client, refusal := h.clients.Check(q.TLS())
-	if refusal != nil && !route.answersChallenges(q.Request) {
+	if refusal != nil && !route.servesChallenges(q.Request) {
 		return refusal
 	}
 	h.clients.SetFields(client, &q.Fields)
@@ -70,37 +72,37 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	if server == "" && served == h {
 		return false
 	}
-	return h.asksClient() || served.asksClient()
+	return h.requestsClientCert() || served.requestsClientCert()
 }
 
 // checkStreams ends the streams of clients that a changed Secret no longer accepts, after the drain time. The check is
 // repeated then, because the Secret may have changed again.
 func (t *Table) checkStreams(secret ir.Name) {
 	var list []endingStreams
-	t.hostsThatAsk(func(h *host) {
+	t.hostsWithClientAuth(func(h *host) {
 		if h.clients == nil || h.clientAuth.Secret != secret {
 			return
 		}
 		for _, r := range h.all {
-			list = append(list, endingStreams{r.streams, h.keepsOut})
+			list = append(list, endingStreams{r.streams, h.rejects})
 		}
 	})
 	t.drain(list)
 }
 
-// keepsOut reports whether the client of a stream would be rejected now.
-func (h *host) keepsOut(s stream) bool {
+// rejects reports whether the client of a stream would be rejected now.
+func (h *host) rejects(s stream) bool {
 	_, refusal := h.clients.Check(s.connection)
-	return refusal != nil && !s.anybody
+	return refusal != nil && !s.anyClient
 }
 
 // challenges is the path below which certificate authorities fetch ACME HTTP-01 challenges.
 const challenges = "/.well-known/acme-challenge"
 
-// answersChallenges reports whether a request fetches an ACME challenge and the route serves only challenges.
+// servesChallenges reports whether a request fetches an ACME challenge and the route serves only challenges.
 // Certificate authorities present no client certificate. The path of the request is checked too, because a regular
 // expression that begins with the prefix may match other paths.
-func (r *Route) answersChallenges(request *message.Request) bool {
+func (r *Route) servesChallenges(request *message.Request) bool {
 	return r != nil && strings.HasPrefix(r.Path, challenges) &&
 		strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")
 }

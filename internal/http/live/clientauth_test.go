@@ -24,7 +24,7 @@ func TestRequestsClientCertificates(t *testing.T) {
 	check := func(want map[string]bool) {
 		t.Helper()
 		for name, asks := range want {
-			if table.AsksClient(live.ServerPorts, name) != asks {
+			if table.RequestsClientCert(live.ServerPorts, name) != asks {
 				t.Errorf("%q: asks %t", name, !asks)
 			}
 		}

@@ -63,9 +63,9 @@ func (t *Table) replaced(p *errorPages) []int {
 	return p.statuses
 }
 
-// asking holds the proxy settings for error pages. The timeouts are shorter than for requests, because the client has
-// already waited.
-var asking = mustSettings(ir.Proxy{
+// errorPageProxy holds the proxy settings for error pages. The timeouts are shorter than for requests, because the
+// client has already waited.
+var errorPageProxy = mustSettings(ir.Proxy{
 	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2,
 		Total: 10 * time.Second},
 })
@@ -90,11 +90,11 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 		return err
 	}
 	page.KeepPath = alone
-	asked := x.ErrorPage(page)
-	defer asked.Close()
-	failed := t.connections.Forward(asked, asking, nil)
-	asked.Conclude(failed)
-	x.Status = asked.Status
+	request := x.ErrorPage(page)
+	defer request.Close()
+	failed := t.connections.Forward(request, errorPageProxy, nil)
+	request.Conclude(failed)
+	x.Status = request.Status
 	switch {
 	case failed == nil:
 		if !errors.Is(err, exchange.ErrReplaced) && !errors.Is(err, exchange.ErrRejected) {

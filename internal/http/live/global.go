@@ -21,12 +21,12 @@ const defaultDrain = 240 * time.Second
 
 // global holds the settings that apply to every request.
 type global struct {
-	clients atomic.Pointer[realip.Policy]
-	options atomic.Pointer[ir.Global]
-	answers atomic.Pointer[answers]
-	block   atomic.Pointer[filter.Block]
-	log     atomic.Pointer[accesslog.Log]
-	streams atomic.Pointer[accesslog.Streams]
+	clients         atomic.Pointer[realip.Policy]
+	options         atomic.Pointer[ir.Global]
+	responseHeaders atomic.Pointer[responseHeaders]
+	block           atomic.Pointer[filter.Block]
+	log             atomic.Pointer[accesslog.Log]
+	streams         atomic.Pointer[accesslog.Streams]
 	// compress is nil if compression is disabled.
 	compress atomic.Pointer[compress.Policy]
 	status   atomic.Pointer[statusReaders]
@@ -45,7 +45,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 		g = &ir.Global{}
 	}
 	t.global.options.Store(g)
-	t.global.answers.Store(newAnswers(g, t.options.Load()))
+	t.global.responseHeaders.Store(newResponseHeaders(g, t.options.Load()))
 	t.setAccessLog(g)
 	t.setTracer(&g.Collector)
 	readers := newStatusReaders(&g.Status)
@@ -98,7 +98,7 @@ func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 
 // HSTS returns the value of the Strict-Transport-Security header for responses over TLS. An empty value means that
 // there is no such header.
-func (t *Table) HSTS() string { return t.global.answers.Load().hsts }
+func (t *Table) HSTS() string { return t.global.responseHeaders.Load().hsts }
 
 // StreamPolicy returns the settings for TLS passthrough connections, which have no port of their own.
 func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
@@ -106,15 +106,15 @@ func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 // DrainTime returns how long streams may continue after their route was removed.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// answers holds the header changes for all responses: secure for those over TLS, plain for the others.
-type answers struct {
+// responseHeaders holds the header changes for all responses: secure for those over TLS, plain for the others.
+type responseHeaders struct {
 	hsts          string
 	headers       *exchange.Headers
 	secure, plain exchange.Changes
 }
 
-func newAnswers(g *ir.Global, o *Options) *answers {
-	a := &answers{hsts: g.HSTS.Header()}
+func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
+	a := &responseHeaders{hsts: g.HSTS.Header()}
 	var own message.Changes
 	a.headers, own.Set = exchange.NewHeaders(&g.Headers)
 	if g.ServerTokens {
@@ -137,7 +137,7 @@ func newAnswers(g *ir.Global, o *Options) *answers {
 // Always returns the header changes for all responses. secure selects the responses to requests over TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
-		return t.global.answers.Load().secure
+		return t.global.responseHeaders.Load().secure
 	}
-	return t.global.answers.Load().plain
+	return t.global.responseHeaders.Load().plain
 }

@@ -45,7 +45,7 @@ func (t *Table) Speaks(port uint16, server, versions string) bool {
 	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
 		return false
 	}
-	h := t.at(port, name).find(name)
+	h := t.indexFor(port, name).find(name)
 	g := t.global.handshakes.Load()
 	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
 		return false
@@ -58,7 +58,7 @@ func (t *Table) Speaks(port uint16, server, versions string) bool {
 func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
 	name := message.Hostname(server)
 	g := t.global.handshakes.Load()
-	own := g.of(t.at(port, name).find(name))
+	own := g.of(t.indexFor(port, name).find(name))
 	onlyHTTP1 := own.onlyHTTP1 || g.onlyHTTP1
 	if own.ciphers == nil && !onlyHTTP1 {
 		return config

@@ -191,7 +191,7 @@ func (r *Route) with(next *Route) *Route {
 // request may match a different one of them after weights or conditions change, and this must not end its stream.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
-		if last.admits() == next.admits() {
+		if last.accessKey() == next.accessKey() {
 			next.streams = last.streams
 		}
 		if last.next == nil {

@@ -22,10 +22,10 @@ type index struct {
 	// expressions are the hosts whose names are regular expressions, oldest first. There are only few of them.
 	expressions []*host
 	fallback    *host
-	// asking is the number of hosts with a policy for client certificates.
-	asking int
-	// passing is the number of hosts with TLS passthrough.
-	passing int
+	// withClientAuth is the number of hosts with a policy for client certificates.
+	withClientAuth int
+	// withPassthrough is the number of hosts with TLS passthrough.
+	withPassthrough int
 }
 
 // hosts is a map that is split into shards. A change copies only one shard.
@@ -60,8 +60,8 @@ func (x *index) with(changed map[string]*host) *index {
 	var exact, wildcard [len(hosts{})]bool
 	for name, h := range changed {
 		before := x.get(name)
-		next.asking += h.asking() - before.asking()
-		next.passing += h.passing() - before.passing()
+		next.withClientAuth += h.clientAuthCount() - before.clientAuthCount()
+		next.withPassthrough += h.passthroughCount() - before.passthroughCount()
 		switch {
 		case name == "":
 			next.fallback = h

@@ -82,14 +82,14 @@ func (t *Table) SetListeners(all []Listener) {
 		}
 	}
 	for _, of := range next {
-		slices.SortStableFunc(of, func(a, b *listener) int { return nearer(a.hostname, b.hostname) })
+		slices.SortStableFunc(of, func(a, b *listener) int { return compareSpecificity(a.hostname, b.hostname) })
 	}
 	t.listeners.Store(&next)
 }
 
-// nearer sorts host names by how specific they are: names without a wildcard first, then longer names, and last the
-// empty name, which covers every host.
-func nearer(a, b string) int {
+// compareSpecificity sorts host names by how specific they are: names without a wildcard first, then longer names, and
+// last the empty name, which covers every host.
+func compareSpecificity(a, b string) int {
 	wild := func(name string) int { return strings.LastIndexByte(name, '*') + 1 }
 	if a == "" || b == "" {
 		return cmp.Compare(len(b), len(a))
@@ -130,18 +130,18 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 	return ""
 }
 
-// none is the index for names that no listener of their port covers.
-var none = &index{}
+// emptyIndex is the index for names that no listener of their port covers.
+var emptyIndex = &index{}
 
-// at returns the virtual hosts for a port and a name in lower case.
-func (t *Table) at(port uint16, name string) *index {
+// indexFor returns the virtual hosts for a port and a name in lower case.
+func (t *Table) indexFor(port uint16, name string) *index {
 	if port == ServerPorts {
 		return t.index.Load()
 	}
 	if l := t.listeners.Load().find(port, name); l != nil {
 		return l.group.index.Load()
 	}
-	return none
+	return emptyIndex
 }
 
 // misdirected reports whether the connection was made for a different listener of its port than the request. That
@@ -154,7 +154,8 @@ func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	return all.find(conn.Listener, message.Hostname(conn.TLS.ServerName)) != all.find(conn.Listener, name)
 }
 
-// allGroups yields every group. Only the goroutine that changes the table may call it, and allHosts and hostsThatAsk.
+// allGroups yields every group. Only the goroutine that changes the table may call it, and allHosts and
+// hostsWithClientAuth.
 func (t *Table) allGroups(yield func(*group) bool) {
 	if !yield(&t.group) {
 		return
@@ -173,11 +174,11 @@ func (t *Table) allHosts(yield func(*host)) {
 	}
 }
 
-// hostsThatAsk calls yield with every host that has a policy for client certificates. It may call it with other hosts
-// too.
-func (t *Table) hostsThatAsk(yield func(*host)) {
+// hostsWithClientAuth calls yield with every host that has a policy for client certificates. It may call it with other
+// hosts too.
+func (t *Table) hostsWithClientAuth(yield func(*host)) {
 	for g := range t.allGroups {
-		if x := g.index.Load(); x.asking > 0 {
+		if x := g.index.Load(); x.withClientAuth > 0 {
 			x.all(yield)
 		}
 	}

@@ -29,7 +29,7 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 	to := t.backends.Split(document.StreamBackends{Backend: d.Passthrough, Split: d.PassthroughSplit})
 	if err := to.Check(); err != nil {
 		err = fmt.Errorf("passthrough_split: TLS connections are closed: %w", err)
-		g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed(err)}}, err)
+		g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newUnavailable(err)}}, err)
 		to = split.Only(balancer.New("none"))
 	}
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
@@ -39,17 +39,17 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 // from connections.
 func (t *Table) PassesAny(port uint16) bool {
 	if port == ServerPorts {
-		return t.index.Load().passing > 0
+		return t.index.Load().withPassthrough > 0
 	}
 	return slices.ContainsFunc((*t.listeners.Load())[port],
-		func(l *listener) bool { return l.group.index.Load().passing > 0 })
+		func(l *listener) bool { return l.group.index.Load().withPassthrough > 0 })
 }
 
 // Passthrough returns the passthrough of a server name on a port. server is as the client sent it, or empty. It returns
 // nil if TLS is terminated here, as for all unknown names.
 func (t *Table) Passthrough(port uint16, server string) *Passthrough {
-	x := t.at(port, message.Hostname(server))
-	if x.passing == 0 || server == "" {
+	x := t.indexFor(port, message.Hostname(server))
+	if x.withPassthrough == 0 || server == "" {
 		return nil
 	}
 	h := x.find(message.Hostname(server))
@@ -59,14 +59,14 @@ func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	return h.passthrough
 }
 
-// Follow registers a connection. end is called some time after the host stops passing connections through, as HTTP
+// Register registers a connection. end is called some time after the host stops passing connections through, as HTTP
 // streams end after their route is removed. The caller calls the returned function when the connection has ended.
-func (p *Passthrough) Follow(end context.CancelFunc) (ended func()) {
-	return p.streams.enter(end, stream{})
+func (p *Passthrough) Register(end context.CancelFunc) (ended func()) {
+	return p.streams.add(end, stream{})
 }
 
-// passing returns 1 for a host with TLS passthrough, otherwise 0. The host may be nil.
-func (h *host) passing() int {
+// passthroughCount returns 1 for a host with TLS passthrough, otherwise 0. The host may be nil.
+func (h *host) passthroughCount() int {
 	if h == nil || h.passthrough == nil {
 		return 0
 	}

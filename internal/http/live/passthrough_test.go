@@ -107,9 +107,9 @@ func TestPassthroughDrains(t *testing.T) {
 		table.Update(passing("a.example", "b.example"))
 		begin := time.Now()
 		ended := make(chan time.Duration, 1)
-		leave := table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })
+		leave := table.Passthrough(live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })
 		stay := table.Passthrough(live.ServerPorts,
-			"b.example").Follow(func() { t.Error("a connection of another host is ended") })
+			"b.example").Register(func() { t.Error("a connection of another host is ended") })
 		// The connection stays open even if the host gets another backend.
 		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"},
 			"b.example": {Passthrough: "shop/other/443"}})
@@ -142,7 +142,7 @@ func TestPassthroughEndsWithTheTable(t *testing.T) {
 		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 		table.Update(passing("a.example"))
 		begin, ended := time.Now(), make(chan time.Duration, 1)
-		defer table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })()
+		defer table.Passthrough(live.ServerPorts, "a.example").Register(func() { ended <- time.Since(begin) })()
 		table.Close()
 		if took := <-ended; took != 240*time.Second {
 			t.Errorf("it ends after %v", took)

@@ -12,8 +12,8 @@ import (
 // Limits for a path that servers may read in more than one way, on hosts where this affects access control. Each
 // reading costs a route lookup. An S3 object key has at most 1024 bytes, which become 3072 if each byte is escaped.
 const (
-	longestAmbiguous = 4 << 10
-	mostReadings     = 16
+	maxAmbiguous = 4 << 10
+	maxReadings  = 16
 )
 
 var (
@@ -31,14 +31,14 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	if strict {
 		return exchange.Fail(http.StatusBadRequest, errStrict)
 	}
-	if len(x.EscapedPath) > longestAmbiguous {
+	if len(x.EscapedPath) > maxAmbiguous {
 		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
 	}
-	readings, ok := message.Readings(x.EscapedPath, mostReadings)
+	readings, ok := message.Readings(x.EscapedPath, maxReadings)
 	if !ok {
 		return exchange.Fail(http.StatusBadRequest, errAmbiguous)
 	}
-	exempt := h.clients != nil && route.answersChallenges(x.Request)
+	exempt := h.clients != nil && route.servesChallenges(x.Request)
 	for _, reading := range readings {
 		other, err := h.find(reading, x.Request)
 		if err != nil {
@@ -58,18 +58,18 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 	if other == nil {
 		return message.Ambiguous(path)
 	}
-	guards := other.guards()
-	return guards == "" || guards == r.guards()
+	guards := other.guardKey()
+	return guards == "" || guards == r.guardKey()
 }
 
-// guards identifies the access rules of a route. It is equal for routes that accept the same clients, and empty for a
+// guardKey identifies the access rules of a route. It is equal for routes that accept the same clients, and empty for a
 // route that accepts all clients.
-func (r *Route) guards() string {
+func (r *Route) guardKey() string {
 	if r.refused() != nil {
 		// The part of the configuration that is rejected may be the part that protects the route.
 		return "refused"
 	}
-	return strings.Trim(r.admits(), ",")
+	return strings.Trim(r.accessKey(), ",")
 }
 
 // isUniform reports whether each path of a host leads to a route, and all routes accept the same clients.
@@ -84,7 +84,7 @@ func (h *host) isUniform() bool {
 		}
 	}
 	for _, r := range h.all {
-		if r.guards() != root.guards() {
+		if r.guardKey() != root.guardKey() {
 			return false
 		}
 	}

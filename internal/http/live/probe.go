@@ -21,9 +21,9 @@ var probes = map[string]*exchange.Route{
 	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
 }
 
-// probe reports whether a request is for the controller itself. As in nginx, an Ingress for all hosts takes precedence
-// if its path is a regular expression or longer than "/".
-func (t *Table) probe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
+// isProbe reports whether a request is for the controller itself. As in nginx, an Ingress for all hosts takes
+// precedence if its path is a regular expression or longer than "/".
+func (t *Table) isProbe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
 	if h != nil && h != index.fallback || x.PassesOn || x.Conn.Listener != ServerPorts || probes[path] == nil {
 		return false
 	}

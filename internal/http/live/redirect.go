@@ -12,7 +12,7 @@ import (
 
 // redirect redirects a request without TLS to HTTPS. It does nothing if a trusted proxy received the request over
 // HTTPS.
-func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (answered bool, err error) {
+func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (responded bool, err error) {
 	client := x.Client()
 	if client.Proto != "http" {
 		return false, nil

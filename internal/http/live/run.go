@@ -23,28 +23,29 @@ type step struct {
 	proxy   *proxy.Settings
 }
 
-// Visit is the run of one exchange through a handler chain. Caddy handlers in the chain find it in the request context.
-type Visit struct {
+// ChainRun is the run of one exchange through a handler chain. Caddy handlers in the chain find it in the request
+// context.
+type ChainRun struct {
 	x           *exchange.Exchange
 	connections *proxy.Pool
 	instance    *instance
 	to          *destination
 }
 
-// visits is a pool of Visit values. Visits of exchanges that are kept do not return to it.
-var visits = pools.NewStructs[Visit]("live: visit")
+// chainRuns is a pool of ChainRun values. Runs of exchanges that are kept do not return to it.
+var chainRuns = pools.NewStructs[ChainRun]("live: visit")
 
 // run runs the steps of the chain, starting with the step at index from.
-func (v *Visit) run(from int) error {
+func (v *ChainRun) run(from int) error {
 	steps := v.instance.steps
 	for n := from; n < len(steps); n++ {
 		switch s := &steps[n]; {
 		case s.proxy != nil:
 			return v.connections.Forward(v.x, s.proxy, v.to.secured)
 		case s.handler != nil:
-			return v.through(s.handler, v.from(n+1))
+			return v.runHandler(s.handler, v.from(n+1))
 		default:
-			if answered, err := s.filter.Apply(v.x); answered || err != nil {
+			if responded, err := s.filter.Apply(v.x); responded || err != nil {
 				return err
 			}
 		}
@@ -52,28 +53,28 @@ func (v *Visit) run(from int) error {
 	return exchange.Fail(http.StatusNotFound, nil)
 }
 
-// from returns a function that calls run. It is a separate method, so that only visits with Caddy handlers allocate the
+// from returns a function that calls run. It is a separate method, so that only runs with Caddy handlers allocate the
 // closure.
-func (v *Visit) from(step int) func() error { return func() error { return v.run(step) } }
+func (v *ChainRun) from(step int) func() error { return func() error { return v.run(step) } }
 
-type visitKey struct{}
+type chainRunKey struct{}
 
-// VisitFrom returns the Visit in the context of a request that a Caddy handler received, or nil.
-func VisitFrom(ctx context.Context) *Visit {
-	v, _ := ctx.Value(visitKey{}).(*Visit)
+// ChainRunFrom returns the ChainRun in the context of a request that a Caddy handler received, or nil.
+func ChainRunFrom(ctx context.Context) *ChainRun {
+	v, _ := ctx.Value(chainRunKey{}).(*ChainRun)
 	return v
 }
 
-// Exchange returns the exchange of the visit.
-func (v *Visit) Exchange() *exchange.Exchange { return v.x }
+// Exchange returns the exchange of the run.
+func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 
-// through runs a Caddy handler. behind runs the remaining steps when the handler calls the next handler. All
+// runHandler runs a Caddy handler. behind runs the remaining steps when the handler calls the next handler. All
 // per-request setup that Caddy handlers need is done here.
-func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error) error {
+func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true
-	if VisitFrom(x.Context()) != v {
-		x.SetContext(context.WithValue(x.Context(), visitKey{}, v))
+	if ChainRunFrom(x.Context()) != v {
+		x.SetContext(context.WithValue(x.Context(), chainRunKey{}, v))
 	}
 	head, giveBack := x.TakeChanges()
 	w := message.NewResponseWriter(x.Writer, head)
@@ -94,7 +95,7 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 
 // enter calls fn after it copied the changes that Caddy handlers made to the request into the exchange. During the
 // call, responses are written to w.
-func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
+func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
 	inner := message.NewHTTPWriter(w, r)
@@ -109,18 +110,18 @@ func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) e
 }
 
 // Apply applies a filter to a request that comes from a Caddy handler, and then calls next unless the filter responded.
-func (v *Visit) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return v.enter(w, r, func() error {
-		answered, err := f.Apply(v.x)
-		if answered || err != nil {
+		responded, err := f.Apply(v.x)
+		if responded || err != nil {
 			return err
 		}
-		return v.through(caddyhttp.MiddlewareHandler(last{next}), nil)
+		return v.runHandler(caddyhttp.MiddlewareHandler(last{next}), nil)
 	})
 }
 
 // Forward sends a request that comes from a Caddy handler to an endpoint.
-func (v *Visit) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
+func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }
 

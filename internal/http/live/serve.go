@@ -57,7 +57,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
 	}
-	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.answers.Load().headers
+	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.responseHeaders.Load().headers
 	if t.global.block.Load().Refuses(x) {
 		return Served, errBlocked
 	}
@@ -66,7 +66,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		return Served, refuse(x, mtls.Misdirected)
 	}
 	for {
-		index := t.at(x.Conn.Listener, name)
+		index := t.indexFor(x.Conn.Listener, name)
 		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
 			var err error
@@ -74,7 +74,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 				return Served, err
 			}
 		}
-		if t.probe(x, index, h, route, path) {
+		if t.isProbe(x, index, h, route, path) {
 			return Probe, nil
 		}
 		if route != nil && route.tracing != nil {
@@ -83,7 +83,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		if err := t.checkPath(x, h, route); err != nil {
 			return Served, err
 		}
-		if answered, err := t.beforeRoute(x, index, name, h, route); answered {
+		if responded, err := t.beforeRoute(x, index, name, h, route); responded {
 			return Served, err
 		}
 		if route == nil {
@@ -103,18 +103,18 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 // beforeRoute responds to requests that must not reach a chain: those that are redirected to HTTPS, that came over a
 // connection for another host, or whose client is not accepted.
 func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host,
-	route *Route) (answered bool, err error) {
+	route *Route) (responded bool, err error) {
 	// The redirect comes first, because there is no client certificate without TLS.
 	if x.TLS() == nil && route != nil && route.redirect != nil {
-		if answered, err := redirect(x, route.redirect); answered {
+		if responded, err := redirect(x, route.redirect); responded {
 			return true, err
 		}
 	}
-	if x.TLS() != nil && h.passing() > 0 {
+	if x.TLS() != nil && h.passthroughCount() > 0 {
 		// The backend terminates the TLS of this host, so this connection was made for another host.
 		return true, refuse(x, mtls.Misdirected)
 	}
-	if index.asking == 0 {
+	if index.withClientAuth == 0 {
 		return false, nil
 	}
 	refusal := index.admit(x, name, h, route)
@@ -126,9 +126,9 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 
 // refuse writes the response for a client that is not accepted.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
-	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
-		Close: why.Leave}
-	if err := x.Head(answer); err != nil {
+	response := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
+		Close: why.CloseConn}
+	if err := x.Head(response); err != nil {
 		return err
 	}
 	_, err := x.Writer.Write([]byte(why.Body()))
@@ -138,13 +138,13 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
 	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
-		defer route.streams.follow(x.Request,
-			stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
+		defer route.streams.register(x.Request,
+			stream{i.parts, x.TLS(), x.Peer != nil && route.servesChallenges(x.Request), time.Now()})()
 	}
 	defer x.Close()
-	owned := visits.Get()
+	owned := chainRuns.Get()
 	v := owned.Value()
-	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
+	*v = ChainRun{x: x, connections: t.connections, instance: i, to: to}
 	if route.errors != nil {
 		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}

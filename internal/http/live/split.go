@@ -41,8 +41,8 @@ func (r *Route) destinations(yield func(*destination) bool) {
 	}
 }
 
-// admits identifies the access rules of a route. The result is equal for routes that accept the same clients.
-func (r *Route) admits() string {
+// accessKey identifies the access rules of a route. It is equal for routes that accept the same clients.
+func (r *Route) accessKey() string {
 	all := r.access
 	for d := range r.destinations {
 		if d.access != r.access {

@@ -55,8 +55,8 @@ func (s *sharedSteps) forget(steps []*sharedStep) {
 	}
 }
 
-// building builds the steps of a chain instance.
-type building struct {
+// chainBuilder builds the steps of a chain instance.
+type chainBuilder struct {
 	parent caddy.Context
 	shared *sharedSteps
 	// sub is the context for Caddy handlers. It is nil until the first handler needs it, because it costs more than all
@@ -70,7 +70,7 @@ type building struct {
 }
 
 // context returns the context for Caddy handlers. The first call creates it.
-func (b *building) context() caddy.Context {
+func (b *chainBuilder) context() caddy.Context {
 	if b.sub == nil {
 		b.sum = sha256.New()
 		ctx := b.parent
@@ -82,19 +82,19 @@ func (b *building) context() caddy.Context {
 	return *b.sub
 }
 
-// nothingOfConfig is the digest of a chain without Caddy handlers.
-var nothingOfConfig = &configDigest{}
+// emptyDigest is the digest of a chain without Caddy handlers.
+var emptyDigest = &configDigest{}
 
-func (b *building) digest() *configDigest {
+func (b *chainBuilder) digest() *configDigest {
 	if b.sum == nil {
-		return nothingOfConfig
+		return emptyDigest
 	}
 	return &configDigest{string(b.sum.Sum(nil))}
 }
 
 // compile turns routes into steps. If a route has matchers, the whole list becomes one step that Caddy evaluates. A
 // panic of a module becomes an error, because one faulty chain must not end the process.
-func (b *building) compile(routes caddyhttp.RouteList) (err error) {
+func (b *chainBuilder) compile(routes caddyhttp.RouteList) (err error) {
 	if caught := panics.Try(func() {
 		if slices.ContainsFunc(routes, conditional) {
 			err = routes.Provision(b.context())
@@ -135,7 +135,7 @@ func (m matched) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 const proxyHandler = "k8singress_proxy"
 
 // add appends the step for a handler. It reuses a shared step with the same JSON.
-func (b *building) add(raw json.RawMessage) error {
+func (b *chainBuilder) add(raw json.RawMessage) error {
 	if one := b.shared.all[string(raw)]; one != nil {
 		b.take(one)
 		return nil
@@ -158,13 +158,13 @@ func (b *building) add(raw json.RawMessage) error {
 	return nil
 }
 
-func (b *building) take(one *sharedStep) {
+func (b *chainBuilder) take(one *sharedStep) {
 	one.users++
 	b.steps, b.taken = append(b.steps, one.step), append(b.taken, one)
 }
 
 // newStep creates the step for a handler. shareable reports whether other chains may use the step too.
-func (b *building) newStep(name string, raw json.RawMessage) (_ step, shareable bool, err error) {
+func (b *chainBuilder) newStep(name string, raw json.RawMessage) (_ step, shareable bool, err error) {
 	if name == proxyHandler {
 		settings, err := filter.Decode[ir.Proxy](raw)
 		if err != nil {

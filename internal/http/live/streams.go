@@ -28,8 +28,8 @@ type stream struct {
 	of *configDigest
 	// connection is nil without TLS.
 	connection *tls.ConnectionState
-	// anybody is true if the stream is accepted with any client certificate, or without one.
-	anybody bool
+	// anyClient is true if the stream is accepted with any client certificate, or without one.
+	anyClient bool
 	// began is the time before the client of the stream was authenticated.
 	began time.Time
 }
@@ -44,11 +44,11 @@ func isCall(r *message.Request) bool {
 	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
 }
 
-// follow registers a request as a stream and gives it a context that is canceled when the streams of the route end. The
-// caller calls the returned function when the request has been served.
-func (s *streams) follow(r *message.Request, is stream) (ended func()) {
+// register registers a request as a stream and gives it a context that is canceled when the streams of the route end.
+// The caller calls the returned function when the request has been served.
+func (s *streams) register(r *message.Request, is stream) (ended func()) {
 	ctx, cancel := context.WithCancel(r.Context())
-	left := s.enter(cancel, is)
+	left := s.add(cancel, is)
 	r.SetContext(ctx)
 	return func() {
 		cancel()
@@ -56,9 +56,9 @@ func (s *streams) follow(r *message.Request, is stream) (ended func()) {
 	}
 }
 
-// enter registers a stream. cancel is called when the streams of the route end. The caller calls the returned function
+// add registers a stream. cancel is called when the streams of the route end. The caller calls the returned function
 // when the stream has ended.
-func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
+func (s *streams) add(cancel context.CancelFunc, is stream) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
@@ -74,8 +74,8 @@ func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
 	}
 }
 
-// now returns a copy of the open streams.
-func (s *streams) now() map[*context.CancelFunc]stream {
+// snapshot returns a copy of the open streams.
+func (s *streams) snapshot() map[*context.CancelFunc]stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.open)
@@ -90,7 +90,7 @@ type endingStreams struct {
 
 // close ends the selected streams that are open.
 func (e endingStreams) close() {
-	for cancel, s := range e.streams.now() {
+	for cancel, s := range e.streams.snapshot() {
 		if e.has == nil || e.has(s) {
 			(*cancel)()
 		}
@@ -99,7 +99,7 @@ func (e endingStreams) close() {
 
 // none reports whether none of the selected streams is open.
 func (e endingStreams) none() bool {
-	for _, s := range e.streams.now() {
+	for _, s := range e.streams.snapshot() {
 		if e.has == nil || e.has(s) {
 			return false
 		}
@@ -116,16 +116,16 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	type key struct{ kind, path, access string }
 	left := make(map[key]*streams, len(before.all))
 	for _, r := range before.all {
-		k := key{r.Type, r.Path, r.admits()}
+		k := key{r.Type, r.Path, r.accessKey()}
 		if _, ok := left[k]; !ok {
 			// Other routes with the same key share these streams, or get no requests.
 			left[k] = r.streams
 		}
 	}
 	taken := make(map[key]bool, len(left))
-	if h != nil && h.admitsLike(before) {
+	if h != nil && h.acceptsSameClients(before) {
 		for _, r := range h.all {
-			k := key{r.Type, r.Path, r.admits()}
+			k := key{r.Type, r.Path, r.accessKey()}
 			if s, ok := left[k]; ok && r.refused() == nil {
 				r.streams, taken[k] = s, true
 			}
@@ -158,16 +158,17 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	return list
 }
 
-// settled is the time within which every request that found a route before its removal has registered its stream.
-const settled = 10 * time.Second
+// registrationGrace is the time within which every request that found a route before its removal has registered its
+// stream.
+const registrationGrace = 10 * time.Second
 
 // drain ends streams after the drain time. Because the drain time may be very long, lists without open streams are
-// dropped after at most the time settled.
+// dropped after at most registrationGrace.
 func (t *Table) drain(list []endingStreams) {
 	if len(list) == 0 {
 		return
 	}
-	first := min(t.DrainTime(), settled)
+	first := min(t.DrainTime(), registrationGrace)
 	rest := t.DrainTime() - first
 	panics.AfterFunc("live/streams", first, func() {
 		if list = slices.DeleteFunc(list, endingStreams.none); len(list) == 0 {

@@ -71,7 +71,7 @@ type Options struct {
 // SetOptions replaces the options for new requests.
 func (t *Table) SetOptions(o Options) {
 	t.options.Store(&o)
-	t.global.answers.Store(newAnswers(t.Global(), &o))
+	t.global.responseHeaders.Store(newResponseHeaders(t.Global(), &o))
 	t.setAccessLog(t.Global())
 }
 
@@ -157,7 +157,8 @@ func (t *Table) build(g *group, name string, d *document.Host) *host {
 	if expression, ok := strings.CutPrefix(name, "~"); ok {
 		var err error
 		if h.expression, err = pattern.CompileFold(expression); err != nil {
-			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed(err)}}, err)
+			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newUnavailable(err)}},
+				err)
 		}
 	}
 	if d.ClientAuth != nil {
@@ -184,7 +185,7 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 		r.destination = t.destination(&d.Destination)
 	}
 	if err := r.match(d.Match); err != nil {
-		t.closeRoute(r, err)
+		t.makeUnavailable(r, err)
 	}
 	if err := h.add(r); err != nil {
 		t.dropRoute(r)
@@ -206,11 +207,11 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 	return err
 }
 
-// closeRoute makes a route return 503 for every request for its path. Without it, these requests would go to the next
-// route, which may lack the access rules of this one.
-func (t *Table) closeRoute(r *Route, why error) {
+// makeUnavailable makes a route return 503 for every request for its path. Without it, these requests would go to the
+// next route, which may lack the access rules of this one.
+func (t *Table) makeUnavailable(r *Route, why error) {
 	t.dropRoute(r)
-	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed(why)}
+	r.split, r.errors, r.destination = nil, nil, destination{chain: newUnavailable(why)}
 }
 
 func (t *Table) destination(d *document.Destination) destination {
@@ -227,7 +228,7 @@ func (t *Table) destination(d *document.Destination) destination {
 // chainOf returns the handler chain of a destination.
 func (t *Table) chainOf(d *document.Destination) *chain {
 	if d.Refused != "" {
-		return newClosed(errors.New(d.Refused))
+		return newUnavailable(errors.New(d.Refused))
 	}
 	return t.sharedChain(d.Chain)
 }

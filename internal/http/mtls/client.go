@@ -25,8 +25,8 @@ type Client struct {
 	leaf *x509.Certificate
 	// escaped caches the result of Escaped, if every request needs it.
 	escaped string
-	// failed is true if the certificate is not valid. stranger is true if the only reason is an unknown issuer.
-	failed, stranger bool
+	// failed is true if the certificate is not valid. unknownIssuer is true if the only reason is an unknown issuer.
+	failed, unknownIssuer bool
 }
 
 var anonymous = &Client{Verify: "NONE"}
@@ -34,7 +34,7 @@ var anonymous = &Client{Verify: "NONE"}
 func newClient(leaf *x509.Certificate, err error, pass bool) *Client {
 	c := &Client{Verify: "SUCCESS", Subject: nameOf(leaf.RawSubject), Issuer: nameOf(leaf.RawIssuer), leaf: leaf}
 	if err != nil {
-		c.Verify, c.failed, c.stranger = "FAILED:"+err.Error(), true, errors.Is(err, trust.ErrIssuer)
+		c.Verify, c.failed, c.unknownIssuer = "FAILED:"+err.Error(), true, errors.Is(err, trust.ErrIssuer)
 	}
 	if pass {
 		c.escaped = c.Escaped()
@@ -51,8 +51,8 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// judged is a cached verification result. It is valid until until.
-type judged struct {
+// cachedClient is a cached verification result. It is valid until until.
+type cachedClient struct {
 	client *Client
 	chain  []*x509.Certificate
 	by     *trust.Contents
@@ -60,7 +60,7 @@ type judged struct {
 }
 
 // holds reports whether the cached result is still valid for a connection.
-func (j *judged) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
+func (j *cachedClient) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }
 

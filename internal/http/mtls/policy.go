@@ -23,43 +23,43 @@ type Policy struct {
 	errorPage string
 	pass      bool
 	subject   *pattern.Pattern
-	closed    bool
+	rejectAll bool
 	authority *trust.Authority
 
-	// known maps the pointer of a leaf certificate to its *judged client. crypto/tls shares one value for equal
+	// known maps the pointer of a leaf certificate to its *cachedClient. crypto/tls shares one value for equal
 	// certificates of all open connections, so each certificate is verified once.
 	known sync.Map
 	count atomic.Int64
 }
 
-// mostKnown is the maximum number of cached clients.
-const mostKnown = 1024
+// maxKnown is the maximum number of cached clients.
+const maxKnown = 1024
 
 // New returns the policy of a host. If the configuration is invalid, the policy rejects all clients.
 func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
 		verify: d.Verify, depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
-		closed: d.Closed || authority == nil, authority: authority,
+		rejectAll: d.Closed || authority == nil, authority: authority,
 	}
 	switch p.verify {
 	case ir.VerifyOn, ir.VerifyOff, ir.VerifyOptional, ir.VerifyOptionalNoCA:
 	default:
-		p.closed = true
+		p.rejectAll = true
 	}
 	if d.Subject != "" {
 		var err error
 		p.subject, err = pattern.Compile(d.Subject)
-		p.closed = p.closed || err != nil
+		p.rejectAll = p.rejectAll || err != nil
 	}
 	return p
 }
 
-// Asks reports whether the TLS handshake requests a client certificate.
-func (p *Policy) Asks() bool { return !p.closed && p.verify != ir.VerifyOff }
+// RequestsCert reports whether the TLS handshake requests a client certificate.
+func (p *Policy) RequestsCert() bool { return !p.rejectAll && p.verify != ir.VerifyOff }
 
-// Closed reports whether all clients are rejected, with or without a certificate.
-func (p *Policy) Closed() bool {
-	if p.closed {
+// RejectsAll reports whether all clients are rejected, with or without a certificate.
+func (p *Policy) RejectsAll() bool {
+	if p.rejectAll {
 		return true
 	}
 	_, err := p.authority.Pool()
@@ -69,14 +69,14 @@ func (p *Policy) Closed() bool {
 // Check returns the client of a request, and a Refusal if the client is not accepted. state is nil without TLS; there
 // is then no client certificate.
 func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
-	if p.Closed() {
+	if p.RejectsAll() {
 		return anonymous, forbidden
 	}
 	client := p.clientOf(state)
 	switch {
 	case client == anonymous && p.verify == ir.VerifyOn:
 		return client, p.refusal(noCertificate)
-	case client.failed && !(p.verify == ir.VerifyOptionalNoCA && client.stranger):
+	case client.failed && !(p.verify == ir.VerifyOptionalNoCA && client.unknownIssuer):
 		return client, p.refusal(badCertificate)
 	case p.subject != nil && !p.subject.Find(client.Subject):
 		return client, unauthorized
@@ -89,7 +89,7 @@ func (p *Policy) refusal(r *Refusal) *Refusal {
 	if p.errorPage == "" {
 		return r
 	}
-	return &Refusal{Status: http.StatusFound, Location: p.errorPage, Leave: r.Leave}
+	return &Refusal{Status: http.StatusFound, Location: p.errorPage, CloseConn: r.CloseConn}
 }
 
 func (p *Policy) clientOf(state *tls.ConnectionState) *Client {
@@ -98,18 +98,18 @@ func (p *Policy) clientOf(state *tls.ConnectionState) *Client {
 	}
 	leaf, contents, now := state.PeerCertificates[0], p.authority.Contents(), time.Now()
 	if value, ok := p.known.Load(leaf); ok {
-		if known := value.(*judged); known.holds(state, contents, now) {
+		if known := value.(*cachedClient); known.holds(state, contents, now) {
 			return known.client
 		}
 	}
 	until, err := contents.VerifyClient(state.PeerCertificates, p.depth, now)
 	client := newClient(leaf, err, p.pass)
-	p.remember(&judged{client: client, chain: state.PeerCertificates, by: contents, until: until})
+	p.remember(&cachedClient{client: client, chain: state.PeerCertificates, by: contents, until: until})
 	return client
 }
 
-func (p *Policy) remember(j *judged) {
-	if p.count.Add(1) > mostKnown {
+func (p *Policy) remember(j *cachedClient) {
+	if p.count.Add(1) > maxKnown {
 		p.known.Clear()
 		p.count.Store(1)
 	}

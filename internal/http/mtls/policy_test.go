@@ -76,8 +76,8 @@ func TestTruth(t *testing.T) {
 		{"a page", ir.ClientAuth{Verify: "on", ErrorPage: "https://example.com/"}, true, false, 302, 0},
 	} {
 		p := tr.policy(test.d)
-		if p.Asks() != test.asks || p.Closed() != test.closed {
-			t.Errorf("%s: asks %t, closed %t", test.name, p.Asks(), p.Closed())
+		if p.RequestsCert() != test.asks || p.RejectsAll() != test.closed {
+			t.Errorf("%s: asks %t, closed %t", test.name, p.RequestsCert(), p.RejectsAll())
 		}
 		for state, want := range map[*tls.ConnectionState]int{nil: test.without, {}: test.without,
 			tr.state: test.with} {
@@ -92,7 +92,7 @@ func TestTruth(t *testing.T) {
 	}
 	other := ir.Name{Namespace: "shop", Name: "other"}
 	unknown := mtls.New(&ir.ClientAuth{Secret: other, Verify: "off"}, tr.store.Authority(other))
-	if !unknown.Closed() {
+	if !unknown.RejectsAll() {
 		t.Error("a Secret that nobody knows lets in")
 	}
 }
@@ -187,7 +187,7 @@ func TestCertificateHeaders(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	tr := authority(t, time.Hour)
 	_, refusal := tr.policy(ir.ClientAuth{Verify: "on"}).Check(nil)
-	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.Leave ||
+	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.CloseConn ||
 		fields.Get(message.ContentType) != "text/html" ||
 		!strings.Contains(refusal.Body(), "No required SSL certificate was sent") {
 		t.Errorf("%+v %v %q", refusal, fields, refusal.Body())

@@ -12,8 +12,9 @@ type Refusal struct {
 	Status int
 	// Location is the target of a redirect with status 302. It is empty for other statuses.
 	Location string
-	// Leave closes the connection. A connection from the time before the host requested certificates has none.
-	Leave bool
+	// CloseConn means that the connection must be closed. A connection from the time before the host requested
+	// certificates has none.
+	CloseConn bool
 
 	body string
 }
@@ -29,13 +30,13 @@ var (
 )
 
 // page returns an error page in the format of nginx.
-func page(status int, why string, leave bool) *Refusal {
+func page(status int, why string, closeConn bool) *Refusal {
 	heading := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	title, line := heading, ""
 	if why != "" {
 		title, line = fmt.Sprintf("%d %s", status, why), "<center>"+why+"</center>\r\n"
 	}
-	return &Refusal{Status: status, Leave: leave,
+	return &Refusal{Status: status, CloseConn: closeConn,
 		body: "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
 			heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
 }

@@ -12,12 +12,12 @@ type Connections struct {
 }
 
 // Enter counts a request of a client until Leave is called. It returns false, and does not count the request, if the
-// client already has most requests.
-func (z *Connections) Enter(key Key, most int) bool {
+// client already has limit requests.
+func (z *Connections) Enter(key Key, limit int) bool {
 	s := &z.shards[key.hash()%shards]
 	s.Lock()
 	defer s.Unlock()
-	if s.counts[key] >= most {
+	if s.counts[key] >= limit {
 		return false
 	}
 	if s.counts == nil {

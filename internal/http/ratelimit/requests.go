@@ -12,13 +12,13 @@ const (
 	shards = 16
 	// ways is the number of positions in a table where a client can be stored.
 	ways = 8
-	// mostEntries is the maximum number of clients of a zone. They take 10 MB.
-	mostEntries = 1 << 18
-	mostOfShard = mostEntries / shards
-	// mostOfAll is the maximum number of clients of all zones together, without the smallest table of each shard, which
+	// maxEntries is the maximum number of clients of a zone. They take 10 MB.
+	maxEntries  = 1 << 18
+	maxPerShard = maxEntries / shards
+	// maxTotal is the maximum number of clients of all zones together, without the smallest table of each shard, which
 	// is always available. Namespaces share the entries, so a namespace with full zones takes none from other
 	// namespaces.
-	mostOfAll = 1 << 21
+	maxTotal = 1 << 21
 	// tidying is the interval in which a shard checks whether it can be made smaller.
 	tidying = time.Minute
 )
@@ -154,16 +154,16 @@ func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 
 // left returns the number of milliseconds until an entry expires. It is zero or negative for an expired entry.
 func (z *Requests) left(e *entry, now int64) int64 {
-	var most int64
+	var longest int64
 	if e.last == 0 {
 		return 0
 	}
 	for i, speed := range z.speeds {
 		if speed > 0 {
-			most = max(most, lifetime(e.excess[i], speed))
+			longest = max(longest, lifetime(e.excess[i], speed))
 		}
 	}
-	return most - (now - e.last)
+	return longest - (now - e.last)
 }
 
 // tidy creates the table of a new shard. For other shards it regularly checks whether the table is too large, and
@@ -176,14 +176,14 @@ func (z *Requests) tidy(s *shard, now int64) {
 		return
 	}
 	s.tidied = now
-	telling := 0
+	unexpired := 0
 	for i := range s.entries {
 		if z.left(&s.entries[i], now) > 0 {
-			telling++
+			unexpired++
 		}
 	}
 	size := ways
-	for size < 8*telling {
+	for size < 8*unexpired {
 		size *= 2
 	}
 	if size < len(s.entries) {
@@ -195,7 +195,7 @@ func (z *Requests) tidy(s *shard, now int64) {
 // changes nothing, if there is not enough room.
 func (z *Requests) resize(s *shard, size int, now int64) bool {
 	more := size - len(s.entries)
-	if size > mostOfShard || more > 0 && !z.room.take(more) {
+	if size > maxPerShard || more > 0 && !z.room.take(more) {
 		return false
 	}
 	next := shard{entries: make([]entry, size)}

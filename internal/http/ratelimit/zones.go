@@ -30,7 +30,7 @@ type requestsID struct {
 func NewZones() *Zones {
 	return &Zones{
 		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{},
-		entries: budget.New(mostOfAll),
+		entries: budget.New(maxTotal),
 	}
 }
 

@@ -20,16 +20,16 @@ type Policy struct {
 	// header is the name of the field with the client's address. host is the field with the requested host.
 	header string
 	host   message.Field
-	// everybody is true if the list of trusted networks is empty. All peers are then trusted.
-	everybody bool
-	trusted   []netip.Prefix
+	// trustAll is true if the list of trusted networks is empty. All peers are then trusted.
+	trustAll bool
+	trusted  []netip.Prefix
 }
 
 // New compiles the options. A network is a CIDR or a single address. Invalid networks are ignored, so they trust no
 // peer.
 func New(o ir.Clients) *Policy {
 	p := &Policy{
-		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), everybody: len(o.Trusted) == 0,
+		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), trustAll: len(o.Trusted) == 0,
 		host: message.NewField(cmp.Or(o.HostHeader, message.XForwardedHost.Name()), ""),
 	}
 	for _, text := range o.Trusted {
@@ -44,7 +44,7 @@ func New(o ir.Clients) *Policy {
 
 // Trusts reports whether the headers of a peer are trusted. The zero Addr stands for a peer without an address.
 func (p *Policy) Trusts(ip netip.Addr) bool {
-	if p.everybody {
+	if p.trustAll {
 		return true
 	}
 	ip = ip.Unmap().WithZone("")
@@ -136,8 +136,8 @@ func (c *Client) believe(fields message.Fields, host message.Field) {
 	}
 	for i := range fields {
 		if fields[i].Is(host.Kind, host.Name) {
-			if said := first(fields[i].Value); message.ValidHost(said) {
-				c.Host = said
+			if host := first(fields[i].Value); message.ValidHost(host) {
+				c.Host = host
 			}
 			break
 		}

@@ -33,8 +33,8 @@ func (e *Exports) refuse(err error) {
 	e.log.Error("no spans are sent to the collector of OpenTelemetry", zap.Error(err))
 }
 
-// note counts the spans of a batch. It logs when the collector starts to fail, and when it accepts spans again.
-func (e *Exports) note(spans int, err error) {
+// record counts the spans of a batch. It logs when the collector starts to fail, and when it accepts spans again.
+func (e *Exports) record(spans int, err error) {
 	if err == nil {
 		e.sent.Add(float64(spans))
 		if e.failing.Swap(false) {
@@ -56,6 +56,6 @@ type exporter struct {
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	e.exports.note(len(spans), e.SpanExporter.ExportSpans(ctx, spans))
+	e.exports.record(len(spans), e.SpanExporter.ExportSpans(ctx, spans))
 	return nil
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// mostText is the maximum size in bytes of a name or an attribute, because most of them come from clients.
-const mostText = 1024
+// maxText is the maximum size in bytes of a name or an attribute, because most of them come from clients.
+const maxText = 1024
 
-// mostState is the maximum size in bytes of a trace's state: W3C Trace Context requires at least 512.
-const mostState = 512
+// maxState is the maximum size in bytes of a trace's state: W3C Trace Context requires at least 512.
+const maxState = 512
 
 // statusGone is the status that nginx logs if the client disconnected before the response.
 const statusGone = 499
@@ -99,7 +99,7 @@ func (s *span) describe(x *exchange.Exchange, err error) {
 		all = attributes[i].add(all, x)
 	}
 	s.SetAttributes(all...)
-	if status < leastFailure {
+	if status < minFailure {
 		return
 	}
 	if err == nil {
@@ -108,8 +108,8 @@ func (s *span) describe(x *exchange.Exchange, err error) {
 	s.SetStatus(codes.Error, reason(err))
 }
 
-// leastFailure is the lowest status of a server error.
-const leastFailure = 500
+// minFailure is the lowest status of a server error.
+const minFailure = 500
 
 // statusOf returns the status that the client got, or will get for the error.
 func statusOf(x *exchange.Exchange, err error) int {
@@ -170,8 +170,8 @@ func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribu
 // text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch with such a
 // span.
 func text(of string) string {
-	if len(of) > mostText {
-		of = of[:mostText]
+	if len(of) > maxText {
+		of = of[:maxText]
 	}
 	return strings.Clone(strings.ToValidUTF8(of, "\uFFFD"))
 }
@@ -187,7 +187,7 @@ type carrier struct{ fields *message.Fields }
 // the head of the request in memory.
 func (c carrier) Get(name string) string {
 	value, _ := c.fields.Joined(name)
-	if len(value) > mostState {
+	if len(value) > maxState {
 		return ""
 	}
 	return strings.Clone(value)

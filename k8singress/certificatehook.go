@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
-// shortcut selects the certificates for the handshakes of one server before certmagic does. certmagic also calls
+// certificateHook selects the certificates for the handshakes of one server before certmagic does. certmagic also calls
 // managers such as Certificates, but gives all simultaneous handshakes for one name the certificate of the first one.
 // If a host has an ECDSA and an RSA certificate, clients could then get one that they cannot use. It also takes a
 // process-wide lock for each handshake.
@@ -23,7 +23,7 @@ import (
 // Handshakes without a certificate in the store are left to certmagic: Caddy's own certificates and the default
 // certificate. A host with TLS passthrough has no certificate: its connections over TCP are forwarded before the
 // handshake, so only clients that use QUIC or hide the name get here.
-type shortcut struct {
+type certificateHook struct {
 	server *caddyhttp.Server
 	store  *certs.Store
 	hosts  *live.Table
@@ -31,15 +31,15 @@ type shortcut struct {
 	once   sync.Once
 }
 
-func newShortcut(server *caddyhttp.Server, e *engine.Engine, log *zap.Logger) *shortcut {
-	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
+func newCertificateHook(server *caddyhttp.Server, e *engine.Engine, log *zap.Logger) *certificateHook {
+	return &certificateHook{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
 // install wraps the TLS policies of the server, which Caddy has provisioned before it starts to listen. If this fails,
 // certmagic calls Certificates.
-func (s *shortcut) install() {
+func (s *certificateHook) install() {
 	s.once.Do(func() {
-		wrapped := caddyinternals.WrapGetCertificate(s.server, s.before)
+		wrapped := caddyinternals.WrapGetCertificate(s.server, s.wrap)
 		if s.server == nil || wrapped < len(s.server.TLSConnPolicies) {
 			s.log.Warn(
 				"this version of Caddy is not fully supported: a host with certificates for several types of keys " +
@@ -51,7 +51,7 @@ func (s *shortcut) install() {
 // challengeProtocol is the ALPN protocol with which a certificate authority validates a host by a handshake (RFC 8737).
 const challengeProtocol = "acme-tls/1"
 
-func (s *shortcut) before(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
+func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		port := front.PortOf(hello.Context())
 		if s.hosts.Passthrough(port, hello.ServerName) != nil {
