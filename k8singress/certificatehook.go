@@ -42,8 +42,8 @@ func (s *certificateHook) install() {
 		wrapped := caddyinternals.WrapGetCertificate(s.server, s.wrap)
 		if s.server == nil || wrapped < len(s.server.TLSConnPolicies) {
 			s.log.Warn(
-				"this version of Caddy is not fully supported: a host with certificates for several types of keys " +
-					"may show some clients one that they cannot use")
+				"this version of Caddy is not fully supported: if a host has certificates with several key types, " +
+					"some clients may get a certificate that they cannot use")
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (*Chain) CaddyModule() caddy.ModuleInfo {
 // Provision creates this Chain's copy of the routes.
 func (c *Chain) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
-		return errors.New("a chain cannot ask for another chain: put the handlers of both into one")
+		return errors.New("a chain cannot contain another chain: put the handlers of both into one chain")
 	}
 	app, err := appOf(ctx)
 	if err != nil {
@@ -48,7 +48,8 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	raw, ok := app.Chains[c.Name]
 	if !ok {
 		return fmt.Errorf(
-			"there is no chain %q: name one that the k8singress option of the Caddyfile has, or add it there", c.Name)
+			"there is no chain %q: use the name of a chain in the k8singress option of the Caddyfile, or add the "+
+				"chain there", c.Name)
 	}
 	if err := caddy.StrictUnmarshalJSON(raw, &c.routes); err != nil {
 		return fmt.Errorf("decoding the routes of chain %s: %w", c.Name, err)

@@ -126,7 +126,8 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 		d.fail(x, outcome, err)
 	}
 	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
-		failures.log(d.log, zap.ErrorLevel, x, "a request failed, and its client got another answer", x.Hidden)
+		failures.log(d.log, zap.ErrorLevel, x,
+			"a request failed, and the client got a substitute response", x.Hidden)
 	}
 	account(d.table, x, began, outcome != live.NoHost, nil)
 	tracing.End(x, err)
@@ -138,7 +139,7 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 // fail responds to a request that has failed and logs the error.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
-		failures.log(d.log, zap.WarnLevel, x, "an answer is cut off", err)
+		failures.log(d.log, zap.WarnLevel, x, "a response was cut off", err)
 		x.Writer.Abort()
 		return
 	}

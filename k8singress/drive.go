@@ -41,7 +41,7 @@ func drive(conn net.Conn, info *front.ConnInfo) {
 		},
 		Rejected: func(r *message.Request, reason *http1.Error) {
 			accountBare(nil, r, reason.Status, time.Now())
-			logs.Logger("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
+			logs.Logger("k8singress.http").Debug("a request was rejected", zap.Stringer("client", conn.RemoteAddr()),
 				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 		},
 		Panicked: func(value any) {

@@ -36,7 +36,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision finds the running tables.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
-		return errors.New("the k8singress handler cannot stand in a chain, which it would come back to for ever")
+		return errors.New("the k8singress handler cannot be part of a chain, because requests would loop")
 	}
 	app, err := appOf(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 	case "/readyz":
 		status, text = h.readiness()
 	default:
-		status, text = http.StatusNotFound, "there is "+cmp.Or(h.Path, healthPath)+" and /readyz\n"
+		status, text = http.StatusNotFound, "unknown path: the paths are "+cmp.Or(h.Path, healthPath)+" and /readyz\n"
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
@@ -64,7 +64,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 
 func (h *Health) readiness() (status int, text string) {
 	if caddy.Exiting() {
-		return http.StatusServiceUnavailable, "the process ends\n"
+		return http.StatusServiceUnavailable, "the process is shutting down\n"
 	}
 	if err := h.engine.Ready(); err != nil {
 		return http.StatusServiceUnavailable, err.Error() + "\n"

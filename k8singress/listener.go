@@ -74,7 +74,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		return errors.New("the listener wrapper k8singress is for servers of the http app")
 	}
 	if !standsAlone(server) {
-		return errors.New(`the listener wrapper k8singress stands alone, or with "tls" behind it if the server has TLS`)
+		return errors.New(
+			`the listener wrapper k8singress must be the only one, or be followed by "tls" if the server has TLS`)
 	}
 	l.table, l.engine = app.engine.Table(), app.engine
 	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")

@@ -13,9 +13,9 @@ import (
 
 var (
 	errStatus = errors.New(
-		"the status is not for clients of this address: nginx-status-ipv4-whitelist of the ConfigMap says for " +
-			"whom it is")
-	errStatusMethod = errors.New("the status is read by GET")
+		"clients with this address may not read the status page: add the address to nginx-status-ipv4-whitelist in " +
+			"the ConfigMap")
+	errStatusMethod = errors.New("the status page supports only GET and HEAD")
 )
 
 // serveProbe responds to health checks of load balancers and to monitors that read the nginx status page.

@@ -8,9 +8,9 @@ import (
 )
 
 var errReload = errors.New(
-	"this process was started by `caddy k8singress run`, and `caddy reload` does not know its flags: " +
-		"the configuration stays as it is; to load a changed Caddyfile, restart the pods by `kubectl rollout " +
-		"restart` (docs/kubernetes.md)")
+	"this process was started with `caddy k8singress run`, and `caddy reload` does not know its flags, so the " +
+		"configuration is unchanged; to load a changed Caddyfile, restart the pods with `kubectl rollout restart` " +
+		"(docs/kubernetes.md)")
 
 // refuseReload rejects `caddy reload` in a process of `caddy k8singress run`. The new configuration would lack the
 // flags of the command line, and with them the class, the ConfigMap and the port for probes.

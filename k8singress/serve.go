@@ -18,16 +18,17 @@ const retryAfter = "1"
 var (
 	errNoHost   = errors.New("no Ingress has this host")
 	errNoPath   = errors.New("the request line has no path")
-	errHost     = errors.New("the host is neither a name nor an address")
-	errPath     = errors.New("the path has a NUL in it, or the target a space")
+	errHost     = errors.New("the host is neither a host name nor an IP address")
+	errPath     = errors.New("the path contains a NUL, or the request target contains a space")
 	errFields   = errors.New("the request has too many header fields")
-	errLength   = errors.New("the length of the body is not what the request says")
+	errLength   = errors.New("the length of the body differs from Content-Length")
 	errTwice    = errors.New("the request has two Authorization headers")
-	errExpected = errors.New("the request expects something that is not known")
-	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
+	errExpected = errors.New("the Expect header has an unsupported value")
+	errMethod   = errors.New("CONNECT and TRACE are not supported")
 	errSwitch   = errors.New("a WebSocket handshake cannot have a body")
 	errLoop     = errors.New(
-		"the request has come through here too often: does a Service of type ExternalName lead back?")
+		"the request has passed through this controller too often: check whether a Service of type ExternalName " +
+			"leads back to it")
 )
 
 // serve validates a request and lets the table serve it, whichever server has read it. If it returns an error other
@@ -49,7 +50,8 @@ func validHost(host string) bool {
 	return host == "" || message.ValidHost(host)
 }
 
-// hasBadPath reports whether the path has a NUL in it, or the target a space. In HTTP/1.1 a space ends the target.
+// hasBadPath reports whether the path contains a NUL, or the request target contains a space. In HTTP/1.1 a space ends
+// the target.
 func hasBadPath(r *message.Request) bool {
 	return strings.IndexByte(r.Path, 0) >= 0 || r.Major > 1 && strings.IndexByte(r.Target, ' ') >= 0
 }

@@ -90,7 +90,7 @@ func TestLogMessages(t *testing.T) {
 		expectEnd(t, dial(t, r))
 	}
 	await(t, "the count of all", func() bool { return w.failed(r, tooMany) == 20 })
-	lines := logs.FilterMessageSnippet("refusing a connection").All()
+	lines := logs.FilterMessageSnippet("rejecting a connection").All()
 	if len(lines) != 1 || !strings.HasPrefix(lines[0].ContextMap()["client"].(string), "127.0.0.1:") {
 		t.Errorf("logged is %v", lines)
 	}
@@ -110,9 +110,9 @@ func TestLogMessages(t *testing.T) {
 	unreachable := dial(t, r)
 	expectEnd(t, unreachable)
 	await(t, "the line of a failure",
-		func() bool { return logs.FilterMessage("no endpoint for a connection").Len() == 1 })
-	if line := logs.FilterMessage(
-		"no endpoint for a connection").All()[0]; line.ContextMap()["client"] != unreachable.LocalAddr().String() {
+		func() bool { return logs.FilterMessage("no endpoint is available for a connection").Len() == 1 })
+	line = logs.FilterMessage("no endpoint is available for a connection").All()[0]
+	if line.ContextMap()["client"] != unreachable.LocalAddr().String() {
 		t.Errorf("logged is %v", line.ContextMap())
 	}
 }

@@ -32,7 +32,8 @@ type secretTLS struct {
 
 func newSecured(settings *ir.BackendTLS, secrets *trust.Store) (*secured, error) {
 	if settings.Secret.IsZero() && settings.Verify {
-		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
+		return nil,
+			errors.New("endpoints can only be verified with the certificate authorities of a Secret: name a Secret")
 	}
 	s := &secured{settings: *settings}
 	if !settings.Secret.IsZero() {

@@ -62,11 +62,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	if scope == nil {
 		return errors.New(
-			"this handler works on ports that the ingress controller opens: list them in the ConfigMap of " +
+			"this handler works only on ports that the ingress controller opens: list the port in the ConfigMap of " +
 				"tcp_services or udp_services")
 	}
 	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, h.ProxyProtocol) {
-		return fmt.Errorf("proxy_protocol %q: there are v1 and v2", h.ProxyProtocol)
+		return fmt.Errorf("proxy_protocol %q is not supported: use v1 or v2", h.ProxyProtocol)
 	}
 	if err := check(&h.Policy); err != nil {
 		return err
@@ -97,7 +97,7 @@ func check(p *ir.StreamPolicy) error {
 		"max_connections": int64(p.MaxConnections),
 	} {
 		if value < 0 {
-			return fmt.Errorf("policy: %s is less than zero", name)
+			return fmt.Errorf("policy: %s must not be negative", name)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	if h.ends.Err() != nil {
 		return nil
 	}
-	h.account.warn(h.log, noEndpoint, "no endpoint for a connection",
+	h.account.warn(h.log, noEndpoint, "no endpoint is available for a connection",
 		zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 	return nil
 }
@@ -163,7 +163,7 @@ func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, to
 	case err != nil && h.ends.Err() != nil:
 		err = errPortClosed
 		h.account.warn(h.log, portClosed,
-			"closing a connection: its port has been gone for too long, or the process ends",
+			"closing a connection: its port was removed and the drain time has passed, or the process is shutting down",
 			zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()))
 	}
 	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {

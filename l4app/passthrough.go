@@ -116,7 +116,7 @@ func (c *Passed) Pass() (err error) {
 	// A panic ends only this connection.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(internalError)
-		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value),
+		h.log.Error("forwarding a passthrough connection panicked", zap.Any("panic", p.Value),
 			zap.ByteString("stack", p.Stack))
 		return fmt.Errorf("panic: %w", p)
 	}

@@ -272,7 +272,7 @@ func (p *port) pauses(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
 	}
-	p.chain.Load().log.Warn("accepting a connection; going on", zap.Error(err))
+	p.chain.Load().log.Warn("accepting a connection failed; trying again", zap.Error(err))
 	select {
 	case <-p.gone:
 		return false
@@ -298,7 +298,7 @@ func (p *port) handle(conn net.Conn) {
 	defer n.end()
 	if !p.account.enter(c.maxConnections) {
 		n.setStatus(accesslog.StreamLimited)
-		p.account.warn(c.log, tooMany, "refusing a connection: the port has as many as it may have",
+		p.account.warn(c.log, tooMany, "rejecting a connection: the port has reached its limit of connections",
 			zap.Stringer("client", conn.RemoteAddr()), zap.Int("max_connections", c.maxConnections))
 		return
 	}
@@ -327,13 +327,13 @@ func peerOf(conn net.Conn) netip.AddrPort {
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
 		a.warn(log, loop,
-			"closing a connection that comes from this process: the endpoint of a port is a port of ours",
+			"closing a connection that comes from this process: an endpoint of the port is a port of this controller",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}
 	if !share.Take(perConnection) {
 		a.warn(log, noDescriptors,
-			"refusing a connection: the port, or its namespace, has its share of all file descriptors",
+			"rejecting a connection: the port or its namespace has used up its share of file descriptors",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}

@@ -284,7 +284,7 @@ func (p *Ports) drop(name string) {
 	}
 	delete(p.open, name)
 	gone.close()
-	p.log.Info("the port is closed; its connections may last a little longer", zap.String("port", name))
+	p.log.Info("the port is closed; its open connections are drained", zap.String("port", name))
 	p.retire(gone, gone.chain.Load())
 	p.leaving[name] = gone
 	p.running.Go("l4app/port", gone.serving.Wait)

@@ -51,7 +51,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 			continue
 		}
 		if _, err := netip.ParseAddr(text); err != nil {
-			return fmt.Errorf("trusted %q is no network: write it as 192.0.2.0/24", text)
+			return fmt.Errorf("trusted %q is not a network: write it as 192.0.2.0/24", text)
 		}
 	}
 	if p.Timeout <= 0 {
@@ -71,7 +71,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
 		recordOf(cx).setStatus(accesslog.StreamForbidden)
 		p.account.warn(p.log, notTrusted,
-			"closing a connection of a peer that may not send a PROXY protocol header", peer)
+			"closing a connection: its peer is not trusted to send a PROXY protocol header", peer)
 		return nil
 	}
 	if err := cx.SetReadDeadline(time.Now().Add(time.Duration(p.Timeout))); err != nil {
@@ -86,7 +86,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			// Load balancers check the port by connecting without sending a byte.
 			return nil
 		}
-		p.account.warn(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer,
+		p.account.warn(p.log, noHeader, "closing a connection: it lacks the required PROXY protocol header", peer,
 			zap.Error(err))
 		return nil
 	}

@@ -17,11 +17,11 @@ import (
 )
 
 var (
-	errIdle = errors.New("nothing was said for too long")
-	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
+	errIdle = errors.New("no data was transferred for the idle timeout")
+	errGone = errors.New("the endpoint was removed, and the drain time has passed")
 	// errPortClosed is used for passthrough connections, too.
 	errPortClosed = errors.New(
-		"the port, or what passed the connection through, has been gone for longer than connections are drained")
+		"the port or the TLS passthrough was removed, and the drain time has passed")
 )
 
 // link connects a client's connection with a connection to an endpoint.

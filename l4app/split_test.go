@@ -107,7 +107,7 @@ func TestSplitWithoutWeights(t *testing.T) {
 				strconv.Itoa(int(r.Port)) +
 				`"],"routes":[{"handle":[{"handler":"k8singress","split":` + split + `}]}]}`)}
 			refused := w.ports.Update(w.ctx, map[string]*document.Port{portName(r): &port})
-			if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "no share of the split has a weight") {
+			if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "all weights of the split are zero") {
 				t.Fatalf("refused: %v", refused)
 			}
 			if open := w.ports.Names(); len(open) > 0 {

@@ -50,9 +50,9 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 	switch {
 	case scope == nil:
 		return errors.New(
-			"this handler works on ports that the ingress controller opens: annotate the Service of the port")
+			"this handler works only on ports that the ingress controller opens: annotate the Service of the port")
 	case h.Secret.IsZero() == (h.Host == ""):
-		return errors.New("one of secret and host says where the certificate comes from")
+		return errors.New("exactly one of secret and host must be set")
 	case !h.Secret.IsZero():
 		h.authority = scope.tables.Trust.Authority(h.Secret)
 	}
@@ -73,7 +73,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			// Load balancers check the port by connecting without sending a byte.
 			return nil
 		}
-		h.account.warn(h.log, noHandshake, "closing a connection without a TLS handshake",
+		h.account.warn(h.log, noHandshake, "closing a connection: the TLS handshake failed",
 			zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 		return nil
 	}
@@ -108,7 +108,7 @@ func (h *TLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 	if pair := h.store.Own(h.Host, hello); pair != nil {
 		return pair, nil
 	}
-	return nil, fmt.Errorf("the port has no certificate yet: an issuer is asked for one of %s", h.Host)
+	return nil, fmt.Errorf("the port has no certificate yet: an issuer has been requested to issue one for %s", h.Host)
 }
 
 var (

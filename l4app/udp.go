@@ -18,8 +18,9 @@ import (
 // socket to an endpoint, and client addresses can be forged.
 const maxSessions = 16 << 10
 
-var errOneHandler = errors.New("a UDP port has one route, with the handler k8singress alone and no matcher; " +
-	"whatever needs more can be a server of the layer4 app in the Caddy configuration")
+var errOneHandler = errors.New(
+	"a UDP port must have exactly one route, without matchers and with the handler k8singress only: for anything " +
+		"else, configure a server of the layer4 app in Caddy")
 
 // udpSettings provisions the server of a UDP port. The port does not use caddy-l4's server, which would create a
 // connection for each client.
@@ -28,7 +29,7 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 		return nil, errOneHandler
 	}
 	if slices.ContainsFunc(s.Listen, func(a string) bool { return !isPacketAddress(a) }) {
-		return nil, errors.New("a port has addresses of either TCP or UDP")
+		return nil, errors.New("a port cannot have both TCP and UDP addresses")
 	}
 	loaded, err := ctx.LoadModule(s.Routes[0], "HandlersRaw")
 	if err != nil {

@@ -139,7 +139,7 @@ func (f *File) run() {
 		if err != nil {
 			f.files.dropped.Add(uint64(bytes.Count(f.lines, []byte{'\n'})))
 			if !f.failed {
-				f.files.log.Error("cannot write the access log: lines are dropped", zap.String("path", f.path),
+				f.files.log.Error("cannot write the access log; lines are dropped", zap.String("path", f.path),
 					zap.Error(err))
 			}
 		}
@@ -202,10 +202,10 @@ func (f *File) reopen() error {
 	}
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 	if err != nil {
-		return fmt.Errorf("opening it: %w", err)
+		return fmt.Errorf("opening the file: %w", err)
 	}
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return errors.Join(errors.New("it is a folder"), file.Close())
+		return errors.Join(errors.New("it is a directory"), file.Close())
 	}
 	f.file, f.out = file, file
 	return nil

@@ -49,9 +49,9 @@ var schemes = []scheme{
 
 // These errors never contain the hash.
 var (
-	errUnknownHash = errors.New("its hash is of no known kind, such as bcrypt")
+	errUnknownHash = errors.New("its hash has an unknown format: use a known one, such as bcrypt")
 	errBrokenHash  = errors.New(
-		"the hash of its password is not complete, or has characters in it that it may not have")
+		"the hash of its password is incomplete or contains invalid characters")
 )
 
 // readHash parses a password of an htpasswd file.
@@ -84,7 +84,7 @@ func (e costError) Error() string { return string(e) }
 func readBcrypt(text string) (htpasswd.EncodedPasswd, error) {
 	cost, err := bcrypt.Cost([]byte(text))
 	if err == nil && cost > maxBcryptCost {
-		return nil, costError(fmt.Sprintf("the cost of bcrypt is %d, and %d is the most", cost, maxBcryptCost))
+		return nil, costError(fmt.Sprintf("the bcrypt cost is %d, and the maximum is %d", cost, maxBcryptCost))
 	}
 	if err != nil {
 		return nil, err

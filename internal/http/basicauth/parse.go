@@ -34,11 +34,10 @@ type password struct {
 
 var (
 	errNoFile = errors.New("there is no key " + fileKey +
-		": put a file of htpasswd there, or set auth-secret-type to auth-map for a Secret " +
-		"with a key for each user")
-	errNoUser  = errors.New("there is no user in it")
-	errNoColon = errors.New("it has no colon: a user is NAME:HASH")
-	errNoName  = errors.New("it has no name in front of the colon")
+		": put an htpasswd file there, or set auth-secret-type to auth-map if the Secret has one key for each user")
+	errNoUser  = errors.New("it contains no user")
+	errNoColon = errors.New("it has no colon: write each user as NAME:HASH")
+	errNoName  = errors.New("it has no name before the colon")
 	errLines   = errors.New("it has several lines")
 )
 
@@ -59,7 +58,7 @@ func read(data map[string][]byte, asMap bool) (*userList, error) {
 	case len(p.order) > 0:
 		return p, nil
 	case p.skipped > 0:
-		return nil, fmt.Errorf("no user in it can be verified: %s", p.problems())
+		return nil, fmt.Errorf("none of its users can be verified: %s", p.problems())
 	}
 	return nil, errNoUser
 }

@@ -209,14 +209,14 @@ func (s *Store) Problems() []*report.Verdict {
 
 // check returns the problem with a Secret, without the Secret's name. Its Message is empty if there is no problem.
 func (c *contents) check(hosts string) (p report.Problem) {
-	const effect = "503 is the answer to every request"
+	effect := "all requests to " + hosts + " get 503 until "
 	p.Severity, p.Reason = report.Error, report.InvalidUsers
 	switch {
 	case errors.Is(c.err, errUnknown):
 	case errors.Is(c.err, errMissing):
-		p.Reason, p.Message = report.SecretNotFound, " does not exist: "+effect+" for "+hosts+" until it does"
+		p.Reason, p.Message = report.SecretNotFound, " does not exist: "+effect+"it is created"
 	case c.err != nil:
-		p.Message = ": " + c.err.Error() + "; " + effect + " for " + hosts + " until it is mended"
+		p.Message = ": " + c.err.Error() + "; " + effect + "it is valid"
 	case c.skipped > 0:
 		p.Severity, p.Message = report.Warning, ": these users get 401 with any password: "+c.problems()
 	}

@@ -35,9 +35,9 @@ type contents struct {
 // Errors of Verify, in addition to ErrBusy and the error of a context.
 var (
 	// ErrUnavailable means that there is no valid user list.
-	ErrUnavailable = errors.New("the Secret of the users cannot be used")
-	// ErrRefused means that the name or the password is wrong.
-	ErrRefused = errors.New("the name or the password is wrong")
+	ErrUnavailable = errors.New("the Secret with the users cannot be used")
+	// ErrRefused means that the user name or the password is wrong.
+	ErrRefused = errors.New("the user name or the password is wrong")
 )
 
 // maxCredentials is the maximum length in bytes of credentials, because some hashes take longer for longer passwords.

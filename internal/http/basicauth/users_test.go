@@ -186,7 +186,7 @@ func said(s *Store) string {
 // TestVerdicts checks the problem of each kind of Secret, and that the problem contains nothing of the Secret.
 func TestVerdicts(t *testing.T) {
 	const field = "metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret shop/users"
-	const closed = "; 503 is the answer to every request for shop.example until it is mended"
+	const closed = "; all requests to shop.example get 503 until it is valid"
 	for name, c := range map[string]struct {
 		data    map[string][]byte
 		missing bool
@@ -194,19 +194,19 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"good": {data: file("alice:{PLAIN}one")},
 		"missing": {missing: true, want: "error SecretNotFound " + field +
-			" does not exist: 503 is the answer to every request for shop.example until it does"},
+			" does not exist: all requests to shop.example get 503 until it is created"},
 		"no file": {data: map[string][]byte{"alice": []byte("x")},
 			want: "error InvalidUsers " + field + ": " + errNoFile.Error() + closed},
-		"empty": {data: file(""), want: "error InvalidUsers " + field + ": there is no user in it" + closed},
+		"empty": {data: file(""), want: "error InvalidUsers " + field + ": it contains no user" + closed},
 		"garbage": {data: file("\x00\xff", ":x", "alice:secret"),
-			want: "error InvalidUsers " + field + ": no user in it can be verified: line 1 (" +
+			want: "error InvalidUsers " + field + ": none of its users can be verified: line 1 (" +
 				errNoColon.Error() + "), line 2 (" + errNoName.Error() + "), line 3 (" + errUnknownHash.Error() +
 				")" + closed},
 		"partly": {
 			data: file("alice:{PLAIN}one", "bob:$2b$15$abcdefghijklmnopqrstuuTdv1NytlKc5gD0LbLGtiMSNX2AgG9m6",
 				"carol:$6$rounds=200001$saltsalt$"+strings.Repeat("x", 86), "dan:$apr1$$x"),
 			want: "warning InvalidUsers " + field + ": these users get 401 with any password: " +
-				"line 2 (the cost of bcrypt is 15, and 14 is the most), " +
+				"line 2 (the bcrypt cost is 15, and the maximum is 14), " +
 				"line 3 (it has 200001 rounds, and 1000 to 200000 are allowed), line 4 (" + errBrokenHash.Error() + ")",
 		},
 	} {
@@ -342,7 +342,7 @@ func TestGateTakesTurns(t *testing.T) {
 
 // whySkipped matches the only texts that may describe skipped users.
 var whySkipped = func() *regexp.Regexp {
-	reasons := `the cost of bcrypt is \d\d, and 14 is the most|it has \d+ rounds, and 1000 to 200000 are allowed`
+	reasons := `the bcrypt cost is \d\d, and the maximum is 14|it has \d+ rounds, and 1000 to 200000 are allowed`
 	for _, err := range []error{errUnknownHash, errBrokenHash, errNoColon, errNoName, errLines} {
 		reasons += "|" + regexp.QuoteMeta(err.Error())
 	}
@@ -361,7 +361,7 @@ func FuzzFile(f *testing.F) {
 		for _, asMap := range []bool{false, true} {
 			all, err := read(map[string][]byte{"auth": []byte(text)}, asMap)
 			if err != nil {
-				said := strings.TrimPrefix(err.Error(), "no user in it can be verified: ")
+				said := strings.TrimPrefix(err.Error(), "none of its users can be verified: ")
 				if all != nil || !errors.Is(err, errNoUser) && !whySkipped.MatchString(said) {
 					t.Errorf("%v, %v", all, err)
 				}

@@ -31,8 +31,8 @@ type Writer struct {
 }
 
 var (
-	errEnded   = errors.New("the compressed answer has ended")
-	errShort   = errors.New("the body of the answer is shorter than its head says")
+	errEnded   = errors.New("the compressed response has ended")
+	errShort   = errors.New("the body of the response is shorter than its Content-Length")
 	errTooMuch = errors.New("the response body is longer than its Content-Length")
 )
 

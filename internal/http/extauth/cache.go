@@ -147,7 +147,8 @@ func (c *Cache) put(e *entry) {
 
 // errWaited ends the wait of a request that may be waiting for itself.
 var errWaited = fmt.Errorf(
-	"an equal question has not been answered within %s, and this one has come through here before", maxWait)
+	"an identical request to the service got no response within %s, and this request has passed through this "+
+		"controller before", maxWait)
 
 // Request is a request to an authentication service.
 type Request struct {

@@ -34,13 +34,13 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("%q is no filter", named.Handler)
+			return nil, fmt.Errorf("%q is not a filter", named.Handler)
 		}
 		h = append(h, f)
 	}
 	if len(h) == 0 {
 		// An empty list would accept every client.
-		return nil, errors.New("there are no filters")
+		return nil, errors.New("the list of filters is empty")
 	}
 	return h, nil
 }

@@ -18,7 +18,7 @@ type appRoot struct{ ir.AppRoot }
 func newAppRoot(of ir.AppRoot) (Filter, error) {
 	if !strings.HasPrefix(of.Path, "/") || strings.HasPrefix(of.Path, "//") ||
 		!httpguts.ValidHeaderFieldValue(of.Path) {
-		return nil, fmt.Errorf("%q is not the path of a redirect", of.Path)
+		return nil, fmt.Errorf("%q is not a path to which requests can be redirected", of.Path)
 	}
 	return &appRoot{of}, nil
 }

@@ -23,16 +23,16 @@ type basicAuth struct {
 
 func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
 	if of.Users.Secret.IsZero() {
-		return nil, errors.New("there is no Secret of users")
+		return nil, errors.New("no Secret with users is configured")
 	}
 	if strings.ContainsAny(of.Realm, `"\\`) || !httpguts.ValidHeaderFieldValue(of.Realm) {
-		return nil, fmt.Errorf("the realm %q has characters in it that it may not have", of.Realm)
+		return nil, fmt.Errorf("the realm %q contains characters that are not allowed", of.Realm)
 	}
 	return &basicAuth{shared.Users.Users(of.Users),
 		message.NewField("WWW-Authenticate", `Basic realm="`+of.Realm+`"`)}, nil
 }
 
-var errNoPassword = errors.New("the request has no name and password")
+var errNoPassword = errors.New("the request has no user name and password")
 
 // Apply rejects a client without valid credentials with 401. While the user list is not available, it rejects every
 // client with 503.

@@ -44,7 +44,7 @@ func newCORS(of ir.CORS) (Filter, error) {
 		{"Access-Control-Max-Age", strconv.Itoa(of.MaxAge)},
 	} {
 		if !httpguts.ValidHeaderFieldValue(f.value) {
-			return nil, fmt.Errorf("%s: %q has characters in it that no header may have", f.name, f.value)
+			return nil, fmt.Errorf("%s: %q contains characters that are not allowed in a header", f.name, f.value)
 		}
 		if f.value != "" {
 			h.fields = append(h.fields, message.NewField(f.name, f.value))

@@ -133,7 +133,7 @@ func wantedOf(names []string) (wanted []message.Field, _ error) {
 	for _, name := range names {
 		field := message.NewField(name, "")
 		if field.Kind.Hop() || field.Kind == message.Invalid {
-			return nil, fmt.Errorf("the header %q of an answer cannot go to the backend", name)
+			return nil, fmt.Errorf("the response header %q cannot be sent to the backend", name)
 		}
 		wanted = append(wanted, field)
 	}
@@ -142,8 +142,8 @@ func wantedOf(names []string) (wanted []message.Field, _ error) {
 
 var (
 	errAuthHost = errors.New(
-		"external authentication: the URL has the host of the request in it, and the Ingress answers for any host")
-	errAuthRefused = errors.New("external authentication: the service does not let the request in")
+		"external authentication: the URL contains the host of the request, but the Ingress serves any host")
+	errAuthRefused = errors.New("external authentication: the service rejected the request")
 )
 
 // Apply asks the service, or uses a cached response. In any case it removes the client's fields that the backend could
@@ -178,7 +178,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (b
 	switch {
 	case !verdict.Denies():
 		return false, exchange.Fail(http.StatusInternalServerError,
-			fmt.Errorf("external authentication: the service answers %d", verdict.Status))
+			fmt.Errorf("external authentication: the service returned status %d", verdict.Status))
 	case verdict.Status == http.StatusUnauthorized && h.signIn != nil:
 		h.setCookies(x, verdict)
 		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))

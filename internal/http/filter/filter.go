@@ -84,7 +84,7 @@ func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 	}}
 }
 
-var errNotShared = errors.New("this filter works in the chain of an Ingress path only")
+var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
 // sharing is like with, for a filter that also uses resources in Shared.
 func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {

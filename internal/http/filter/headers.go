@@ -19,7 +19,8 @@ func changesOf(c ir.HeaderChanges) (changes message.Changes, err error) {
 	}{{c.Set, &changes.Set}, {c.Add, &changes.Add}, {namesOnly(c.Remove), &changes.Remove}} {
 		for _, f := range part.from {
 			if !httpguts.ValidHeaderFieldName(f.Name) || !httpguts.ValidHeaderFieldValue(f.Value) {
-				return changes, fmt.Errorf("the header field %q: %q has characters in it that no header may have",
+				return changes, fmt.Errorf(
+					"the header field %q: %q contains characters that are not allowed in a header",
 					f.Name, f.Value)
 			}
 			*part.to = append(*part.to, message.NewField(f.Name, f.Value))
@@ -68,7 +69,7 @@ type directResponse struct{ status int }
 
 func newDirectResponse(of ir.DirectResponse) (Filter, error) {
 	if of.Status < 200 || of.Status > 599 {
-		return nil, fmt.Errorf("status_code %d is not one from 200 to 599", of.Status)
+		return nil, fmt.Errorf("status_code %d is not between 200 and 599", of.Status)
 	}
 	return &directResponse{of.Status}, nil
 }

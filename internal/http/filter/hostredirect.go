@@ -16,7 +16,7 @@ type hostRedirect struct{ ir.HostRedirect }
 
 func newHostRedirect(of ir.HostRedirect) (Filter, error) {
 	if of.Status < 300 || of.Status > 399 || !httpguts.ValidHostHeader(of.Host) {
-		return nil, fmt.Errorf("status_code %d and host %q are no redirect", of.Status, of.Host)
+		return nil, fmt.Errorf("status_code %d and host %q do not define a redirect", of.Status, of.Host)
 	}
 	return &hostRedirect{of}, nil
 }

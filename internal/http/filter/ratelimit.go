@@ -30,7 +30,7 @@ type rateLimit struct {
 	key *nginx.Template
 }
 
-var errZone = errors.New("a limit has no zone")
+var errZone = errors.New("the rate limit has no zone")
 
 func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Zone == "" {

@@ -19,10 +19,10 @@ type redirect struct{ ir.Redirect }
 
 func newRedirect(of ir.Redirect) (Filter, error) {
 	if of.Status < 300 || of.Status > 399 {
-		return nil, errors.New("status_code is not one from 300 to 399")
+		return nil, errors.New("status_code is not between 300 and 399")
 	}
 	if !httpguts.ValidHeaderFieldValue(of.URL) {
-		return nil, fmt.Errorf("the URL %q has characters in it that no header may have", of.URL)
+		return nil, fmt.Errorf("the URL %q contains characters that are not allowed in a header", of.URL)
 	}
 	return &redirect{of}, nil
 }

@@ -31,7 +31,8 @@ func newRewrite(of ir.URLRewrite) (Filter, error) {
 	return h, nil
 }
 
-var errDotSegments = errors.New("the rewritten path would leave the folder that the Ingress names")
+var errDotSegments = errors.New(
+	"the rewritten path contains a dot segment, with which it could leave the path that the Ingress configures")
 
 // Apply rewrites the request. A group from the client's path must not add dot segments to the new path, because the
 // backend could then serve a path that did not match. Such a request gets 400.

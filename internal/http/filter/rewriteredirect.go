@@ -46,7 +46,7 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 	return h, err
 }
 
-var errOtherHost = errors.New("the path would name another host than the Ingress")
+var errOtherHost = errors.New("the path would redirect to a host that the Ingress does not name")
 
 // Apply responds with the redirect. The text from the client's path must not end the header field, and must not become
 // part of the host that it follows. Such a request gets 400.
@@ -73,7 +73,7 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {
 		return false, exchange.Fail(http.StatusBadRequest,
-			errors.New("the redirect would have a character in it that no header may have"))
+			errors.New("the redirect would contain a character that is not allowed in a header"))
 	}
 	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
 }

@@ -34,7 +34,7 @@ func newSourceRanges(of ir.SourceRanges) (Filter, error) {
 	return h, nil
 }
 
-var errSource = errors.New("clients of this address are not let in")
+var errSource = errors.New("clients with this address are not allowed")
 
 // Apply rejects denied clients with 403. A client without an IP address, such as a client of a Unix socket, is always
 // rejected.
@@ -59,7 +59,7 @@ func newNetworks(list []string) (*networks, error) {
 	for _, text := range list {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no network: %w", text, err)
+			return nil, fmt.Errorf("%q is not a network: %w", text, err)
 		}
 		n.all[prefix.Masked()] = struct{}{}
 		lengths := &n.v6

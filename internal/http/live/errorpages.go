@@ -104,7 +104,7 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	case errors.Is(failed, exchange.ErrAborted) || x.Writer.Started():
 		return failed
 	}
-	return fmt.Errorf("%w; asking for the error page: %w", err, failed)
+	return fmt.Errorf("%w; requesting the error page: %w", err, failed)
 }
 
 // setDefault replaces the default backend; an empty id removes it. Requests in flight end with the backend that they

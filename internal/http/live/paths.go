@@ -17,8 +17,9 @@ const (
 )
 
 var (
-	errAmbiguous = errors.New("an endpoint could read the path as another one, which lets in other clients")
-	errStrict    = errors.New("servers read the path in more than one way, and strict_paths is on")
+	errAmbiguous = errors.New(
+		"the path is ambiguous: an endpoint could read it as another path, which accepts other clients")
+	errStrict = errors.New("the path is ambiguous, and strict_paths rejects ambiguous paths")
 )
 
 // checkPath rejects a request whose path an endpoint may read as another path with different access rules. The endpoint

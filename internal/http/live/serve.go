@@ -27,7 +27,7 @@ const (
 )
 
 // errBlocked is returned for a request that the global block lists reject, regardless of its route.
-var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of this kind are not let in"))
+var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request matches a block list of the ConfigMap"))
 
 // Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
 // Serve fills in the route. Unless the outcome is Served, nothing was written. The status of an error is
@@ -47,7 +47,7 @@ func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	x.Writer = client
 	if failed := w.End(err != nil); failed != nil {
 		client.Abort()
-		err = fmt.Errorf("%w: compressing the answer: %w", exchange.ErrAborted, failed)
+		err = fmt.Errorf("%w: compressing the response: %w", exchange.ErrAborted, failed)
 	}
 	return outcome, err
 }

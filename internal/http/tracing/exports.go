@@ -30,7 +30,7 @@ func NewExports(log *zap.Logger) *Exports {
 }
 
 func (e *Exports) refuse(err error) {
-	e.log.Error("no spans are sent to the collector of OpenTelemetry", zap.Error(err))
+	e.log.Error("no spans are sent to the OpenTelemetry collector", zap.Error(err))
 }
 
 // record counts the spans of a batch. It logs when the collector starts to fail, and when it accepts spans again.
@@ -38,13 +38,13 @@ func (e *Exports) record(spans int, err error) {
 	if err == nil {
 		e.sent.Add(float64(spans))
 		if e.failing.Swap(false) {
-			e.log.Info("the collector of OpenTelemetry takes spans again")
+			e.log.Info("the OpenTelemetry collector accepts spans again")
 		}
 		return
 	}
 	e.lost.Add(float64(spans))
 	if !e.failing.Swap(true) {
-		e.log.Warn("spans are lost, because the collector of OpenTelemetry does not take them", zap.Error(err))
+		e.log.Warn("spans are lost, because the OpenTelemetry collector does not accept them", zap.Error(err))
 	}
 }
 

@@ -190,8 +190,8 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 			"it): requests get 503",
 		"c": "the Service default/localhost has \"localhost\" for externalName, which is not allowed, because it is " +
 			"a name of the controller itself (the option \"external_names all\" allows it): requests get 503",
-		"d": "the name missing.example of the Service default/missing has no addresses: the DNS has no such name, so " +
-			"requests get 503",
+		"d": "the name missing.example of the Service default/missing has no addresses: the name does not exist " +
+			"in the DNS, so requests get 503",
 	} {
 		in.eventually("the verdict on "+object, func() error {
 			got := append(in.messages("Ingress/default/"+object, "NoEndpoints"),

@@ -65,7 +65,7 @@ func TestSharesOfConnections(t *testing.T) {
 		t.Errorf("got %v, %v", conn, err)
 	}
 	if got := in.message("ConfigMap/shop/services", "PortConflict"); !strings.Contains(got,
-		"no share of the split has a weight") {
+		"all weights of the split are zero") {
 		t.Errorf("said of the port is %q", got)
 	}
 	if got := in.message("/", "Quarantined"); !strings.Contains(got, "shop.example") ||

@@ -78,7 +78,7 @@ func (c Choice) Judge(failed bool) {
 }
 
 // ErrNoEndpoint is the error for a connection or datagram if Pick returns no endpoint.
-var ErrNoEndpoint = errors.New("there is no endpoint that is ready")
+var ErrNoEndpoint = errors.New("no endpoint is ready")
 
 // Address is the ClientInfo for a TCP or UDP client, of which only the address is known.
 type Address netip.AddrPort

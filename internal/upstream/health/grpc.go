@@ -62,18 +62,19 @@ func (c *Checker) probeGRPC(ctx context.Context, address string, check *ir.Healt
 
 func judgeGRPC(response *http.Response, body []byte) error {
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer has the status %d", response.StatusCode)
+		return fmt.Errorf("the response has status %d", response.StatusCode)
 	}
 	code := cmp.Or(response.Trailer.Get("Grpc-Status"), response.Header.Get("Grpc-Status"))
 	switch code {
 	case "0":
 	case "5":
 		return errors.New(
-			"the server knows no such service: the path of the health check names it, and / is the server as a whole")
+			"the server does not know the service: the path of the health check is the name of the service, or / " +
+				"for the whole server")
 	case "12":
 		return errors.New("the server does not have the service grpc.health.v1.Health")
 	default:
-		return fmt.Errorf("the answer has the gRPC status %q", code)
+		return fmt.Errorf("the response has gRPC status %q", code)
 	}
 	if status := statusOf(body); status != serving {
 		word := strconv.FormatUint(status, 10)

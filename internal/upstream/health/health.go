@@ -292,7 +292,7 @@ func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthChe
 	var in *url.Error
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("there is no answer within %v", check.Timeout)
+		return fmt.Errorf("there was no response within %v", check.Timeout)
 	case errors.As(err, &in):
 		// Omit the URL, which only repeats the address.
 		return in.Err
@@ -336,7 +336,7 @@ func (c *Checker) probeHTTP(ctx context.Context, address string, check *ir.Healt
 		well = response.StatusCode == check.Status
 	}
 	if !well {
-		return fmt.Errorf("the answer has the status %d", response.StatusCode)
+		return fmt.Errorf("the response has status %d", response.StatusCode)
 	}
 	return nil
 }

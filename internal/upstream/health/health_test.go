@@ -288,7 +288,7 @@ func TestForgottenEndpoint(t *testing.T) {
 	defer c.Close()
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
-	state(t, c, health.State{Endpoints: 1, Unhealthy: 1, Address: address, Reason: "the answer has the status 418"})
+	state(t, c, health.State{Endpoints: 1, Unhealthy: 1, Address: address, Reason: "the response has status 418"})
 	b.mu.Lock()
 	b.ill = nil
 	b.mu.Unlock()

@@ -26,7 +26,7 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
-		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
+		return nil, fmt.Errorf("the Secret %s is invalid: %w", check.Secured.Secret, err)
 	}
 	if check.GRPC {
 		return c.speaking((*http.Protocols).SetHTTP2, config), nil

@@ -30,15 +30,23 @@ type Refusal struct {
 
 // Error implements error.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("%s is not dialled: it is %s", r.Address, r.Reason.predicate())
+	return fmt.Sprintf("connections to %s are not allowed: it is %s", r.Address, r.Reason.predicate())
 }
 
 // predicate returns the reason as a predicate for "it is".
 func (r Reason) predicate() string {
-	if r == Loopback || r == Unspecified || r == LinkLocal || r == Multicast {
+	switch r {
+	case Loopback, Unspecified, LinkLocal, Multicast:
 		return "a " + string(r) + " address"
+	case Metadata:
+		return "an address of a cloud metadata service"
+	case Machine:
+		return "an address of this machine"
+	case Denied:
+		return "listed in reach_deny"
+	default:
+		return string(r)
 	}
-	return string(r)
 }
 
 // Listening is a range of ports on which this process, another replica, or a load balancer in front of them listens. If

@@ -44,7 +44,7 @@ func (c *client) chase(ctx context.Context, name string, family uint16) (lookupR
 		}
 		name = end
 	}
-	return lookupResult{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", maxAliases)
+	return lookupResult{}, fmt.Errorf("it has a chain of more than %d aliases", maxAliases)
 }
 
 // read follows the aliases in a response. It returns the addresses of the last name, or the last name itself if there
@@ -106,7 +106,7 @@ func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Ms
 			if err == nil {
 				return m, nil
 			}
-			failure = fmt.Errorf("asking the DNS server %s: %w", server, err)
+			failure = fmt.Errorf("querying the DNS server %s: %w", server, err)
 			if ctx.Err() != nil {
 				return nil, failure
 			}
@@ -147,9 +147,9 @@ func checkResponse(question, m *dns.Msg) error {
 	switch {
 	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != sent.Qtype,
 		!strings.EqualFold(m.Question[0].Name, sent.Name):
-		return errors.New("it answered another question")
+		return errors.New("its response does not match the query")
 	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
-		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])
+		return fmt.Errorf("it returned %s", dns.RcodeToString[m.Rcode])
 	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable &&
 		len(m.Ns) > 0:
 		return errors.New("the server returned a referral: recursion is not available")

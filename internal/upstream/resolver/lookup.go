@@ -35,8 +35,8 @@ type lookupResult struct {
 }
 
 var (
-	errNoSuchName = errors.New("the DNS has no such name")
-	errNoAddress  = errors.New("the DNS has the name, but no address for it")
+	errNoSuchName = errors.New("the name does not exist in the DNS")
+	errNoAddress  = errors.New("the name exists in the DNS, but has no address")
 )
 
 // lookup returns the addresses of a host, at least one, or an error.
@@ -45,7 +45,7 @@ func (c *client) lookup(ctx context.Context, host string) (lookupResult, error) 
 		return lookupResult{addresses: sorted(list), fixed: true}, nil
 	}
 	if !isName(host) {
-		return lookupResult{}, fmt.Errorf("%q is no name of the DNS", host)
+		return lookupResult{}, fmt.Errorf("%q is not a valid DNS name", host)
 	}
 	result := errNoSuchName
 	for _, candidate := range c.candidates(host) {

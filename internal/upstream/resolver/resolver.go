@@ -223,9 +223,10 @@ func (r *Resolver) State(id string) (State, bool) {
 	case !ok:
 		return State{}, false
 	case t.port == "":
-		return State{Name: t.host, Err: errors.New("it is not written as name:port, with a port from 1 to 65535")}, true
+		return State{Name: t.host, Err: errors.New("it must have the form name:port, with a port from 1 to 65535")},
+			true
 	case r.options.Access == Nothing:
-		return State{Name: t.host, Err: errors.New("no name is looked up, because external_names is off")}, true
+		return State{Name: t.host, Err: errors.New("names are not looked up, because external_names is off")}, true
 	}
 	return State{Name: n.host, Err: n.err, Refused: n.refused}, true
 }
@@ -241,7 +242,7 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 	n.resolved, n.found, n.use, n.refused = true, found, use, refused
 	if len(refused) > 0 && !n.warned {
 		n.warned = true
-		r.log.Warn("addresses of a name are left out: it may not lead there; the option external_names all allows it",
+		r.log.Warn("ignoring addresses to which a name must not resolve; the option external_names all allows them",
 			zap.String("name", n.host), zap.Strings("addresses", refused))
 	}
 	if changed {
@@ -262,7 +263,7 @@ func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []stri
 	}
 	own, err := r.own()
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing the addresses of this machine, which a name must not lead to: %w", err)
+		return nil, nil, fmt.Errorf("listing the addresses of this machine, to which names must not resolve: %w", err)
 	}
 	for _, a := range reachable(found, own) {
 		if why := reach.Name(a, own); why != "" {

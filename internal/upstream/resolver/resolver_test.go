@@ -240,7 +240,7 @@ func TestOneFamily(t *testing.T) {
 		f.expect("six", "[2001:db8::1]:80")
 		f.expect("four", "192.0.2.1:80")
 		f.expect("text")
-		if state, _ := f.State("text"); state.Err == nil || !strings.Contains(state.Err.Error(), "no address for it") {
+		if state, _ := f.State("text"); state.Err == nil || !strings.Contains(state.Err.Error(), "but has no address") {
 			t.Errorf("text: %v", state.Err)
 		}
 	})
@@ -350,7 +350,7 @@ func TestSeveralServers(t *testing.T) {
 		pass(10 * time.Second)
 		f.expect("web", "192.0.2.1:80")
 		if state, _ := f.State("web"); state.Err == nil ||
-			!strings.Contains(state.Err.Error(), good.address+": it answered SERVFAIL") {
+			!strings.Contains(state.Err.Error(), good.address+": it returned SERVFAIL") {
 			t.Errorf("the error is %v", state.Err)
 		}
 	})
@@ -375,7 +375,7 @@ func TestRebinding(t *testing.T) {
 		s.set("web.example. 10 A 169.254.169.254")
 		pass(10 * time.Second)
 		f.expect("web")
-		if n := f.logs.FilterMessageSnippet("left out").Len(); n != 1 {
+		if n := f.logs.FilterMessageSnippet("ignoring addresses").Len(); n != 1 {
 			t.Errorf("the log tells %d times", n)
 		}
 		// If our own addresses are unknown, no addresses are used.

@@ -113,7 +113,7 @@ const forever = 10 * 365 * 24 * time.Hour
 
 func (r *Resolver) succeeded(n *name, a lookupResult) {
 	if n.failures > 0 && len(n.found) > 0 {
-		r.log.Info("a name is found again", zap.String("name", n.host))
+		r.log.Info("a name resolves again", zap.String("name", n.host))
 	}
 	n.err, n.failures = nil, 0
 	r.sift(n, a.addresses)
@@ -122,7 +122,7 @@ func (r *Resolver) succeeded(n *name, a lookupResult) {
 // failed keeps the last addresses, and returns when to retry.
 func (r *Resolver) failed(n *name, err error) time.Duration {
 	if n.failures == 0 {
-		r.log.Warn("looking up a name failed; what it led to before, if anything, stays in use",
+		r.log.Warn("looking up a name failed; its previous addresses, if any, stay in use",
 			zap.String("name", n.host),
 			zap.Int("addresses", len(n.use)), zap.Error(err))
 	}

@@ -50,7 +50,7 @@ func Only[T any](to T) *Split[T] { return New(nil, Share[T]{To: to, Weight: 1}) 
 // Check returns an error if no share has a weight, so that Next cannot choose one.
 func (s *Split[T]) Check() error {
 	if s.total == 0 {
-		return errors.New("no share of the split has a weight")
+		return errors.New("all weights of the split are zero")
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func (f *Forwarder) Run() {
 		}
 		if err != nil {
 			// End all sessions, because they may be damaged, but keep the port open for new ones.
-			f.settings.Broken("forwarding datagrams; all sessions of the port have ended", zap.Error(err))
+			f.settings.Broken("forwarding datagrams failed; all sessions of the port have ended", zap.Error(err))
 			f.reset()
 			<-time.After(faultPause)
 		}
@@ -367,7 +367,7 @@ func (f *Forwarder) send(s *session) {
 // onRefused records that a datagram for the endpoint of a session was rejected with an ICMP message.
 func (f *Forwarder) onRefused(s *session, err error) {
 	f.traffic.lose(EndpointRefused, 1)
-	f.settings.NoEndpoint("an endpoint refuses datagrams",
+	f.settings.NoEndpoint("an endpoint rejects datagrams",
 		zap.String("endpoint", s.choice.Endpoint.Address()), zap.Stringer("client", s.key.client), zap.Error(err))
 	s.markRefused(f.now)
 }
@@ -397,7 +397,7 @@ func (f *Forwarder) connect(s *session) bool {
 		}
 	}
 	if err != nil {
-		f.settings.NoEndpoint("no endpoint for a client",
+		f.settings.NoEndpoint("no endpoint is available for a client",
 			zap.String("backend", to.ID()), zap.Stringer("client", s.key.client), zap.Error(err))
 	}
 	return err == nil
