@@ -41,7 +41,7 @@ func (n *logRecord) attach(cx *layer4.Connection) {
 	}
 }
 
-// notedOf returns the record that is attached to a connection, or nil.
+// recordOf returns the record that is attached to a connection, or nil.
 func recordOf(cx *layer4.Connection) *logRecord {
 	n, _ := cx.GetVar(recordVar).(*logRecord)
 	return n
