@@ -17,13 +17,14 @@ import (
 	"github.com/k8singress/k8singress/release/build"
 )
 
-// edit is a line of a file of the chart that a release writes anew.
+// edit replaces one line in a file of the chart. line is a regular expression that must match exactly once.
 type edit struct {
 	file, line string
 	value      string
 }
 
-// edits put the version of the release and its image into the chart, so that it installs what was made with it.
+// edits returns the edits that set the version and the image of the release, so that the chart installs the image that
+// was built with it.
 func (o *options) edits(source build.Source) []edit {
 	registry, _, _ := strings.Cut(o.name, "/")
 	return []edit{
@@ -34,8 +35,8 @@ func (o *options) edits(source build.Source) []edit {
 	}
 }
 
-// addChart packs the chart as `helm package` does, but with the time of the source in place of the clock. Helm puts the
-// name of the chart before each path.
+// addChart packs the chart like `helm package`, with the time of the source instead of the clock. All paths in the
+// archive begin with the name of the chart, as in Helm's archives.
 func (o *options) addChart(f *files, source build.Source) error {
 	folder := filepath.Join(o.root, "charts", "k8singress")
 	var packed bytes.Buffer
@@ -65,7 +66,8 @@ func (o *options) addChart(f *files, source build.Source) error {
 	return f.write("k8singress-"+source.Tag()+".tgz", packed.Bytes(), 0o644)
 }
 
-// matches takes patterns of names alone, which are all that the chart's .helmignore has.
+// matches reports whether name matches one of the patterns. Patterns with slashes are not supported; the chart's
+// .helmignore has none.
 func matches(patterns []string, name string) bool {
 	for _, p := range patterns {
 		if ok, err := path.Match(p, name); ok && err == nil {
@@ -75,7 +77,7 @@ func matches(patterns []string, name string) bool {
 	return false
 }
 
-// chartFile returns a file of the chart as the release has it.
+// chartFile returns the content of a file of the chart after the edits of the release.
 func (o *options) chartFile(file, relative string, source build.Source) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

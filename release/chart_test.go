@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// packed are the files of a packed chart by path.
+// packed returns the content of each file in a packed chart, by path.
 func packed(t *testing.T, data []byte) map[string]string {
 	t.Helper()
 	content, err := gzip.NewReader(bytes.NewReader(data))
@@ -38,7 +38,8 @@ func packed(t *testing.T, data []byte) map[string]string {
 	}
 }
 
-// TestChart: the packed chart is that of the source, with the version and the image of the release.
+// TestChart checks that the packed chart contains all files of the source, with the version and the image of the
+// release.
 func TestChart(t *testing.T) {
 	files := packed(t, published(t, "k8singress-"+testTag+".tgz"))
 	for _, want := range []string{"version: " + testTag + "\n", `appVersion: "` + testTag + `"` + "\n",
@@ -57,9 +58,9 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartOfAnotherRegistry: whoever publishes the image elsewhere gets a chart that installs it from there.
+// TestChartOfAnotherRegistry checks that the chart of a release for another registry installs the image from there.
 func TestChartOfAnotherRegistry(t *testing.T) {
-	// Any program of Go will do.
+	// Any Go binary will do.
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

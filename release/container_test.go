@@ -24,10 +24,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a program may take to start on a busy machine.
+// patience is the time within which a program must start, even on a busy machine.
 const patience = 60 * time.Second
 
-// extract writes the files of an image, with owners and capabilities.
+// extract writes the files of an image to root, with their owners and capabilities.
 func extract(t *testing.T, image v1.Image, root string) {
 	t.Helper()
 	layers, err := image.Layers()
@@ -79,14 +79,14 @@ func extractFile(path string, h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// asPod is the container that Kubernetes makes of allowPrivilegeEscalation: false and capabilities: {drop: [ALL], add:
-// [NET_BIND_SERVICE]}.
+// asPod returns a container with the privileges that Kubernetes gives a container that has allowPrivilegeEscalation:
+// false and capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}.
 func asPod(root string, command ...string) container {
 	only := []int{unix.CAP_NET_BIND_SERVICE}
 	return container{Root: root, Bounding: only, Permitted: only, NoNewPrivileges: true, Command: command}
 }
 
-// TestPrograms calls the program by each of its names.
+// TestPrograms checks that each path of the binary in the image can be run.
 func TestPrograms(t *testing.T) {
 	root := unpacked(t)
 	for _, c := range []struct {
@@ -106,14 +106,14 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestPort80 shows which privileges let the program listen on port 80 as a user that is not root. docs/build.md tells
-// it.
+// TestPort80 checks which privileges allow the binary to listen on port 80 as a user other than root. docs/build.md
+// documents the result.
 func TestPort80(t *testing.T) {
 	root, bind := unpacked(t), []int{unix.CAP_NET_BIND_SERVICE}
 	const bound = ""
 	for name, c := range map[string]struct {
 		container
-		// fault is what keeps it from the port.
+		// fault is the error that the container ends with. It is empty if the container listens on port 80.
 		fault string
 	}{
 		"as the pods of deploy":        {asPod(root), bound},
@@ -135,8 +135,8 @@ func TestPort80(t *testing.T) {
 	}
 }
 
-// TestGet asks the admin API as `kubectl exec` does, by a socket that only a process in the container reaches. The
-// command finds it by itself.
+// TestGet checks that `kubectl exec` can query the admin API. Its socket can only be reached from inside the container,
+// and the command finds it without an option.
 func TestGet(t *testing.T) {
 	serving := asPod(unpacked(t), "/usr/bin/caddy", "run", "--config", "/etc/caddy/Caddyfile")
 	ended := serve(t, serving, func(t *testing.T, container *exec.Cmd) {
@@ -152,8 +152,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// serve starts a container, and returns what it prints if it ends by itself. When it answers on port 80 in its network,
-// check is called, it is ended, and the result is empty.
+// serve starts a container. If the container ends by itself, serve returns what it has printed. Once the container
+// responds on port 80 in its network, serve calls check, kills the container and returns an empty string.
 func serve(t *testing.T, c container, check func(*testing.T, *exec.Cmd)) string {
 	t.Helper()
 	command, printed := c.command(t), &log{}
@@ -188,7 +188,7 @@ func serve(t *testing.T, c container, check func(*testing.T, *exec.Cmd)) string 
 	return ""
 }
 
-// log is what a program has printed so far.
+// log collects the output of a program. It is safe for concurrent use.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -206,7 +206,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// checkCapability holds that the program has this one capability, and no other.
+// checkCapability checks that the process has only the capability CAP_NET_BIND_SERVICE.
 func checkCapability(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid))
@@ -221,8 +221,8 @@ func checkCapability(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// ask sends a request from inside the network of a process. The thread that goes there ends with its goroutine, because
-// it stays locked.
+// ask sends a request from inside the network namespace of a process. The goroutine locks its thread and never unlocks
+// it, so the thread ends with the goroutine and is not reused in the other namespace.
 func ask(command *exec.Cmd) (answer string, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -260,7 +260,7 @@ func askFromInside(pid int) (string, error) {
 	return string(body), err
 }
 
-// dial80 is on the thread that calls it, in whose network the socket is made.
+// dial80 creates its socket on the calling thread, and so in the network namespace of that thread.
 func dial80() (net.Conn, error) {
 	dialer := net.Dialer{Timeout: patience}
 	return dialer.DialContext(context.Background(), "tcp4", "127.0.0.1:80")

@@ -27,29 +27,29 @@ import (
 	"github.com/k8singress/k8singress/release/build"
 )
 
-// testVersion does not change with the commit, so that the program of the tests is linked anew only when its source
+// testVersion does not change with the commit, so the binary of the tests is linked again only after its source
 // changes.
 const (
 	testVersion = "v0.0.0-test"
 	testTag     = "0.0.0-test"
 )
 
-// largest is what the image may have on its way through a network, in bytes.
+// largest is the maximum compressed size of the image, in bytes.
 const largest = 45_000_000
 
-// here is the platform of this machine, the only one that tests build for.
+// here is the platform of this machine. Tests build for no other platform.
 var here = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
-// program is the path of the program as a release has it.
+// program compiles the binary like a release and returns its path.
 var program = sync.OnceValues(func() (string, error) {
 	source := build.Source{Root: "..", Version: testVersion}
 	return source.Program(context.Background(), filepath.Join("..", ".cache", "release", "test"), here, os.Stderr)
 })
 
-// builtIn is the folder of built, once it is made, for TestMain to remove.
+// builtIn is the temporary folder that built has created. TestMain removes it.
 var builtIn string
 
-// built is the folder in which the command has made an image, once for all tests.
+// built runs the release command once for all tests, and returns the folder with the result.
 var built = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "k8singress-release")
 	if err != nil {
@@ -83,7 +83,7 @@ func imageFolder(t *testing.T) string {
 	return folder
 }
 
-// sums are the hashes of all files below a folder.
+// sums returns the hashes of all files below a folder, by path.
 func sums(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -101,7 +101,7 @@ func sums(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// TestTwiceTheSame: whoever packs the same program again gets the same bytes, and so the same digest.
+// TestTwiceTheSame checks that packing the same binary twice results in the same bytes, and so in the same digest.
 func TestTwiceTheSame(t *testing.T) {
 	first := filepath.Join(imageFolder(t), "dist")
 	second := filepath.Join(t.TempDir(), "dist")
@@ -113,7 +113,7 @@ func TestTwiceTheSame(t *testing.T) {
 	}
 }
 
-// onlyImage reads a layout with one image, in an index or not.
+// onlyImage reads a layout that contains one image, directly or in an index.
 func onlyImage(t *testing.T, folder string) v1.Image {
 	t.Helper()
 	index, err := layout.ImageIndexFromPath(folder)
@@ -136,7 +136,7 @@ func onlyImage(t *testing.T, folder string) v1.Image {
 	return nil
 }
 
-// tree is a line for each file of an image, as testdata/tree.txt has them.
+// tree returns the files of an image in the format of testdata/tree.txt, one per line.
 func tree(t *testing.T, image v1.Image) string {
 	t.Helper()
 	layers, err := image.Layers()
@@ -200,7 +200,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestSize holds what the image may cost the node that pulls it.
+// TestSize checks the compressed size of the image, which each node has to pull.
 func TestSize(t *testing.T) {
 	manifest, err := onlyImage(t, filepath.Join(imageFolder(t), "dist", "image")).Manifest()
 	if err != nil {
@@ -216,8 +216,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestProgramNeedsNoSystem: neither a C library nor the certificates of root authorities come from the image, for it
-// has none.
+// TestProgramNeedsNoSystem checks that the binary is linked without cgo and contains root certificates, since the image
+// has neither a C library nor root certificates.
 func TestProgramNeedsNoSystem(t *testing.T) {
 	path, err := program()
 	if err != nil {
@@ -240,7 +240,7 @@ func TestProgramNeedsNoSystem(t *testing.T) {
 	}
 }
 
-// tool returns the path of a program that a Debian package has. Where it is missing the test is left out, or fails if
+// tool returns the path of a program of a Debian package. If the program is missing, the test is skipped, or fails if
 // the environment variable K8SINGRESS_TESTS is "all", as in CI.
 func tool(t *testing.T, name string) string {
 	t.Helper()
@@ -256,7 +256,7 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// output runs a program, and returns what it prints.
+// output runs a program and returns its standard output.
 func output(t *testing.T, name string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, arguments...)

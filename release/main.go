@@ -1,4 +1,4 @@
-// Release builds what a release consists of, and publishes nothing of it: the container image alone, or everything.
+// Release builds the container image, or all files of a release. It publishes nothing.
 package main
 
 import (
@@ -28,14 +28,15 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options holds the command line.
 type options struct {
 	step               func(context.Context, build.Source, io.Writer) error
 	root, out, version string
-	// name is the image's in a registry.
+	// name is the name of the image in a registry, without a tag.
 	name      string
 	platforms []v1.Platform
-	// programs are those given, by platform; the others are built.
+	// programs has the paths of the binaries that are given with -binary, by platform. The binaries for other platforms
+	// are compiled.
 	programs map[string]string
 }
 
@@ -100,21 +101,21 @@ func (o *options) onlyImage(ctx context.Context, source build.Source, log io.Wri
 	return err
 }
 
-// made is one platform of a release.
+// made is the result for one platform.
 type made struct {
 	platform v1.Platform
-	// program is its path.
+	// program is the path of the binary.
 	program string
 	image   v1.Image
 }
 
-// images are all platforms, and the digest of the index that joins them.
+// images holds the results for all platforms, and the digest of the index that contains them.
 type images struct {
 	platforms []made
 	digest    string
 }
 
-// image writes the layout and the archives for the Dockerfile.
+// image writes the OCI layout, and the archives for the Dockerfile.
 func (o *options) image(ctx context.Context, source build.Source, log io.Writer) (all images, err error) {
 	var platforms []image.Platform
 	for _, p := range o.platforms {

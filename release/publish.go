@@ -24,19 +24,20 @@ import (
 	"github.com/k8singress/k8singress/release/statement"
 )
 
-// imageLine and versionLine are where manifests name the image, for which a release has its own name and digest, and
-// the version.
+// imageLine and versionLine match the lines of manifests with the image and the version. A release replaces their
+// values.
 var (
 	imageLine   = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
 	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
 )
 
-// next is what the command prints at its end: what it cannot do, and the commands for it.
+// next is the template of the text that the command prints at its end: the remaining steps as commands.
 //
 //go:embed next.txt
 var next string
 
-// files are those that a release publishes, besides the layout: their sums by name, in the order of their making.
+// files collects the files that a release publishes. sums has their hashes, in the order in which the files are
+// written.
 type files struct {
 	folder string
 	sums   []sum
@@ -61,7 +62,7 @@ func (f *files) add(name string, data []byte) {
 	f.sums = append(f.sums, sum{name, hex.EncodeToString(hash[:])})
 }
 
-// everything makes a release in a folder, as far as that needs neither a registry nor a key.
+// everything writes all files of a release to a folder. It does not use a registry or a key.
 func (o *options) everything(ctx context.Context, source build.Source, log io.Writer) error {
 	made, err := o.image(ctx, source, log)
 	if err != nil {
@@ -89,7 +90,7 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 	return o.tell(log, source, made.digest)
 }
 
-// command is how a program was compiled, as far as this command knows.
+// command returns the command that compiled a binary, or a remark if the binary was given with -binary.
 func (o *options) command(m made, source build.Source) []string {
 	if given := o.programs[m.platform.String()]; given != "" {
 		return []string{"the program was given, and not built"}
@@ -97,10 +98,10 @@ func (o *options) command(m made, source build.Source) []string {
 	return append(build.Environment(m.platform), source.Command(programFile(m))...)
 }
 
-// programFile is the name by which the program for a platform is published.
+// programFile returns the file name under which the binary for a platform is published.
 func programFile(m made) string { return "k8singress-" + build.Name(m.platform) }
 
-// addProgram publishes a program and the list of what it is made of. It returns the version of Go that compiled it.
+// addProgram adds a binary and its SBOM to the release. It returns the version of Go that compiled the binary.
 func (f *files) addProgram(m made, source build.Source) (string, error) {
 	data, err := os.ReadFile(m.program)
 	if err != nil {
@@ -123,7 +124,7 @@ func (f *files) addProgram(m made, source build.Source) (string, error) {
 	return info.GoVersion, f.write(name+".spdx.json", list.Bytes(), 0o644)
 }
 
-// addManifests copies the plain manifests, with the image and the version of this release in them.
+// addManifests copies the manifests of a folder and sets the image and the version in them.
 func (f *files) addManifests(folder, reference, version string) error {
 	replaced := false
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -149,7 +150,7 @@ func (f *files) addManifests(folder, reference, version string) error {
 	return err
 }
 
-// addLayout takes the sums of the files that are in the folder already.
+// addLayout adds the hashes of the files of the OCI layout, which have been written before.
 func (f *files) addLayout() error {
 	return filepath.WalkDir(filepath.Join(f.folder, "image"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -165,7 +166,7 @@ func (f *files) addLayout() error {
 	})
 }
 
-// addProvenance says of all files so far, and of the image, how they were made.
+// addProvenance writes a statement on how the image and all files added so far were built.
 func (f *files) addProvenance(plan statement.Build, image, digest string) error {
 	algorithm, value, _ := strings.Cut(digest, ":")
 	subjects := []statement.Subject{{Name: image, Digest: map[string]string{algorithm: value}}}
@@ -179,7 +180,7 @@ func (f *files) addProvenance(plan statement.Build, image, digest string) error 
 	return f.write("provenance.json", text.Bytes(), 0o644)
 }
 
-// writeSums writes what `sha256sum --check` reads.
+// writeSums writes the hashes in the format of `sha256sum --check`.
 func (f *files) writeSums() error {
 	slices.SortFunc(f.sums, func(a, b sum) int { return strings.Compare(a.name, b.name) })
 	var text strings.Builder
@@ -192,7 +193,7 @@ func (f *files) writeSums() error {
 	return nil
 }
 
-// tell prints what remains to be done, which needs a registry and keys.
+// tell prints the remaining steps, which need a registry and keys.
 func (o *options) tell(log io.Writer, source build.Source, digest string) error {
 	text, err := template.New("next").Parse(next)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// published returns a file of the release.
+// published returns the content of a file of the release.
 func published(t *testing.T, name ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(append([]string{imageFolder(t), "dist"}, name...)...))
@@ -26,7 +26,7 @@ func published(t *testing.T, name ...string) []byte {
 	return data
 }
 
-// indexDigest is what a registry calls the image.
+// indexDigest returns the digest of the image in a registry.
 func indexDigest(t *testing.T) string {
 	t.Helper()
 	index, err := layout.ImageIndexFromPath(filepath.Join(imageFolder(t), "dist", "image"))
@@ -40,7 +40,7 @@ func indexDigest(t *testing.T) string {
 	return manifest.Manifests[0].Digest.String()
 }
 
-// TestSums: all that is published has a sum, and the sums are right.
+// TestSums checks that SHA256SUMS lists the right hash of each published file.
 func TestSums(t *testing.T) {
 	found := sums(t, filepath.Join(imageFolder(t), "dist"))
 	named := map[string]string{}
@@ -57,7 +57,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestManifests: who applies the manifests of a release gets its image, and no other that is called the same later.
+// TestManifests checks that the manifests of a release name the image by its digest, so that a later image with the
+// same tag is not used.
 func TestManifests(t *testing.T) {
 	text := string(published(t, "deploy", "cluster", "k8singress.yaml"))
 	for _, want := range []string{
@@ -70,7 +71,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestSBOM reads the list of modules as its readers do.
+// TestSBOM checks the SBOM with the SPDX tools: it must be valid and contain the expected modules.
 func TestSBOM(t *testing.T) {
 	name := "k8singress-linux-" + here.Architecture
 	document, err := spdxjson.Read(bytes.NewReader(published(t, name+".spdx.json")))
@@ -104,7 +105,7 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// TestProvenance: the statement is of the files and of the image that are here.
+// TestProvenance checks that the statement has the hashes of all files and of the image.
 func TestProvenance(t *testing.T) {
 	var said struct {
 		Type    string `json:"_type"`
@@ -140,10 +141,11 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestRemainingCommands: the command ends with what it could not do, in commands for the very files and digest.
+// TestRemainingCommands checks that the command ends by printing the remaining steps as commands with the right files
+// and digest.
 func TestRemainingCommands(t *testing.T) {
 	var said strings.Builder
-	// Any program of Go will do.
+	// Any Go binary will do.
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asRuntime is the environment variable that makes the test program a container runtime. It holds a container as JSON.
+// asRuntime is the environment variable that makes the test binary act as a container runtime. Its value is a container
+// as JSON.
 const asRuntime = "K8SINGRESS_TEST_CONTAINER"
 
-// container is a process in an unpacked image, with the privileges that a container runtime leaves to it.
+// container describes a process in an unpacked image, with the privileges that a container runtime gives it.
 type container struct {
-	// Root is the folder of the image.
+	// Root is the folder of the unpacked image.
 	Root string
-	// Bounding are the capabilities that the process may ever get, Permitted those that it has before the program
-	// starts.
+	// Bounding lists the capabilities that the process can ever get. Permitted lists the capabilities that it has
+	// before the binary starts.
 	Bounding, Permitted []int
 	NoNewPrivileges     bool
 	Command             []string
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// command returns the process, in namespaces of its own. It needs root.
+// command returns the command for the process in new network and mount namespaces. It needs root.
 func (c container) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -64,8 +65,8 @@ func (c container) command(t *testing.T) *exec.Cmd {
 	return command
 }
 
-// become makes this process the one of the container, as runc does: the privileges are those of the thread that runs
-// the program, in the same order. It returns only an error.
+// become turns this process into the process of the container, with the same steps in the same order as runc.
+// Privileges belong to the thread that executes the binary, so the thread is locked. become returns only if it fails.
 func (c container) become() error {
 	runtime.LockOSThread()
 	for _, step := range []func() error{loopbackUp, c.mount, c.dropBounding, switchUser, c.setPermitted,
@@ -98,7 +99,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// mount makes the root read-only, with the volumes that pods have, and goes there.
+// mount makes the root read-only, mounts the volumes of a pod, and changes the root to it.
 func (c container) mount() error {
 	for _, m := range []struct {
 		source, target, kind string
@@ -127,7 +128,7 @@ func (c container) dropBounding() error {
 		if bits(c.Bounding)&(1<<capability) != 0 {
 			continue
 		}
-		// A kernel may know fewer.
+		// Older kernels have fewer capabilities.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); err != nil &&
 			!errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("dropping capability %d: %w", capability, err)
@@ -143,7 +144,7 @@ func bits(capabilities []int) (set uint64) {
 	return set
 }
 
-// switchUser changes the user of this thread alone, which keeps what is permitted.
+// switchUser changes the user of this thread only. The thread keeps its permitted capabilities.
 func switchUser() error {
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keeping capabilities: %w", err)
@@ -177,14 +178,14 @@ func (c container) forbidNewPrivileges() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// unpacked returns the image as a folder, with a Caddyfile where a pod has one.
+// unpacked returns a folder with the files of the image, and a Caddyfile at the path where a pod mounts its Caddyfile.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: running the image needs root, for its owners, its capability and namespaces")
 	}
 	root := t.TempDir()
-	// The folders of tests are closed to other users.
+	// Other users cannot read the temporary folders of tests.
 	for folder := root; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
 		if err := os.Chmod(folder, 0o755); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSkopeo reads the layout as a client of registries does, and copies the image out of it.
+// TestSkopeo checks that a registry client can read the layout and copy the image from it.
 func TestSkopeo(t *testing.T) {
 	skopeo, layout := tool(t, "skopeo"), filepath.Join(imageFolder(t), "dist", "image")
 	var said struct {
@@ -41,10 +41,10 @@ func digest(t *testing.T, layout string) string {
 	return d.String()
 }
 
-// capability is cap_net_bind_service+ep as the kernel keeps it.
+// capability is the kernel's representation of cap_net_bind_service+ep.
 const capability = "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// TestUmoci unpacks the layout, with owners and the capability where the test may set them.
+// TestUmoci checks that the layout can be unpacked. If the test runs as root, it also checks owners and the capability.
 func TestUmoci(t *testing.T) {
 	umoci, bundle := tool(t, "umoci"), filepath.Join(t.TempDir(), "bundle")
 	arguments := []string{"unpack", "--image", filepath.Join(imageFolder(t), "dist", "image") + ":" + testTag, bundle}
@@ -65,8 +65,8 @@ func TestUmoci(t *testing.T) {
 	}
 }
 
-// TestDockerfile: the Dockerfile makes the same files and the same configuration as the command, with Buildah's own
-// storage and no daemon.
+// TestDockerfile checks that the Dockerfile builds an image with the same files and the same configuration as the
+// command. Buildah uses its own storage and needs no daemon.
 func TestDockerfile(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: Buildah sets owners and capabilities, which only root may do")
@@ -89,7 +89,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// ran is what a container of the image runs, and how.
+// ran returns the configuration of containers of the image as JSON, without labels.
 func ran(t *testing.T, image v1.Image) string {
 	t.Helper()
 	file, err := image.ConfigFile()

@@ -12,19 +12,19 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Platforms are those of a release.
+// Platforms are the platforms that a release is built for by default.
 var Platforms = []v1.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
 	{OS: "linux", Architecture: "arm", Variant: "v7"},
 }
 
-// versionVariable is the one that `caddy k8singress run --version` prints.
+// versionVariable is the linker name of the variable with the version that `caddy k8singress run --version` prints.
 const versionVariable = "github.com/k8singress/k8singress/k8singress.version"
 
-// Command is how Go compiles the program for every platform; the environment that goes with it is Environment. Neither
-// cgo nor a path of this machine is in the result, so that it needs no file of the system, and another machine makes
-// the same bytes.
+// Command returns the go command that compiles the binary to the file out. It runs with the variables of Environment.
+// The result uses no cgo and contains no paths of this machine, so it needs no files of the system, and other machines
+// produce the same bytes.
 func (s Source) Command(out string) []string {
 	return []string{
 		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + versionVariable + "=" + s.Version,
@@ -32,7 +32,8 @@ func (s Source) Command(out string) []string {
 	}
 }
 
-// Environment says for which platform Go compiles, and leaves nothing of it to the machine's settings.
+// Environment returns the variables that select the platform for the Go compiler. It also sets every variable that
+// could change the result, so settings of this machine have no effect.
 func Environment(p v1.Platform) []string {
 	return []string{
 		"CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Architecture, "GOARM=" + strings.TrimPrefix(p.Variant, "v"),
@@ -41,10 +42,10 @@ func Environment(p v1.Platform) []string {
 	}
 }
 
-// Program compiles the program for a platform into a folder of its own below cache, and returns its path. What is up to
-// date stays.
+// Program compiles the binary for a platform into a subfolder of cache, and returns its path. A binary that is up to
+// date is not linked again.
 func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io.Writer) (string, error) {
-	// Go runs in another folder than this process.
+	// The path must be absolute, because Go runs in the root of the repository.
 	out, err := filepath.Abs(filepath.Join(cache, Name(p), "caddy"))
 	if err != nil {
 		return "", fmt.Errorf("finding the folder for the program: %w", err)
@@ -60,5 +61,5 @@ func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io
 	return out, nil
 }
 
-// Name is a platform in the name of a file: linux-arm-v7.
+// Name returns the platform in the form that file names have, such as linux-arm-v7.
 func Name(p v1.Platform) string { return strings.ReplaceAll(p.String(), "/", "-") }

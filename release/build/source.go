@@ -1,4 +1,4 @@
-// Package build compiles the program for the platforms of a release, from one state of the source.
+// Package build compiles the binary for each platform of a release from one state of the source.
 package build
 
 import (
@@ -12,25 +12,27 @@ import (
 	"time"
 )
 
-// Source is the state of the source that a release is made of. It decides the bytes of all that is made.
+// Source is the state of the source from which a release is made. Equal sources result in equal bytes.
 type Source struct {
 	// Root is the folder of the repository.
 	Root string
-	// Version is the tag of the commit, or else a pseudo-version of Go with its time and hash; "+dirty" ends it where
-	// files differ from the commit.
+	// Version is the tag of the commit. If there is no tag, it is a Go pseudo-version with the time and hash of the
+	// commit. It ends with "+dirty" if files differ from the commit.
 	Version string
-	// Revision is the hash of the commit. It is empty where there is none.
+	// Revision is the hash of the commit. It is empty if the source is not in a git repository.
 	Revision string
-	// Time is SOURCE_DATE_EPOCH, or else the time of the commit. It takes the place of the clock, so that a second
-	// build is the same.
+	// Time is SOURCE_DATE_EPOCH if it is set, otherwise the time of the commit. It is used instead of the clock, so
+	// that builds can be reproduced.
 	Time time.Time
 }
 
-// epochVariable is what reproducible builds agree on: the seconds since 1970 that count as the time of the build.
+// epochVariable is the environment variable that reproducible builds use for the time of the build, in seconds since
+// 1970.
 const epochVariable = "SOURCE_DATE_EPOCH"
 
-// ReadSource asks git for the state of the repository at a folder. Without git, such as in an archive of the source,
-// the version has to be given and the time is that of SOURCE_DATE_EPOCH, or 1970.
+// ReadSource reads the state of the repository in the folder root with git. An empty version is replaced by the version
+// of the commit. Without git, for example in an archive of the source, version must be given, and the time is
+// SOURCE_DATE_EPOCH or 1970.
 func ReadSource(ctx context.Context, root, version string) (Source, error) {
 	s := Source{Root: root, Version: version, Time: time.Unix(0, 0).UTC()}
 	if err := s.readCommit(ctx); err != nil {
@@ -77,8 +79,8 @@ func (s *Source) readCommit(ctx context.Context) error {
 	return nil
 }
 
-// Tag is the version as the tag of an image, where no plus sign may be. The letter before it is left out, as in the
-// version of a chart.
+// Tag returns the version as an image tag. It has no leading "v", like the version of a chart, and hyphens in place of
+// plus signs, which tags cannot contain.
 func (s Source) Tag() string { return strings.ReplaceAll(strings.TrimPrefix(s.Version, "v"), "+", "-") }
 
 func git(ctx context.Context, folder string, arguments ...string) (string, error) {

@@ -1,5 +1,5 @@
-// Package image builds the container image: the program, and the few files that it needs beside it. It works on values,
-// with neither a daemon nor a base image, and the same input gives the same bytes.
+// Package image builds the container image from the binary and the few files that it needs. It needs neither a daemon
+// nor a base image. The same input results in the same bytes.
 package image
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// About is what the labels of the image say of it.
+// About holds the values for the labels and times of the image.
 type About struct {
-	// Version is that of the release, Revision the commit; both may be empty.
+	// Version is the version of the release and Revision the hash of the commit. Both may be empty.
 	Version, Revision string
-	// Created is the time of every file, and of the image. Only its seconds count.
+	// Created is the time of every file and of the image, truncated to seconds.
 	Created time.Time
 }
 
-// labels are those that the OCI specification has names for.
+// labels returns the labels of the image. Their keys are defined by the OCI specification.
 func (a About) labels() map[string]string {
 	labels := map[string]string{
 		"title":         "k8singress",
@@ -47,7 +47,7 @@ func (a About) labels() map[string]string {
 	return named
 }
 
-// config is what a container of the image runs when a pod says nothing else.
+// config returns the default user, command and environment of a container. A pod can override them.
 func config(a About) v1.Config {
 	return v1.Config{
 		User:       strconv.Itoa(User),
@@ -64,7 +64,8 @@ func config(a About) v1.Config {
 	}
 }
 
-// Archive returns the files of the image as a compressed tar archive: its one layer, and what the Dockerfile adds.
+// Archive returns the files of the image as a compressed tar archive. It is the only layer of the image, and the
+// Dockerfile adds it to its image, too.
 func Archive(program []byte, at time.Time) ([]byte, error) {
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.DefaultCompression)
@@ -80,7 +81,7 @@ func Archive(program []byte, at time.Time) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// New returns the image of an archive for a platform.
+// New returns the image for a platform, with archive as its only layer.
 func New(platform v1.Platform, archive []byte, about About) (v1.Image, error) {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
 	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))

@@ -11,21 +11,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Platform is an image, and what it runs on.
+// Platform is an image with the platform that it runs on.
 type Platform struct {
 	v1.Platform
 
 	Image v1.Image
 }
 
-// plain is an image that is said to be no artifact in an index, where that word is for what is not run. Some clients
-// pass over such an entry.
+// plain is an image whose entry in an index has no artifact type. In an index, this field marks content that cannot be
+// run, and some clients skip such entries.
 type plain struct{ v1.Image }
 
-// ArtifactType overrides what the library takes from the configuration's media type.
+// ArtifactType returns an empty type. Without this method, the library would use the media type of the configuration.
 func (plain) ArtifactType() (string, error) { return "", nil }
 
-// Index joins the images of all platforms under one name.
+// Index returns an index of the images for all platforms.
 func Index(about About, platforms []Platform) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range platforms {
@@ -41,7 +41,7 @@ func Index(about About, platforms []Platform) (v1.ImageIndex, error) {
 	return annotated, nil
 }
 
-// WriteLayout writes an index as an OCI layout with a tag, in place of what the folder has.
+// WriteLayout writes an index with a tag to an OCI layout in folder. It deletes the previous contents of folder.
 func WriteLayout(folder, tag string, index v1.ImageIndex) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("removing the former layout: %w", err)

@@ -7,46 +7,48 @@ import (
 	"time"
 )
 
-// User is the number of the user and the group that the image runs as. It is the one of ingress-nginx, so that values
-// and volumes that were written for its pods fit.
+// User is the user ID and group ID of the process. They are the same as in ingress-nginx, so that Helm values and
+// volumes for its pods keep working.
 const User = 101
 
-// Program is the path of the one program in the image.
+// Program is the path of the only binary in the image.
 const Program = "/usr/bin/caddy"
 
-// DataFolder is where Caddy keeps what only this pod needs: XDG_DATA_HOME and XDG_CONFIG_HOME in the image.
+// DataFolder is the folder for Caddy's data and configuration that only this pod needs. The image sets XDG_DATA_HOME
+// and XDG_CONFIG_HOME to it.
 const DataFolder = "/data"
 
-// capabilityRecord is the name that tar has for the extended attribute with the capabilities of a file.
+// capabilityRecord is the name in tar archives for the extended attribute with the capabilities of a file.
 const capabilityRecord = "SCHILY.xattr.security.capability"
 
-// netBindService is the value of that attribute for cap_net_bind_service+ep: struct vfs_cap_data of linux/capability.h
-// in the second version, little-endian, with the flag for effective and the bit of CAP_NET_BIND_SERVICE (10) among the
-// permitted ones. By it a process of another user than root may listen on ports below 1024, also in the network of the
-// node.
+// netBindService is the value of that attribute for cap_net_bind_service+ep. It is a struct vfs_cap_data of
+// linux/capability.h in version 2, little-endian, with the effective flag and the bit of CAP_NET_BIND_SERVICE (10) in
+// the permitted set. With it, a process that does not run as root can listen on ports below 1024, also in the network
+// of the node.
 const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" +
 	"\x00\x00\x00\x00"
 
-// accounts give names to the user of the image and to root, for programs that ask for them.
+// passwd and group are files in /etc. They name root and the user of the image, for programs that look up names.
 const (
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nwww-data:x:101:101:k8singress:/data:/sbin/nologin\n"
 	group  = "root:x:0:\nwww-data:x:101:\n"
 )
 
-// entry is one file of the image, in the order in which they are written: folders come before what is in them.
+// entry is one file, folder or link of the image. A folder is listed before its contents, because entries are written
+// in this order.
 type entry struct {
 	path string
 	kind byte
 	mode int64
-	// owner is the number of user and group.
+	// owner is the user ID and group ID.
 	owner int
-	// target is where a link leads to.
+	// target is the target of a link. It is empty for other entries.
 	target string
-	// content is that of a small file; the program's comes from outside.
+	// content is the content of a small file. The content of the binary is added when the archive is written.
 	content string
 }
 
-// entries are the whole image. The links are the programs in the image of ingress-nginx that its pods call.
+// entries lists all files of the image. The links have the paths of the programs that pods of ingress-nginx call.
 var entries = []entry{
 	{path: "data/", kind: tar.TypeDir, mode: 0o700, owner: User},
 	{path: "etc/", kind: tar.TypeDir, mode: 0o755},
@@ -60,7 +62,7 @@ var entries = []entry{
 	{path: "wait-shutdown", kind: tar.TypeSymlink, mode: 0o777, target: Program},
 }
 
-// writeTree writes the files of the image as a tar archive. The same program and time give the same bytes.
+// writeTree writes the files of the image as a tar archive. The same binary and time result in the same bytes.
 func writeTree(w io.Writer, program []byte, at time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, e := range entries {

@@ -1,5 +1,5 @@
-// Package sbom says which modules a program is made of, as a document of SPDX. It reads that from the program itself,
-// where Go writes it, so that the list is of what was linked and not of what go.mod allows.
+// Package sbom writes the list of modules in a binary as an SPDX document. It reads the list from the binary, where Go
+// stores it, so it contains the linked modules and not all modules in go.mod.
 package sbom
 
 import (
@@ -19,22 +19,23 @@ import (
 const (
 	project     = "https://github.com/k8singress/k8singress"
 	noAssertion = "NOASSERTION"
-	// programID is the name of the program among the elements of its document.
+	// programID is the identifier of the binary in its document.
 	programID = common.ElementID("Program")
 )
 
-// Program is a program that was built.
+// Program describes a compiled binary.
 type Program struct {
-	// File is the name that it is published by, SHA256 the hash of its bytes in hex.
+	// File is the name under which the binary is published. SHA256 is its hash in hexadecimal.
 	File, SHA256 string
-	// Version is that of the release, because a program that was built from a checkout does not know its own.
+	// Version is the version of the release. It must be given, because a binary built from a checkout does not contain
+	// its version.
 	Version string
-	// Created takes the place of the clock.
+	// Created is the creation time in the document. It is used instead of the clock.
 	Created time.Time
 	Info    *buildinfo.BuildInfo
 }
 
-// Write writes the document as JSON. The same program gives the same bytes.
+// Write writes the SPDX document as JSON. The same p results in the same bytes.
 func Write(w io.Writer, p Program) error {
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
@@ -64,7 +65,7 @@ func relation(a common.ElementID, kind string, b common.ElementID) *spdx.Relatio
 		RefB: common.DocElementID{ElementRefID: b}}
 }
 
-// described is the program as a package.
+// described returns the SPDX package of the binary.
 func (p Program) described() *spdx.Package {
 	return &spdx.Package{
 		PackageName: p.Info.Main.Path, PackageSPDXIdentifier: programID, PackageVersion: p.Version,
@@ -76,7 +77,7 @@ func (p Program) described() *spdx.Package {
 	}
 }
 
-// modules are what the program is made of besides itself, Go's standard library first.
+// modules returns the modules of the binary except the main module. The first one is Go's standard library.
 func (p Program) modules() []*debug.Module {
 	modules := []*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(p.Info.GoVersion, "go")}}
 	for _, m := range p.Info.Deps {
@@ -97,13 +98,13 @@ func module(m *debug.Module) *spdx.Package {
 		PackageExternalReferences: []*spdx.PackageExternalReference{purl(m.Path, m.Version)},
 	}
 	if m.Sum != "" {
-		// This is Go's hash of all files of the module, and no hash of a file, which a checksum of SPDX would be.
+		// A checksum in SPDX must be the hash of one file, but this is Go's hash of all files of the module.
 		described.PackageSourceInfo = "go.sum: " + m.Sum
 	}
 	return described
 }
 
-// identifier is made of letters, digits, dots and hyphens, which are all that SPDX allows.
+// identifier returns an SPDX identifier for a module. SPDX allows only letters, digits, dots and hyphens.
 func identifier(m *debug.Module) common.ElementID {
 	text := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
@@ -114,7 +115,7 @@ func identifier(m *debug.Module) common.ElementID {
 	return common.ElementID("Module-" + text)
 }
 
-// purl is the name by which databases of vulnerabilities know a module.
+// purl returns the package URL of a module. Vulnerability databases use it to identify modules.
 func purl(path, version string) *spdx.PackageExternalReference {
 	return &spdx.PackageExternalReference{
 		Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,

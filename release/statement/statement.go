@@ -1,5 +1,5 @@
-// Package statement says how the files of a release were made: a statement of in-toto with a provenance of SLSA. It is
-// not signed. Who signs it vouches for it.
+// Package statement writes how the files of a release were built, as an in-toto statement with SLSA provenance. The
+// statement is not signed; the person who publishes the release signs it.
 package statement
 
 import (
@@ -10,23 +10,25 @@ import (
 
 const (
 	repository = "https://github.com/k8singress/k8singress"
-	// described is where a reader finds what the parameters mean.
+	// described is the URL of the page that explains the parameters of a build.
 	described = repository + "/blob/main/docs/build.md#a-release"
 )
 
-// Subject is a file of the release, or the image.
+// Subject is a file of the release, or the image, with its hashes.
 type Subject struct {
 	Name   string            `json:"name"`
 	Digest map[string]string `json:"digest"`
 }
 
-// Build is what decides the bytes of all subjects.
+// Build holds the parameters that determine the bytes of all subjects.
 type Build struct {
-	// Version and Revision are of the source; the revision is empty outside of git.
+	// Version and Revision are the version and commit of the source. Revision is empty if the source is not in a git
+	// repository.
 	Version, Revision string
-	// Go is the version of the compiler.
+	// Go is the version of the Go compiler.
 	Go string
-	// Commands are how each program was compiled, by platform: the environment, then the arguments.
+	// Commands has the command that compiled each binary, by platform. Each list contains the environment variables and
+	// then the arguments.
 	Commands map[string][]string
 }
 
@@ -57,7 +59,8 @@ type dependency struct {
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// Write writes the statement. It says nothing of the time and the machine, so that a second build makes the same one.
+// Write writes the statement. It contains no time and no data of this machine, so a second build results in the same
+// bytes.
 func Write(w io.Writer, subjects []Subject, b Build) error {
 	d := document{Type: "https://in-toto.io/Statement/v1", Subject: subjects,
 		PredicateType: "https://slsa.dev/provenance/v1"}
