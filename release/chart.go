@@ -89,7 +89,7 @@ func (o *options) chartFile(file, relative string, source build.Source) ([]byte,
 		}
 		line := regexp.MustCompile(e.line)
 		if n := len(line.FindAllIndex(data, -1)); n != 1 {
-			return nil, fmt.Errorf("%s has %d lines in place of one like %s", relative, n, e.line)
+			return nil, fmt.Errorf("%s has %d lines that match %s, and must have one", relative, n, e.line)
 		}
 		data = line.ReplaceAllLiteral(data, []byte(e.value))
 	}

@@ -56,10 +56,10 @@ func parse(arguments []string) (*options, error) {
 	o := &options{platforms: build.Platforms, programs: map[string]string{}}
 	set := flag.NewFlagSet("release", flag.ContinueOnError)
 	set.StringVar(&o.root, "root", ".", "folder of the repository")
-	set.StringVar(&o.out, "out", "dist", "folder for what is made")
-	set.StringVar(&o.version, "version", "", "version, such as v1.2.3; by default what git says of the commit")
+	set.StringVar(&o.out, "out", "dist", "output folder")
+	set.StringVar(&o.version, "version", "", "version, such as v1.2.3; by default it comes from the git commit")
 	set.StringVar(&o.name, "image", "ghcr.io/k8singress/k8singress", "name of the image in a registry, without a tag")
-	set.Func("platforms", "platforms, such as linux/amd64,linux/arm/v7; by default all of a release",
+	set.Func("platforms", "platforms, comma-separated, such as linux/amd64,linux/arm/v7; default: all of a release",
 		func(value string) (err error) {
 			o.platforms = nil
 			for name := range strings.SplitSeq(value, ",") {
@@ -71,11 +71,11 @@ func parse(arguments []string) (*options, error) {
 			}
 			return nil
 		})
-	set.Func("binary", "PLATFORM=PATH of a program to take in place of one that is built, such as linux/amd64=./caddy",
+	set.Func("binary", "PLATFORM=PATH of a binary to use instead of building it, such as linux/amd64=./caddy",
 		func(value string) error {
 			platform, path, ok := strings.Cut(value, "=")
 			if !ok {
-				return errors.New("it is PLATFORM=PATH, such as linux/amd64=./caddy")
+				return errors.New("the value must be PLATFORM=PATH, such as linux/amd64=./caddy")
 			}
 			o.programs[platform] = path
 			return nil
@@ -84,14 +84,14 @@ func parse(arguments []string) (*options, error) {
 		"image": o.onlyImage, "everything": o.everything,
 	}
 	if len(arguments) == 0 || steps[arguments[0]] == nil {
-		return nil, errors.New("what is to be made? image, or everything")
+		return nil, errors.New("the first argument must be image or everything")
 	}
 	o.step = steps[arguments[0]]
 	if err := set.Parse(arguments[1:]); err != nil {
 		return nil, err
 	}
 	if !strings.Contains(o.name, "/") {
-		return nil, fmt.Errorf("-image %s: it is REGISTRY/NAME, such as registry.example.com/k8singress", o.name)
+		return nil, fmt.Errorf("-image %s: it must be REGISTRY/NAME, such as registry.example.com/k8singress", o.name)
 	}
 	return o, nil
 }
@@ -139,7 +139,7 @@ func (o *options) image(ctx context.Context, source build.Source, log io.Writer)
 	if err := image.WriteLayout(layout, source.Tag(), index); err != nil {
 		return all, err
 	}
-	fmt.Fprintf(log, "%s has the image as an OCI layout, with the tag %s.\n", layout, source.Tag())
+	fmt.Fprintf(log, "The image is in %s, as an OCI layout with the tag %s.\n", layout, source.Tag())
 	return all, nil
 }
 
@@ -157,7 +157,7 @@ func (o *options) onePlatform(ctx context.Context, source build.Source, p v1.Pla
 	}
 	program, err := os.ReadFile(m.program)
 	if err != nil {
-		return m, fmt.Errorf("reading the program: %w", err)
+		return m, fmt.Errorf("reading the binary: %w", err)
 	}
 	archive, err := image.Archive(program, source.Time)
 	if err != nil {

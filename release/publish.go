@@ -93,7 +93,7 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 // command returns the command that compiled a binary, or a remark if the binary was given with -binary.
 func (o *options) command(m made, source build.Source) []string {
 	if given := o.programs[m.platform.String()]; given != "" {
-		return []string{"the program was given, and not built"}
+		return []string{"the binary was given with -binary, and not compiled by this command"}
 	}
 	return append(build.Environment(m.platform), source.Command(programFile(m))...)
 }
@@ -105,11 +105,11 @@ func programFile(m made) string { return "k8singress-" + build.Name(m.platform) 
 func (f *files) addProgram(m made, source build.Source) (string, error) {
 	data, err := os.ReadFile(m.program)
 	if err != nil {
-		return "", fmt.Errorf("reading the program: %w", err)
+		return "", fmt.Errorf("reading the binary: %w", err)
 	}
 	info, err := buildinfo.Read(bytes.NewReader(data))
 	if err != nil {
-		return "", fmt.Errorf("reading what %s is made of: %w", m.program, err)
+		return "", fmt.Errorf("reading the build information of %s: %w", m.program, err)
 	}
 	name := programFile(m)
 	if err := f.write(name, data, 0o755); err != nil {
@@ -145,7 +145,7 @@ func (f *files) addManifests(folder, reference, version string) error {
 		return f.write(filepath.Join("deploy", relative), data, 0o644)
 	})
 	if err == nil && !replaced {
-		err = fmt.Errorf("no manifest in %s names the image", folder)
+		err = fmt.Errorf("no manifest in %s has a line with the image", folder)
 	}
 	return err
 }

@@ -48,15 +48,15 @@ func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io
 	// The path must be absolute, because Go runs in the root of the repository.
 	out, err := filepath.Abs(filepath.Join(cache, Name(p), "caddy"))
 	if err != nil {
-		return "", fmt.Errorf("finding the folder for the program: %w", err)
+		return "", fmt.Errorf("finding the folder for the binary: %w", err)
 	}
-	fmt.Fprintf(log, "Building %s for %s; the first time takes some minutes.\n", s.Version, p)
+	fmt.Fprintf(log, "Building %s for %s; the first build takes some minutes.\n", s.Version, p)
 	arguments := s.Command(out)
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Dir, command.Env = s.Root, append(os.Environ(), Environment(p)...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("building the program for %s: %w", p, err)
+		return "", fmt.Errorf("building the binary for %s: %w", p, err)
 	}
 	return out, nil
 }

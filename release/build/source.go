@@ -37,7 +37,7 @@ func ReadSource(ctx context.Context, root, version string) (Source, error) {
 	s := Source{Root: root, Version: version, Time: time.Unix(0, 0).UTC()}
 	if err := s.readCommit(ctx); err != nil {
 		if version == "" {
-			return s, fmt.Errorf("finding the version by git, in place of which -version can be given: %w", err)
+			return s, fmt.Errorf("finding the version with git (set -version to build without git): %w", err)
 		}
 		s.Revision = ""
 	}

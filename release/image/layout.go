@@ -44,7 +44,7 @@ func Index(about About, platforms []Platform) (v1.ImageIndex, error) {
 // WriteLayout writes an index with a tag to an OCI layout in folder. It deletes the previous contents of folder.
 func WriteLayout(folder, tag string, index v1.ImageIndex) error {
 	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("removing the former layout: %w", err)
+		return fmt.Errorf("removing the previous layout: %w", err)
 	}
 	path, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err != nil {
