@@ -335,7 +335,7 @@ func TestSlowReadersOfBrotli(t *testing.T) {
 	compressed := 0
 	var slow []io.ReadCloser
 	for range 40 {
-		head, body := c.asksForBrotli()
+		head, body := c.requestsBrotli()
 		slow = append(slow, body)
 		if head.Get("Vary") != "Accept-Encoding" {
 			t.Fatalf("the head is %v", head)
@@ -348,7 +348,7 @@ func TestSlowReadersOfBrotli(t *testing.T) {
 		t.Errorf("%d responses are compressed", compressed)
 	}
 	c.counts("k8singress_encoder_bytes_refused_total")
-	_, body := c.asksForBrotli()
+	_, body := c.requestsBrotli()
 	defer body.Close()
 	if n, err := io.Copy(io.Discard, body); n != int64(len(text)) || err != nil {
 		t.Errorf("another client gets %d bytes of %d, %v", n, len(text), err)
@@ -357,7 +357,7 @@ func TestSlowReadersOfBrotli(t *testing.T) {
 		body.Close()
 	}
 	c.becomes("compressed again", func() error {
-		head, body := c.asksForBrotli()
+		head, body := c.requestsBrotli()
 		body.Close()
 		if head.Get("Content-Encoding") != "br" {
 			return errors.New("the response is not compressed")
@@ -366,8 +366,8 @@ func TestSlowReadersOfBrotli(t *testing.T) {
 	})
 }
 
-// asksForBrotli requests a response on a new connection and returns its head and body. The caller closes the body.
-func (c *controller) asksForBrotli() (http.Header, io.ReadCloser) {
+// requestsBrotli requests a response on a new connection and returns its head and body. The caller closes the body.
+func (c *controller) requestsBrotli() (http.Header, io.ReadCloser) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+c.http+"/", nil)
 	if err != nil {

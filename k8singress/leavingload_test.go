@@ -110,8 +110,8 @@ type crowd struct {
 	answered, after atomic.Int64
 }
 
-// asks starts a client that requests a URL again and again. If fresh is true, each request uses a new connection.
-func (c *crowd) asks(url string, fresh bool, transport func() http.RoundTripper) {
+// repeats starts a client that requests a URL again and again. If fresh is true, each request uses a new connection.
+func (c *crowd) repeats(url string, fresh bool, transport func() http.RoundTripper) {
 	c.first.Add(1)
 	c.asking.Go(func() {
 		answered := sync.OnceFunc(c.first.Done)
@@ -170,9 +170,9 @@ func TestEndUnderLoad(t *testing.T) {
 				tcp := func() http.RoundTripper { return firstOrSecond() }
 				for _, url := range []string{"http://" + c.http, "https://" + c.https, "http://" + plain,
 					"https://" + secure} {
-					crowd.asks(url+"/"+strconv.Itoa(i), i%2 == 0, tcp)
+					crowd.repeats(url+"/"+strconv.Itoa(i), i%2 == 0, tcp)
 				}
-				crowd.asks("https://"+c.https+"/3", i%2 == 0, func() http.RoundTripper { return third() })
+				crowd.repeats("https://"+c.https+"/3", i%2 == 0, func() http.RoundTripper { return third() })
 			}
 			crowd.first.Wait()
 			crowd.exiting.Store(true)

@@ -44,7 +44,7 @@ func (s *apiServer) source(t *testing.T) string {
 	return fmt.Sprintf(`,"source":{"kubernetes":{"kubeconfig":%q,"namespaces":["shop"]}}`, file)
 }
 
-func (s *apiServer) wasAsked(parts ...string) error {
+func (s *apiServer) sawRequest(parts ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 asked:
@@ -74,11 +74,11 @@ func TestReloadWithAnOptionOfTheSource(t *testing.T) {
 			s := newAPIServer(t)
 			source := s.source(t)
 			p := start(t, socket(t), app(source))
-			p.eventually("the source runs", func() error { return s.wasAsked("/namespaces/shop/secrets") })
+			p.eventually("the source runs", func() error { return s.sawRequest("/namespaces/shop/secrets") })
 			if err := p.reload(app(source+","+option), "", ""); err != nil {
 				t.Fatal(err)
 			}
-			p.eventually("the option is followed", func() error { return s.wasAsked(want...) })
+			p.eventually("the option is followed", func() error { return s.sawRequest(want...) })
 		})
 	}
 }

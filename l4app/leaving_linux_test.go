@@ -52,8 +52,8 @@ func (s *slowly) send(text string) {
 	}
 }
 
-// asked returns a port with one client that waits for the endpoint's response.
-func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint *slowly) {
+// waitingClient returns a port with one client that waits for the endpoint's response.
+func waitingClient(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint *slowly) {
 	t.Helper()
 	w, r, endpoint = newWorld(t), route(ir.UDP, freePort(t), "a"), newSlowly(t)
 	w.set(r, endpoint.address())
@@ -66,7 +66,7 @@ func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint
 // TestClientsOfARemovedUDPPort checks that clients of a closed port get their responses and may continue, and that
 // new clients are rejected.
 func TestClientsOfARemovedUDPPort(t *testing.T) {
-	w, r, client, endpoint := asked(t)
+	w, r, client, endpoint := waitingClient(t)
 	traffic := trafficOf(w, r)
 	w.remove(r)
 	endpoint.send("answer")
@@ -106,7 +106,7 @@ func expectDatagram(t *testing.T, conn net.Conn, want string) {
 
 // TestReopenedUDPPort checks that a port can be opened again at once while its old clients are still active.
 func TestReopenedUDPPort(t *testing.T) {
-	w, r, client, _ := asked(t)
+	w, r, client, _ := waitingClient(t)
 	w.remove(r)
 	w.set(r, packetBackend(t, "b:"))
 	exchange(t, client, []byte("x"), "b:x")
@@ -114,7 +114,7 @@ func TestReopenedUDPPort(t *testing.T) {
 
 // TestUDPClientsEndAfterTheDrainTime checks that a closed port ends after the drain time, even with active clients.
 func TestUDPClientsEndAfterTheDrainTime(t *testing.T) {
-	w, r, client, _ := asked(t)
+	w, r, client, _ := waitingClient(t)
 	w.ports.SetDrain(300 * time.Millisecond)
 	w.remove(r)
 	ended := make(chan struct{})
@@ -140,7 +140,7 @@ func TestUDPClientsEndAfterTheDrainTime(t *testing.T) {
 // TestUDPClientsWhenTheProcessEnds checks that the ending process waits for UDP clients, up to a limit.
 func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 	t.Run("for an answer", func(t *testing.T) {
-		w, _, client, endpoint := asked(t)
+		w, _, client, endpoint := waitingClient(t)
 		left := make(chan struct{})
 		w.ports.Outlast()
 		go func() {
@@ -153,7 +153,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 		fixture.Receive(t, "the end of what leaves", left)
 	})
 	t.Run("no longer than there is time", func(t *testing.T) {
-		w, r, _, _ := asked(t)
+		w, r, _, _ := waitingClient(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		w.ports.Outlast()
@@ -164,7 +164,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 
 // TestConfigurationGetsAUDPPort checks that a port is freed at once if a Caddy configuration listens on it.
 func TestConfigurationGetsAUDPPort(t *testing.T) {
-	w, r, _, _ := asked(t)
+	w, r, _, _ := waitingClient(t)
 	ours := w.ports.open[portName(r)].forwarders[0]
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {

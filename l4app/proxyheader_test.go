@@ -17,9 +17,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// told starts an endpoint that requires a PROXY protocol header, sends the client address in it, and then echoes what
-// it receives.
-func told(t *testing.T) string {
+// proxiedEndpoint starts an endpoint that requires a PROXY protocol header, sends the client address in it, and then
+// echoes what it receives.
+func proxiedEndpoint(t *testing.T) string {
 	t.Helper()
 	listener := fixture.Listen(t)
 	proxied := &proxyproto.Listener{Listener: listener,
@@ -39,7 +39,7 @@ func address(text string) *net.TCPAddr { return net.TCPAddrFromAddrPort(netip.Mu
 func proxied(t *testing.T, w *world, out ir.ProxyVersion, trusted ...string) *ir.StreamRoute {
 	r := route(ir.TCP, freePort(t), "a")
 	r.AcceptProxy, r.SendProxy, r.Trusted = true, out, trusted
-	w.set(r, told(t))
+	w.set(r, proxiedEndpoint(t))
 	return r
 }
 
@@ -218,7 +218,7 @@ func TestSendProxyOfPlainClient(t *testing.T) {
 		w := newWorld(t)
 		r := route(ir.TCP, freePort(t), "a")
 		r.SendProxy = version
-		w.set(r, told(t))
+		w.set(r, proxiedEndpoint(t))
 		conn := dial(t, r)
 		expect(t, conn, conn.LocalAddr().String()+">"+conn.RemoteAddr().String()+"\n")
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// asking returns an Ingress with load-balancing annotations. silent returns an Ingress without them, which has the
-// defaults of the ConfigMap.
-func asking(name string, wants ir.LoadBalancing) *ingress.Result {
+// balancedIngress returns an Ingress with load-balancing annotations. silent returns an Ingress without them, which has
+// the defaults of the ConfigMap.
+func balancedIngress(name string, wants ir.LoadBalancing) *ingress.Result {
 	r := silent(name, wants)
 	r.Balances = true
 	return r
@@ -46,31 +46,34 @@ func TestBalance(t *testing.T) {
 		{"a stream", found, nil, ir.LoadBalancing{ClientIP: time.Hour}, ""},
 		{"nobody asks", headless, []*ingress.Result{silent("a", round), silent("b", round)}, round, ""},
 		{"the ConfigMap says", headless, []*ingress.Result{silent("a", ewma), silent("b", ewma)}, ewma, ""},
-		{"one asks", headless, []*ingress.Result{silent("a", round), asking("b", ewma), silent("c", round)}, ewma, ""},
-		{"two ask for the same", headless, []*ingress.Result{asking("a", ewma), asking("b", ewma)}, ewma, ""},
+		{"one asks", headless, []*ingress.Result{silent("a", round), balancedIngress("b", ewma), silent("c", round)},
+			ewma, ""},
+		{"two ask for the same", headless,
+			[]*ingress.Result{balancedIngress("a", ewma), balancedIngress("b", ewma)}, ewma, ""},
 		{
 			"two ask for other things", headless,
-			[]*ingress.Result{silent("a", round), asking("b", ewma), asking("c", two), asking("d", service)},
+			[]*ingress.Result{silent("a", round), balancedIngress("b", ewma), balancedIngress("c", two),
+				balancedIngress("d", service)},
 			ewma, "c d",
 		},
 		{"classes differ", headless, []*ingress.Result{silent("a", ewma), silent("b", round)}, ewma, ""},
 		{
-			"the affinity of the Service stays", found, []*ingress.Result{asking("a", ewma)},
+			"the affinity of the Service stays", found, []*ingress.Result{balancedIngress("a", ewma)},
 			ir.LoadBalancing{Policy: ir.PolicyEWMA, ClientIP: time.Hour}, "",
 		},
 		{
-			"the address of the Service", found, []*ingress.Result{asking("a", service)},
+			"the address of the Service", found, []*ingress.Result{balancedIngress("a", service)},
 			ir.LoadBalancing{UseVirtualAddress: true, ClientIP: time.Hour}, "",
 		},
-		{"a Service without address", headless, []*ingress.Result{asking("a", service)}, round, ""},
+		{"a Service without address", headless, []*ingress.Result{balancedIngress("a", service)}, round, ""},
 		{
 			"a cookie, and one that follows it", headless,
-			[]*ingress.Result{asking("b", one), silent("c", round), asking("a", one)},
+			[]*ingress.Result{balancedIngress("b", one), silent("c", round), balancedIngress("a", one)},
 			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one",
 				Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "",
 		},
 		{
-			"two cookies", headless, []*ingress.Result{asking("b", one), asking("a", two)},
+			"two cookies", headless, []*ingress.Result{balancedIngress("b", one), balancedIngress("a", two)},
 			ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "one",
 				Origins: []string{"Ingress/shop/a", "Ingress/shop/b"}}}, "a",
 		},

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// said returns the reason, field and message of each problem of an object. It returns nil if there is no verdict.
-func said(r *report.Report, of ir.Ref) []string {
+// problemsOf returns the reason, field and message of each problem of an object. It returns nil if there is no verdict.
+func problemsOf(r *report.Report, of ir.Ref) []string {
 	v := r.Get(of)
 	if v == nil {
 		return nil
@@ -40,7 +40,7 @@ func TestGlobalConfigMap(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
 	ref := snapshot.RefOf(object)
 	before, verdicts := translator.Translate(store.Take(), options)
-	if got := said(verdicts, ref); len(got) != 1 ||
+	if got := problemsOf(verdicts, ref); len(got) != 1 ||
 		!strings.Contains(got[0], "ConfigMapNotFound  the ConfigMap a/global of the option configmap does not exist") {
 		t.Errorf("without the ConfigMap: %q", got)
 	}
@@ -49,7 +49,7 @@ func TestGlobalConfigMap(t *testing.T) {
 	}
 	store.Set(object)
 	after, verdicts := translator.Translate(store.Take(), options)
-	if got := said(verdicts, ref); got == nil || len(got) > 0 {
+	if got := problemsOf(verdicts, ref); got == nil || len(got) > 0 {
 		t.Errorf("with the ConfigMap: %q", got)
 	}
 	if after.Global != before.Global || after.VirtualHosts[0] != before.VirtualHosts[0] ||
@@ -57,13 +57,13 @@ func TestGlobalConfigMap(t *testing.T) {
 		t.Error("an empty ConfigMap changes something")
 	}
 	store.Delete(object)
-	if _, verdicts = translator.Translate(store.Take(), options); len(said(verdicts, ref)) != 1 {
-		t.Errorf("without the ConfigMap, again: %q", said(verdicts, ref))
+	if _, verdicts = translator.Translate(store.Take(), options); len(problemsOf(verdicts, ref)) != 1 {
+		t.Errorf("without the ConfigMap, again: %q", problemsOf(verdicts, ref))
 	}
 	none := options
 	none.ConfigMap = ir.Name{}
-	if _, verdicts = translator.Translate(store.Take(), none); said(verdicts, ref) != nil {
-		t.Errorf("without the option: %q", said(verdicts, ref))
+	if _, verdicts = translator.Translate(store.Take(), none); problemsOf(verdicts, ref) != nil {
+		t.Errorf("without the option: %q", problemsOf(verdicts, ref))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestParametersOfAClass(t *testing.T) {
 			o := options
 			o.ConfigMap = test.global
 			config, verdicts := translate.Translate(store.Take(), o)
-			got := said(verdicts, classRef("nginx"))
+			got := problemsOf(verdicts, classRef("nginx"))
 			switch {
 			case test.want == "" && got != nil, test.want == "accepted" && (got == nil || len(got) > 0),
 				test.want != "" && test.want != "accepted" &&
@@ -140,7 +140,7 @@ func TestParametersOfAClass(t *testing.T) {
 			if open := !slices.Contains(filters, ir.Filter(ir.DirectResponse{Status: 503})); open != test.open {
 				t.Errorf("the Ingresses of the class are served: %t", open)
 			}
-			if told := said(verdicts, ir.Ref{Kind: kinds.Ingress, Namespace: "a",
+			if told := problemsOf(verdicts, ir.Ref{Kind: kinds.Ingress, Namespace: "a",
 				Name: "i0"}); test.open != (len(told) == 0) {
 				t.Errorf("of the Ingress is said %q", told)
 			}
@@ -212,13 +212,13 @@ func TestTwoDefaultClasses(t *testing.T) {
 	store.Set(bare)
 	config, verdicts := translate.Translate(store.Take(), options)
 	for name, others := range map[string]string{"old": "(new, theirs)", "new": "(old, theirs)"} {
-		got := said(verdicts, classRef(name))
+		got := problemsOf(verdicts, classRef(name))
 		if len(got) != 1 || !strings.Contains(got[0], others) || !strings.Contains(got[0], "the newest one, new.") {
 			t.Errorf("of %s is said %q", name, got)
 		}
 	}
 	for _, name := range []string{"theirs", "nginx"} {
-		if got := said(verdicts, classRef(name)); got != nil {
+		if got := problemsOf(verdicts, classRef(name)); got != nil {
 			t.Errorf("of %s is said %q", name, got)
 		}
 	}

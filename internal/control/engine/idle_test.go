@@ -25,15 +25,15 @@ func settle(t *testing.T, while time.Duration) {
 	synctest.Wait()
 }
 
-// told holds the numbers of new generations, runs of the pipeline, and published results of an engine.
-type told struct{ generations, runs, published int }
+// activity holds the numbers of new generations, runs of the pipeline, and published results of an engine.
+type activity struct{ generations, runs, published int }
 
-func (e *running) during(t *testing.T, p *publisher, happens func()) told {
+func (e *running) during(t *testing.T, p *publisher, happens func()) activity {
 	t.Helper()
 	settle(t, time.Second)
-	before := told{int(e.Generation()), int(e.runs()), p.times()}
+	before := activity{int(e.Generation()), int(e.runs()), p.times()}
 	happens()
-	return told{int(e.Generation()) - before.generations, int(e.runs()) - before.runs, p.times() - before.published}
+	return activity{int(e.Generation()) - before.generations, int(e.runs()) - before.runs, p.times() - before.published}
 }
 
 func TestUnreferencedSecret(t *testing.T) {
@@ -45,16 +45,16 @@ func TestUnreferencedSecret(t *testing.T) {
 		for _, c := range []struct {
 			what    string
 			happens func()
-			want    told
+			want    activity
 		}{
 			// Only the translation knows whether an object refers to the Secret.
-			{"it is made", func() { s.set(secret("other", 1)) }, told{runs: 1}},
-			{"it changes", func() { s.set(secret("other", 2)) }, told{}},
-			{"it goes", func() { s.store.Delete(secret("other", 2)) }, told{runs: 1}},
+			{"it is made", func() { s.set(secret("other", 1)) }, activity{runs: 1}},
+			{"it changes", func() { s.set(secret("other", 2)) }, activity{}},
+			{"it goes", func() { s.store.Delete(secret("other", 2)) }, activity{runs: 1}},
 			// Without these cases, the test would also pass if the engine ignored all Secrets.
-			{"a named one changes", func() { s.set(secret("tls", 2)) }, told{generations: 1, published: 1}},
+			{"a named one changes", func() { s.set(secret("tls", 2)) }, activity{generations: 1, published: 1}},
 			{"a named one goes", func() { s.store.Delete(secret("tls", 2)) },
-				told{generations: 1, runs: 1, published: 1}},
+				activity{generations: 1, runs: 1, published: 1}},
 		} {
 			got := e.during(t, p, func() {
 				c.happens()
@@ -86,7 +86,7 @@ func TestDefaultCertificateIsNamed(t *testing.T) {
 			s.set(secret("default", 2))
 			settle(t, time.Second)
 		})
-		if want := (told{generations: 1, published: 1}); got != want {
+		if want := (activity{generations: 1, published: 1}); got != want {
 			t.Errorf("the engine tells %+v, want %+v", got, want)
 		}
 	})
@@ -114,7 +114,7 @@ func TestIdleMinutesPublishNothing(t *testing.T) {
 		e := adoptedBy(t, ctx, engine.New(s, nil, zaptest.NewLogger(t)), options())
 		close(s.synced)
 		got := e.during(t, p, func() { settle(t, 10*time.Minute) })
-		if got != (told{}) {
+		if got != (activity{}) {
 			t.Errorf("in ten minutes without a change the engine tells %+v", got)
 		}
 		// A source wakes the engine when its verdicts change, and sometimes when they have not changed.
@@ -122,7 +122,7 @@ func TestIdleMinutesPublishNothing(t *testing.T) {
 			s.store.Wake()
 			settle(t, time.Second)
 		})
-		if got != (told{}) {
+		if got != (activity{}) {
 			t.Errorf("woken for nothing, the engine tells %+v", got)
 		}
 		for _, verdicts := range [][]*report.Verdict{broken("line 4"), nil} {
@@ -131,7 +131,7 @@ func TestIdleMinutesPublishNothing(t *testing.T) {
 				s.store.Wake()
 				settle(t, time.Second)
 			})
-			if want := (told{generations: 1}); got != want || len(e.Report().Verdicts) != 1+len(verdicts) {
+			if want := (activity{generations: 1}); got != want || len(e.Report().Verdicts) != 1+len(verdicts) {
 				t.Errorf("with other verdicts of the source the engine tells %+v, want %+v: %+v", got, want, e.Report())
 			}
 		}
@@ -152,7 +152,7 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 			s.set(o)
 			settle(t, 2*time.Minute)
 		})
-		if want := (told{published: 2}); got != want {
+		if want := (activity{published: 2}); got != want {
 			t.Errorf("in two minutes the engine tells %+v, want %+v", got, want)
 		}
 		if o, _ := snapshot.Of[*networkingv1.Ingress](p.latest()).Get("a",
@@ -176,7 +176,7 @@ func TestServiceOfTheStatus(t *testing.T) {
 			s.set(o)
 			settle(t, time.Second)
 		})
-		if want := (told{runs: 1, published: 1}); got != want {
+		if want := (activity{runs: 1, published: 1}); got != want {
 			t.Errorf("the engine tells %+v, want %+v", got, want)
 		}
 		if _, ok := snapshot.Of[*corev1.Service](p.latest()).Get("a", "controller"); !ok {
@@ -193,7 +193,7 @@ func TestExpiryIsReported(t *testing.T) {
 		e := adoptedBy(t, ctx, engine.New(s, nil, zaptest.NewLogger(t)), options())
 		close(s.synced)
 		got := e.during(t, newPublisher(), func() { settle(t, 10*time.Minute) })
-		if want := (told{generations: 1}); got != want {
+		if want := (activity{generations: 1}); got != want {
 			t.Errorf("the engine tells %+v, want %+v", got, want)
 		}
 		v := e.Report().Get(ir.Ref{Kind: "Ingress", Namespace: "a", Name: "web"})

@@ -131,7 +131,8 @@ func TestMap(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := said(s); !strings.Contains(got, "1 of the keys (it has several lines)") || strings.Contains(got, "bob") {
+	if got := problemLines(s); !strings.Contains(got, "1 of the keys (it has several lines)") ||
+		strings.Contains(got, "bob") {
 		t.Error(got)
 	}
 }
@@ -172,8 +173,8 @@ func TestAnUnknownNameCostsAPassword(t *testing.T) {
 	}
 }
 
-// said returns the problems that the store reports.
-func said(s *Store) string {
+// problemLines returns the problems that the store reports.
+func problemLines(s *Store) string {
 	var all []string
 	for _, v := range s.Problems() {
 		for _, p := range v.Problems {
@@ -212,11 +213,11 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, u := following(t, users)
-			if got := said(s); got != "" {
+			if got := problemLines(s); got != "" {
 				t.Errorf("before it has been read: %s", got)
 			}
 			s.SetSecret(users.Secret, c.data, !c.missing)
-			if got := strings.TrimPrefix(said(s), "Ingress/shop/web "); got != c.want {
+			if got := strings.TrimPrefix(problemLines(s), "Ingress/shop/web "); got != c.want {
 				t.Errorf("said\n%s, want\n%s", got, c.want)
 			}
 			if want := strings.HasPrefix(c.want, "error"); u.Available() == want {

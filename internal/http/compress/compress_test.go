@@ -32,7 +32,7 @@ func (c *client) field(name string) string            { v, _ := c.head.Fields.Jo
 
 func shop() string { return "shop" }
 
-func asked(accept string) *message.Request {
+func requestAccepting(accept string) *message.Request {
 	return &message.Request{Method: "GET", Major: 1, Minor: 1,
 		Fields: message.Fields{message.NewField("Accept-Encoding", accept)}}
 }
@@ -69,7 +69,7 @@ func TestCodings(t *testing.T) {
 		"xgzip, deflate": "", "identity": "", "*": "",
 	} {
 		c, text := &client{}, strings.Repeat("text ", 5000)
-		w := both().Writer(c, asked(accept), shop)
+		w := both().Writer(c, requestAccepting(accept), shop)
 		defer w.Close()
 		head := &message.Response{Status: 200, Length: int64(len(text)), Fields: message.Fields{
 			message.ContentType.Field("Text/Plain; charset=utf-8"), message.NewField("ETag", `"x"`),
@@ -114,7 +114,7 @@ func TestLeftAlone(t *testing.T) {
 			r.Fields.Add(message.UserAgent.Field("very OLD browser"))
 		},
 	} {
-		c, r := &client{}, asked("gzip")
+		c, r := &client{}, requestAccepting("gzip")
 		a := &message.Response{Status: 200, Length: 1000,
 			Fields: message.Fields{message.ContentType.Field("text/html")}}
 		change(r, a)
@@ -134,14 +134,14 @@ func TestLeftAlone(t *testing.T) {
 		"Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0)":      false,
 		"msie6": false, "MSIE 6": false, "": false,
 	} {
-		r := asked("gzip")
+		r := requestAccepting("gzip")
 		r.Fields.Add(message.UserAgent.Field(agent))
 		if got := New(&ir.Compression{Gzip: ir.Coding{On: true},
 			GzipDisable: "msie6"}).accepted(r)[0] == nil; got != want {
 			t.Errorf("with msie6, %q gets no gzip: %v", agent, got)
 		}
 	}
-	if (*Policy)(nil).Writer(&client{}, asked("gzip"), shop) != nil || New(&ir.Compression{}) != nil {
+	if (*Policy)(nil).Writer(&client{}, requestAccepting("gzip"), shop) != nil || New(&ir.Compression{}) != nil {
 		t.Error("something is compressed where nobody asks for it")
 	}
 }
@@ -149,7 +149,7 @@ func TestLeftAlone(t *testing.T) {
 // TestPieces checks that Flush sends all data that was written, and that an incomplete body is not ended properly.
 func TestPieces(t *testing.T) {
 	c := &client{}
-	w := both().Writer(c, asked("gzip"), shop)
+	w := both().Writer(c, requestAccepting("gzip"), shop)
 	defer w.Close()
 	if err := w.Head(&message.Response{Status: 200, Length: 2000,
 		Fields: message.Fields{message.ContentType.Field("text/html")}}); err != nil {

@@ -70,7 +70,7 @@ func TestWithoutRoomForEncoders(t *testing.T) {
 		strings.Repeat("text ", 1000)
 	begin := func(namespace string) (*Writer, *client) {
 		c := &client{}
-		w := policy.Writer(c, asked("br, gzip"), func() string { return namespace })
+		w := policy.Writer(c, requestAccepting("br, gzip"), func() string { return namespace })
 		t.Cleanup(w.Close)
 		head := &message.Response{
 			Status: 200, Length: int64(len(text)), Fields: message.Fields{message.ContentType.Field("text/html")},

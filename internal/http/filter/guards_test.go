@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// asking returns a basic authentication filter with a bcrypt password, and valid credentials.
-func asking(t testing.TB) (f filter.Filter, credentials string) {
+// newBasicAuth returns a basic authentication filter with a bcrypt password, and valid credentials.
+func newBasicAuth(t testing.TB) (f filter.Filter, credentials string) {
 	t.Helper()
 	shared, users := filter.NewShared(nil, nil), ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
 	shared.Users.Update(&document.Delta{Hosts: map[string]*document.Host{"": {Routes: []*document.Route{
@@ -56,7 +56,7 @@ func TestGuardsAreRefused(t *testing.T) {
 // TestSeveralAuthorizations checks that a request with several Authorization fields is rejected, because the endpoint
 // could use a different one.
 func TestSeveralAuthorizations(t *testing.T) {
-	f, credentials := asking(t)
+	f, credentials := newBasicAuth(t)
 	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " +
 		credentials)}}}
 	if responded, err := f.Apply(x); responded || err != nil {
@@ -71,7 +71,7 @@ func TestSeveralAuthorizations(t *testing.T) {
 
 // BenchmarkBasicAuth measures the check of a password that was verified before.
 func BenchmarkBasicAuth(b *testing.B) {
-	f, credentials := asking(b)
+	f, credentials := newBasicAuth(b)
 	x := &exchange.Exchange{Request: &message.Request{Fields: message.Fields{message.Authorization.Field("Basic " +
 		credentials)}}}
 	b.ReportAllocs()

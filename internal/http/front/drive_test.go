@@ -58,9 +58,9 @@ func TestDrive(t *testing.T) {
 		return talk(t, tls.Client(dial(t, "tcp", secure).Conn,
 			&tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: protocols}))
 	}
-	dial(t, "tcp", plain).says(t, "one")
-	over().says(t, "two")
-	over("http/1.1").says(t, "two")
+	dial(t, "tcp", plain).expectResponse(t, "one")
+	over().expectResponse(t, "two")
+	over("http/1.1").expectResponse(t, "two")
 	plainly, secretly := dial(t, "tcp", plain), over("http/1.1")
 	for c, want := range map[*client]string{plainly: "one false 1m0s\n", secretly: "two true 7s\n"} {
 		if _, err := io.WriteString(c.Conn, "x"); err != nil {

@@ -156,8 +156,8 @@ func talk(t *testing.T, conn net.Conn) *client {
 	return &client{conn, bufio.NewReader(conn)}
 }
 
-// says sends a request and checks the response. It reports whether the response ends the connection.
-func (c *client) says(t *testing.T, want string) (last bool) {
+// expectResponse sends a request and checks the response. It reports whether the response ends the connection.
+func (c *client) expectResponse(t *testing.T, want string) (last bool) {
 	t.Helper()
 	if _, err := io.WriteString(c.Conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -206,16 +206,16 @@ func TestConnectionsOutliveConfigurations(t *testing.T) {
 func outlives(t *testing.T, listen, network, address string) {
 	start(t, map[string]server{"one": fronted(listen, "0")})
 	kept := dial(t, network, address)
-	kept.says(t, "0")
+	kept.expectResponse(t, "0")
 	for i := range 5 {
 		word := fmt.Sprint(i)
 		if err := load(map[string]server{"one": fronted(listen, word)}, "{}"); err != nil {
 			t.Fatal(err)
 		}
-		if last := kept.says(t, word); last {
+		if last := kept.expectResponse(t, word); last {
 			t.Fatal("the server asks for another connection")
 		}
-		dial(t, network, address).says(t, word)
+		dial(t, network, address).expectResponse(t, word)
 	}
 }
 
@@ -224,13 +224,13 @@ func TestRemovedServers(t *testing.T) {
 	first, second := fixture.Address(t), fixture.Address(t)
 	start(t, map[string]server{"one": fronted(first, "one"), "two": fronted(second, "two")})
 	idle, stays := dial(t, "tcp", second), dial(t, "tcp", first)
-	idle.says(t, "two")
-	stays.says(t, "one")
+	idle.expectResponse(t, "two")
+	stays.expectResponse(t, "one")
 	if err := load(map[string]server{"one": fronted(first, "one")}, "{}"); err != nil {
 		t.Fatal(err)
 	}
 	idle.ends(t)
-	if last := stays.says(t, "one"); last {
+	if last := stays.expectResponse(t, "one"); last {
 		t.Error("the other server's connection ends")
 	}
 	fixture.Eventually(t, "no listener", func() error {
@@ -243,7 +243,7 @@ func TestRemovedServers(t *testing.T) {
 	if err := load(map[string]server{"one": fronted(first, "one"), "two": fronted(second, "again")}, "{}"); err != nil {
 		t.Fatal(err)
 	}
-	dial(t, "tcp", second).says(t, "again")
+	dial(t, "tcp", second).expectResponse(t, "again")
 }
 
 // TestRefused checks that a configuration that the front cannot serve is rejected and changes nothing.
@@ -258,8 +258,8 @@ func TestRefused(t *testing.T) {
 		if err := load(servers, "{}"); err == nil {
 			t.Errorf("%s: it is not refused", name)
 		}
-		kept.says(t, "one")
-		dial(t, "tcp", address).says(t, "one")
+		kept.expectResponse(t, "one")
+		dial(t, "tcp", address).expectResponse(t, "one")
 	}
 }
 
@@ -290,15 +290,15 @@ func TestOpenAndClose(t *testing.T) {
 			t.Error("it is opened twice")
 		}
 		kept, stays := dial(t, "tcp", more), dial(t, "tcp", address)
-		kept.says(t, word)
+		kept.expectResponse(t, word)
 		if err := load(map[string]server{"one": fronted(address, "b")}, "{}"); err != nil {
 			t.Fatal(err)
 		}
-		kept.says(t, "b")
+		kept.expectResponse(t, "b")
 		opened.Close()
 		opened.Close()
 		kept.ends(t)
-		if last := stays.says(t, "b"); last || opened.IsOpen() {
+		if last := stays.expectResponse(t, "b"); last || opened.IsOpen() {
 			t.Errorf("another address ends: %v, and it is open: %v", last, opened.IsOpen())
 		}
 	}
@@ -307,7 +307,7 @@ func TestOpenAndClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := dial(t, "tcp", more)
-	kept.says(t, "b")
+	kept.expectResponse(t, "b")
 	if err := load(map[string]server{"two": fronted(address, "c")}, "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -339,6 +339,6 @@ func TestOpenAddressInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial(t, "tcp", all[0].JoinHostPort(0)).says(t, "a")
+	dial(t, "tcp", all[0].JoinHostPort(0)).expectResponse(t, "a")
 	opened.Close()
 }

@@ -59,7 +59,7 @@ func TestConnectionsAreActiveFromAccept(t *testing.T) {
 		}
 	}
 	goes <- struct{}{}
-	c.says(t, "one")
+	c.expectResponse(t, "one")
 	_ = c.Close()
 	fixture.Holds(t, "the address has ended", opened.Ended)
 }
@@ -124,8 +124,8 @@ func givesBack(t *testing.T, three bool, mend func()) {
 		return nil
 	})
 	mend()
-	dial(t, "tcp", plain).says(t, "one")
-	dial(t, "unix", unix).says(t, "three")
+	dial(t, "tcp", plain).expectResponse(t, "one")
+	dial(t, "unix", unix).expectResponse(t, "three")
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,26 +20,26 @@ func TestServersForOldLimitsEnd(t *testing.T) {
 	}
 	start(t, limited(100))
 	kept := dial(t, "tcp", address)
-	kept.says(t, "100")
+	kept.expectResponse(t, "100")
 	const changes = 10
 	for i := 1; i <= changes; i++ {
 		if err := load(limited(100+i), "{}"); err != nil {
 			t.Fatal(err)
 		}
 		c := dial(t, "tcp", address)
-		c.says(t, fmt.Sprint(100+i))
+		c.expectResponse(t, fmt.Sprint(100+i))
 		if i < changes {
 			_ = c.Close()
 		}
 	}
 	// For each set of limits there are two servers: one for HTTP/1.1 and one for HTTP/2.
 	serversAre(t, 4)
-	if last := kept.says(t, fmt.Sprint(100+changes)); last {
+	if last := kept.expectResponse(t, fmt.Sprint(100+changes)); last {
 		t.Error("the server asks for another connection")
 	}
 	_ = kept.Close()
 	serversAre(t, 2)
-	dial(t, "tcp", address).says(t, fmt.Sprint(100+changes))
+	dial(t, "tcp", address).expectResponse(t, fmt.Sprint(100+changes))
 }
 
 // serversAre waits until the number of http.Servers that wait for connections is want.

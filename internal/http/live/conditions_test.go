@@ -22,8 +22,8 @@ func when(c ir.Conditions, kind, path, answer string) *document.Route {
 	return r
 }
 
-// askFor returns the response to a request, given as method, target and header fields.
-func askFor(t *testing.T, table *live.Table, request string) string {
+// responseTo returns the response to a request, given as method, target and header fields.
+func responseTo(t *testing.T, table *live.Table, request string) string {
 	t.Helper()
 	method, rest, _ := strings.Cut(request, " ")
 	target, fields, _ := strings.Cut(rest, " ")
@@ -82,7 +82,7 @@ func TestConditions(t *testing.T) {
 		"GET /b":                                "b",
 		"GET /a/2?q=a+b X-Version: x; X-Any: 1": "any",
 	} {
-		if got := askFor(t, table, request); got != want {
+		if got := responseTo(t, table, request); got != want {
 			t.Errorf("%s answers %q, want %q", request, got, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestRegexesAmongPaths(t *testing.T) {
 		"GET /api/exact": "exact", "GET /api/x": "long", "GET /api": "prefix", "GET /apis": "short", "GET /x": "root",
 		"GET /": "root",
 	} {
-		if got := askFor(t, table, request); got != want {
+		if got := responseTo(t, table, request); got != want {
 			t.Errorf("%s answers %q, want %q", request, got, want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestInvalidCondition(t *testing.T) {
 		t.Errorf("refused is %v", refused)
 	}
 	for request, want := range map[string]string{"GET /a X: (": "closed", "GET /a/b": "closed", "GET /b": "good"} {
-		if got := askFor(t, table, request); got != want {
+		if got := responseTo(t, table, request); got != want {
 			t.Errorf("%s gets %s, want %s", request, got, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestSplitWithoutWeights(t *testing.T) {
 	if refused := table.Refused(); len(refused) != 1 {
 		t.Errorf("refused is %v", refused)
 	}
-	if got := askFor(t, table, "GET /"); got != "closed" {
+	if got := responseTo(t, table, "GET /"); got != "closed" {
 		t.Errorf("the answer is %s", got)
 	}
 }

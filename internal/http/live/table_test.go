@@ -51,15 +51,15 @@ func tableOf(t testing.TB, backends *endpoints.Table, store *trust.Store) *live.
 	return table
 }
 
-// says returns a chain that responds with a text.
-func says(text string) json.RawMessage {
+// textChain returns a chain that responds with a text.
+func textChain(text string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`[{"handle":[{"handler":"static_response","body":%q}]}]`, text))
 }
 
 func hostOf(routes ...*document.Route) *document.Host { return &document.Host{Routes: routes} }
 
 func route(kind, path, answer string) *document.Route {
-	return &document.Route{Type: kind, Path: path, Destination: document.Destination{Chain: says(answer)}}
+	return &document.Route{Type: kind, Path: path, Destination: document.Destination{Chain: textChain(answer)}}
 }
 
 // get returns the body of the response, or a word for another outcome.

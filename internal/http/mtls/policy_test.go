@@ -39,11 +39,11 @@ func authority(t testing.TB, lifetime time.Duration) *trusting {
 		&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
 	tr.pem = ca.PEM()
-	tr.tell(map[string][]byte{"ca.crt": tr.pem})
+	tr.setSecret(map[string][]byte{"ca.crt": tr.pem})
 	return tr
 }
 
-func (tr *trusting) tell(data map[string][]byte) {
+func (tr *trusting) setSecret(data map[string][]byte) {
 	tr.store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, data, true)
 }
 
@@ -110,15 +110,15 @@ func TestRemembers(t *testing.T) {
 		t.Errorf("a client that is known costs %v allocations", allocs)
 	}
 	other := authority(t, time.Hour)
-	tr.tell(map[string][]byte{"ca.crt": other.pem})
+	tr.setSecret(map[string][]byte{"ca.crt": other.pem})
 	if _, refusal := p.Check(tr.state); refusal == nil {
 		t.Error("the authority is another one, and its client is still let in")
 	}
-	tr.tell(map[string][]byte{"ca.crt": tr.pem})
+	tr.setSecret(map[string][]byte{"ca.crt": tr.pem})
 	if _, refusal := p.Check(tr.state); refusal != nil {
 		t.Error("the authority is back, and its client is not let in")
 	}
-	tr.tell(nil)
+	tr.setSecret(nil)
 	if _, refusal := p.Check(tr.state); refusal == nil || refusal.Status != http.StatusForbidden {
 		t.Error("the Secret is empty, and the client is let in")
 	}

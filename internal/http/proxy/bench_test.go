@@ -15,15 +15,15 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// nobody is a client that accepts responses and discards them.
-type nobody struct{ message.Writer }
+// discardWriter is a client that accepts responses and discards them.
+type discardWriter struct{ message.Writer }
 
-func (nobody) Head(*message.Response) error             { return nil }
-func (nobody) Write(b []byte) (int, error)              { return len(b), nil }
-func (nobody) ReadFrom(source io.Reader) (int64, error) { return io.Copy(io.Discard, source) }
-func (nobody) Flush() error                             { return nil }
-func (nobody) Trailer(message.Fields) error             { return nil }
-func (nobody) Interim(int, message.Fields) error        { return nil }
+func (discardWriter) Head(*message.Response) error             { return nil }
+func (discardWriter) Write(b []byte) (int, error)              { return len(b), nil }
+func (discardWriter) ReadFrom(source io.Reader) (int64, error) { return io.Copy(io.Discard, source) }
+func (discardWriter) Flush() error                             { return nil }
+func (discardWriter) Trailer(message.Fields) error             { return nil }
+func (discardWriter) Interim(int, message.Fields) error        { return nil }
 
 // BenchmarkForward sends short requests to an endpoint and reads short responses.
 func BenchmarkForward(b *testing.B) {
@@ -53,7 +53,7 @@ func benchmark(b *testing.B, answer string) {
 	b.ReportAllocs()
 	for b.Loop() {
 		*x = exchange.Exchange{Request: &r, Route: route, Backend: backend, Clients: clients, Global: global,
-			Writer: nobody{}}
+			Writer: discardWriter{}}
 		if err := p.Forward(x, s, nil); err != nil {
 			b.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConnectionsAreUsedAgain(t *testing.T) {
-	e, p := serve(t, says(fine)), pool(t)
+	e, p := serve(t, respondWith(fine)), pool(t)
 	for range 20 {
 		if got := forward(p, request(t, http.MethodGet, ""), of(e)); got != "200 ok" {
 			t.Fatal(got)
@@ -122,7 +122,7 @@ func TestTruncatedResponse(t *testing.T) {
 }
 
 func TestClosedPoolKeepsNothing(t *testing.T) {
-	e, p := serve(t, says(fine)), proxy.NewPool(loopback())
+	e, p := serve(t, respondWith(fine)), proxy.NewPool(loopback())
 	forward(p, request(t, http.MethodGet, ""), of(e))
 	p.Close()
 	for range 2 {
@@ -136,7 +136,7 @@ func TestClosedPoolKeepsNothing(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	e, p := serve(t, says(fine)), pool(t)
+	e, p := serve(t, respondWith(fine)), pool(t)
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {

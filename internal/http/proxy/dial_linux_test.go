@@ -51,7 +51,7 @@ func TestEndpointRemovedWhileDialled(t *testing.T) {
 			want := "error 503"
 			if protocol == ir.HTTP {
 				want = "200 ok"
-				backend.SetEndpoints([]ir.Endpoint{{Address: serve(t, says(fine)).Addr().String()}})
+				backend.SetEndpoints([]ir.Endpoint{{Address: serve(t, respondWith(fine)).Addr().String()}})
 			} else {
 				backend.SetEndpoints(nil)
 			}
@@ -78,7 +78,8 @@ func TestFailedHandshake(t *testing.T) {
 	defer secured.Close()
 	well := &endpoint{Listener: secured.Listener}
 	for name, first := range map[string]*endpoint{
-		"it speaks no TLS": serve(t, says(fine)), "it hangs up": serve(t, hangUp), "it wants another version": old(t),
+		"it speaks no TLS": serve(t, respondWith(fine)), "it hangs up": serve(t, hangUp),
+		"it wants another version": old(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}}, ir.RetryOnError)

@@ -44,7 +44,7 @@ func TestFaultsOfClientsDoNotEject(t *testing.T) {
 		blameless(t, e, request(t, http.MethodGet, "").WithContext(ctx), "error 499")
 	})
 	t.Run("it takes no answer", func(t *testing.T) {
-		e := serve(t, says(fine))
+		e := serve(t, respondWith(fine))
 		backend := of(e, spare)
 		err := sendCGIBody(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), backend)
 		if !errors.Is(err, exchange.ErrAborted) {
@@ -57,18 +57,18 @@ func TestFaultsOfClientsDoNotEject(t *testing.T) {
 	t.Run("its request cannot be written", func(t *testing.T) {
 		r := request(t, http.MethodGet, "")
 		r.Header["X-Bad"] = []string{"a\r\nb"}
-		blameless(t, serve(t, says(fine)), r, "error 400")
+		blameless(t, serve(t, respondWith(fine)), r, "error 400")
 	})
 	t.Run("its body breaks off", func(t *testing.T) {
 		r := request(t, http.MethodPut, "")
 		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("half"),
 			ending{errors.New("malformed chunk")})), -1
-		blameless(t, serve(t, says(fine)), r, "error 400")
+		blameless(t, serve(t, respondWith(fine)), r, "error 400")
 	})
 	t.Run("its body is too short", func(t *testing.T) {
 		r := request(t, http.MethodPut, "short")
 		r.ContentLength = 10
-		blameless(t, serve(t, says(fine)), r, "error 400")
+		blameless(t, serve(t, respondWith(fine)), r, "error 400")
 	})
 }
 
@@ -79,7 +79,7 @@ func TestFaultsOfEndpointsEject(t *testing.T) {
 		want   string
 	}{
 		"it hangs up": {hangUp, "error 502"},
-		"half of it":  {says("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), exchange.ErrAborted.Error()},
+		"half of it":  {respondWith("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), exchange.ErrAborted.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := serve(t, func(conn net.Conn, r *http.Request) bool { return c.answer(conn, r) && false })
@@ -108,10 +108,10 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 	}
 	for name, first := range map[string]func(net.Conn, *http.Request) bool{
 		"it hangs up":      hangUp,
-		"it answers badly": says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"),
+		"it answers badly": respondWith("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			second := serve(t, says(fine))
+			second := serve(t, respondWith(fine))
 			r := request(t, http.MethodPut, strings.Repeat("x", 100<<10))
 			r.ContentLength = -1
 			f := streaming(ir.RetryOnError, ir.RetryOn503)
@@ -124,7 +124,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 	t.Run("nobody is there", func(t *testing.T) {
 		f := streaming(ir.RetryOnError)
 		if got := sendCGI(f.pool, request(t, http.MethodPost, "all"), f.settings,
-			of(refusing(t), serve(t, says(fine)))); got != "200 ok" {
+			of(refusing(t), serve(t, respondWith(fine)))); got != "200 ok" {
 			t.Errorf("%s, although the first endpoint got nothing", got)
 		}
 	})
@@ -132,7 +132,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 
 // TestEachAttemptIsAccountedFor checks that the result of each attempt is reported to the load balancer exactly once.
 func TestEachAttemptIsAccountedFor(t *testing.T) {
-	first, second, third := refusing(t), serve(t, hangUp), serve(t, says(fine))
+	first, second, third := refusing(t), serve(t, hangUp), serve(t, respondWith(fine))
 	backend := of(first, second, third, refusing(t))
 	if got := forward(pool(t), request(t, http.MethodGet, ""), backend); got != "200 ok" {
 		t.Error(got)

@@ -52,7 +52,7 @@ func TestClientLeavesAReusedConnection(t *testing.T) {
 	waiting := newWorker()
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {
 		if r.Header.Get("X-Wait") == "" {
-			return says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")(conn, r)
+			return respondWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")(conn, r)
 		}
 		return waiting.work(conn, r)
 	})

@@ -75,8 +75,8 @@ func (e *endpoint) converse(conn net.Conn, answer func(net.Conn, *http.Request) 
 	}
 }
 
-// says returns a handler that responds to each request with the same bytes.
-func says(answer string) func(net.Conn, *http.Request) bool {
+// respondWith returns a handler that responds to each request with the same bytes.
+func respondWith(answer string) func(net.Conn, *http.Request) bool {
 	return func(conn net.Conn, _ *http.Request) bool {
 		_, err := io.WriteString(conn, answer)
 		return err == nil

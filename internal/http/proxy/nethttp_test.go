@@ -183,7 +183,7 @@ func TestFastCGI(t *testing.T) {
 		e    *endpoint
 		want string
 	}{
-		"no FastCGI": {serve(t, says(fine)), "error 502"}, "nobody": {refusing(t), "error 502"},
+		"no FastCGI": {serve(t, respondWith(fine)), "error 502"}, "nobody": {refusing(t), "error 502"},
 		"silence": {&endpoint{Listener: fixture.Listen(t)}, "error 504"},
 	} {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI}})

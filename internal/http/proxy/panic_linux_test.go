@@ -91,7 +91,7 @@ func TestPanicKeepsBodiesApart(t *testing.T) {
 		Conn: new(message.Conn), Length: size, Body: bytes.NewReader(bytes.Repeat([]byte("a"), size)),
 	}
 	collapse(t, p, r, e)
-	other := serve(t, says(fine))
+	other := serve(t, respondWith(fine))
 	for range 5 {
 		if got := forward(p, request(t, http.MethodPost, string(bytes.Repeat([]byte("b"), size))),
 			of(other)); got != "200 ok" {
@@ -118,8 +118,8 @@ func TestPanicFreesTheConnection(t *testing.T) {
 	for range 3 {
 		r := &message.Request{Method: http.MethodGet, Target: "/", Path: "/", EscapedPath: "/", Major: 1, Minor: 1,
 			Conn: new(message.Conn)}
-		collapse(t, p, r, serve(t, says(fine)))
-		service := serve(t, says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: b\r\n\r\n"))
+		collapse(t, p, r, serve(t, respondWith(fine)))
+		service := serve(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: b\r\n\r\n"))
 		asks := &callout.Service{
 			Connect: patience, Read: patience, Write: patience,
 			Wants: func(*message.Field) bool { panic("a fault of the controller") },

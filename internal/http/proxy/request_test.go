@@ -21,7 +21,7 @@ func TestRequestWithoutHost(t *testing.T) {
 	hosts := make(chan string, 1)
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {
 		hosts <- r.Host
-		return says(fine)(conn, r)
+		return respondWith(fine)(conn, r)
 	})
 	r := request(t, http.MethodGet, "")
 	r.Host = ""
@@ -38,8 +38,8 @@ func TestClientGoesAway(t *testing.T) {
 	w.isLeft(t, pool(t), request(t, http.MethodGet, ""), serve(t, w.work))
 }
 
-// asks returns a request as a server reads it.
-func asks(fields ...message.Field) *message.Request {
+// newRequest returns a request as a server reads it.
+func newRequest(fields ...message.Field) *message.Request {
 	return &message.Request{
 		Method: http.MethodGet, Host: "shop.example", Target: "/a", Path: "/a", EscapedPath: "/a", Query: "b=c",
 		Major: 1, Minor: 1,
@@ -63,7 +63,7 @@ func sends(t *testing.T, r *message.Request, s *proxy.Settings, e *endpoint) (*h
 
 // TestNothingEndsALine checks that neither a header field nor a path can insert a line into a request.
 func TestNothingEndsALine(t *testing.T) {
-	e := serve(t, says(fine))
+	e := serve(t, respondWith(fine))
 	for name, spoil := range map[string]func(*message.Request){
 		"field value": func(r *message.Request) { r.Fields.Add(message.Field{Name: "X-A", Value: "a\r\nX-B: b"}) },
 		"field name":  func(r *message.Request) { r.Fields.Add(message.Field{Name: "X-A: b\r\nX-B", Value: "b"}) },
@@ -76,7 +76,7 @@ func TestNothingEndsALine(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := asks()
+			r := newRequest()
 			spoil(r)
 			if got := outcome(sends(t, r, settings(), e)); got != "error 400" {
 				t.Error(got)
@@ -158,7 +158,7 @@ func TestRequestHeadAtTheEndpoint(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := asks(message.XRequestID.Field("id"))
+			r := newRequest(message.XRequestID.Field("id"))
 			for _, line := range strings.Split(c.fields, "|") {
 				if name, value, ok := strings.Cut(line, ": "); ok {
 					r.Fields.Add(message.NewField(name, value))
@@ -181,7 +181,7 @@ func TestLoops(t *testing.T) {
 		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false,
 		strings.Repeat("1.1 k8singress, ", 8): true,
 	} {
-		if got := proxy.Loops(asks(message.Via.Field(via), message.Via.Field("1.1 other"))); got != want {
+		if got := proxy.Loops(newRequest(message.Via.Field(via), message.Via.Field("1.1 other"))); got != want {
 			t.Errorf("%q: %v", via, got)
 		}
 	}

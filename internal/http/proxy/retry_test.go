@@ -10,7 +10,7 @@ import (
 
 // TestRetryConditions checks all conditions of proxy-next-upstream.
 func TestRetryConditions(t *testing.T) {
-	unavailable := says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno")
+	unavailable := respondWith("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno")
 	for name, test := range map[string]struct {
 		on     []ir.RetryOn
 		method string
@@ -19,9 +19,9 @@ func TestRetryConditions(t *testing.T) {
 	}{
 		"off": {[]ir.RetryOn{}, http.MethodGet, hangUp, "error 502"},
 		"error only, invalid header": {[]ir.RetryOn{ir.RetryOnError}, http.MethodGet,
-			says("SSH-2.0-x\r\n\r\n"), "error 502"},
+			respondWith("SSH-2.0-x\r\n\r\n"), "error 502"},
 		"invalid header": {[]ir.RetryOn{ir.RetryOnInvalidHeader}, http.MethodGet,
-			says("SSH-2.0-x\r\n\r\n"), "200 ok"},
+			respondWith("SSH-2.0-x\r\n\r\n"), "200 ok"},
 		"a status":       {[]ir.RetryOn{ir.RetryOn503}, http.MethodGet, unavailable, "200 ok"},
 		"another status": {[]ir.RetryOn{ir.RetryOn502}, http.MethodGet, unavailable, "503 no"},
 		"a status, POST": {[]ir.RetryOn{ir.RetryOn503}, http.MethodPost, unavailable, "503 no"},
@@ -31,7 +31,7 @@ func TestRetryConditions(t *testing.T) {
 			hangUp, "200 ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			endpoints := of(serve(t, test.first), serve(t, says(fine)))
+			endpoints := of(serve(t, test.first), serve(t, respondWith(fine)))
 			if got := sendCGI(pool(t), request(t, test.method, "body"), settings(test.on...),
 				endpoints); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -43,7 +43,7 @@ func TestRetryConditions(t *testing.T) {
 // TestLastResponseIsForwarded checks that a response with a retriable status is forwarded if there is no other endpoint
 // left.
 func TestLastResponseIsForwarded(t *testing.T) {
-	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
+	bad := serve(t, respondWith("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
 	if got := sendCGI(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
 		bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())

@@ -65,7 +65,8 @@ func (s slowly) Write(b []byte) (int, error) {
 // TestSlowClientIsNotASlowEndpoint checks that the endpoint's timeout does not run while the client is slow.
 func TestSlowClientIsNotASlowEndpoint(t *testing.T) {
 	const size = 300_000
-	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
+	e := serve(t, respondWith(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s",
+		size, strings.Repeat("x", size))))
 	s := settings()
 	s.Read = 50 * time.Millisecond
 	// On a busy machine the endpoint may occasionally be slow, so the test retries.
@@ -86,7 +87,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 	s.Read = 20 * time.Millisecond
 	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of them", func() error {
-		e, p := serve(t, says(fine)), pool(t)
+		e, p := serve(t, respondWith(fine)), pool(t)
 		for range 4 {
 			w := httptest.NewRecorder()
 			if got := outcome(w, sendCGIBody(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {

@@ -158,7 +158,7 @@ func answersOf(t *testing.T, ours bool) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ends := strings.HasPrefix(c.want, "cut") || name == "until close"
-			e := serve(t, func(conn net.Conn, r *http.Request) bool { return says(c.answer)(conn, r) && !ends })
+			e := serve(t, func(conn net.Conn, r *http.Request) bool { return respondWith(c.answer)(conn, r) && !ends })
 			server, client := inFront(t, settings(), of(e)).listen(t, ours)
 			client.Transport.(*http.Transport).DisableCompression = true
 			want := c.want
@@ -321,7 +321,7 @@ func TestASlowBody(t *testing.T) {
 		r := request(t, http.MethodPost, "")
 		r.Body, r.ContentLength = io.NopCloser(late{}), 10
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams}})
-		if got := sendCGI(pool(t), r, s, of(serve(t, says(fine)))); got != "error 408" {
+		if got := sendCGI(pool(t), r, s, of(serve(t, respondWith(fine)))); got != "error 408" {
 			t.Errorf("streamed %v: %s", streams, got)
 		}
 	}

@@ -136,7 +136,7 @@ func unrequestedSwitch(t *testing.T, ours bool) {
 		"HTTP/1.0": {switched, strings.ReplaceAll(upgrade, "HTTP/1.1", "HTTP/1.0")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, _ := inFront(t, settings(), of(serve(t, says(c.answer)))).listen(t, ours)
+			server, _ := inFront(t, settings(), of(serve(t, respondWith(c.answer)))).listen(t, ours)
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +159,7 @@ func unrequestedSwitch(t *testing.T, ours bool) {
 func TestARefusedUpgrade(t *testing.T) { onFronts(t, aRefusedUpgrade) }
 
 func aRefusedUpgrade(t *testing.T, ours bool) {
-	e := serve(t, says("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno"))
+	e := serve(t, respondWith("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno"))
 	server, _ := inFront(t, settings(), of(e)).listen(t, ours)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {

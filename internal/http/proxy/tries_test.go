@@ -24,20 +24,20 @@ func TestTries(t *testing.T) {
 		"PATCH, half a head": {http.MethodPatch,
 			func(t *testing.T) *endpoint { return serve(t, half) }, "error 502"},
 		"GET, not HTTP": {http.MethodGet,
-			func(t *testing.T) *endpoint { return serve(t, says("SSH-2.0-x\r\n\r\n")) }, "error 502"},
+			func(t *testing.T) *endpoint { return serve(t, respondWith("SSH-2.0-x\r\n\r\n")) }, "error 502"},
 		"GET, other protocol": {http.MethodGet,
-			func(t *testing.T) *endpoint { return serve(t, says(switching)) }, "error 502"},
+			func(t *testing.T) *endpoint { return serve(t, respondWith(switching)) }, "error 502"},
 		"GET, endless head": {http.MethodGet,
 			func(t *testing.T) *endpoint { return serve(t, endless) }, "error 502"},
 		"GET, no status": {http.MethodGet,
-			func(t *testing.T) *endpoint { return serve(t, says(noStatus)) }, "error 502"},
+			func(t *testing.T) *endpoint { return serve(t, respondWith(noStatus)) }, "error 502"},
 		"GET, two lengths": {http.MethodGet,
-			func(t *testing.T) *endpoint { return serve(t, says(twoLengths)) }, "error 502"},
+			func(t *testing.T) *endpoint { return serve(t, respondWith(twoLengths)) }, "error 502"},
 		"GET, error of its own": {http.MethodGet,
-			func(t *testing.T) *endpoint { return serve(t, says(serverError)) }, "500 x"},
+			func(t *testing.T) *endpoint { return serve(t, respondWith(serverError)) }, "500 x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			good := serve(t, says(fine))
+			good := serve(t, respondWith(fine))
 			if got := forward(pool(t), request(t, test.method, "body"), of(test.first(t), good)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}

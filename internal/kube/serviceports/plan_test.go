@@ -109,7 +109,7 @@ type outcome struct {
 	Problems []string
 }
 
-func told(p serviceports.Plan) outcome {
+func outcomeOf(p serviceports.Plan) outcome {
 	o := outcome{Write: p.Write}
 	for _, e := range p.Ports {
 		o.Ports = append(o.Ports, fmt.Sprintf("%s %d/%s %s", e.Name, e.Port, e.Protocol, e.TargetPort.String()))
@@ -204,7 +204,7 @@ func TestEntries(t *testing.T) {
 				Name: edge, Service: service(t, public, test.service...), Publish: true,
 				Routes: routes(t, test.open...),
 			})
-			if diff := cmp.Diff(test.want, told(plan)); diff != "" {
+			if diff := cmp.Diff(test.want, outcomeOf(plan)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -215,11 +215,11 @@ func TestSwitchedOffOnlyOursGo(t *testing.T) {
 	s := serviceports.Situation{
 		Name: edge, Service: service(t, public, http, "tcp-5432 5432/TCP 5432 ours"), Routes: routes(t, "tcp/5432"),
 	}
-	if diff := cmp.Diff(outcome{Write: true}, told(serviceports.Make(s))); diff != "" {
+	if diff := cmp.Diff(outcome{Write: true}, outcomeOf(serviceports.Make(s))); diff != "" {
 		t.Error(diff)
 	}
 	s.Service = service(t, public, http, "tcp-6379 6379/TCP 6379")
-	if diff := cmp.Diff(outcome{}, told(serviceports.Make(s))); diff != "" {
+	if diff := cmp.Diff(outcome{}, outcomeOf(serviceports.Make(s))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -238,7 +238,7 @@ func TestServicesThatForwardNothing(t *testing.T) {
 			"the Service k8singress/edge has the type ExternalName"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := told(serviceports.Make(serviceports.Situation{
+			got := outcomeOf(serviceports.Make(serviceports.Situation{
 				Name: edge, Service: test.service, Publish: true,
 				Routes: routes(t, "tcp/5432", "tcp/6379", "udp/53 udp-services"),
 			}))
@@ -294,7 +294,7 @@ func TestPortsThatNodesDoNotForward(t *testing.T) {
 			if test.kind != "" {
 				s.Service = service(t, test.kind, http)
 			}
-			problems := told(serviceports.Make(s)).Problems
+			problems := outcomeOf(serviceports.Make(s)).Problems
 			if test.want == "" {
 				if len(problems) > 0 {
 					t.Errorf("told: %q", problems)
@@ -324,7 +324,7 @@ func TestPortsAtLoopback(t *testing.T) {
 			Publish: test.published,
 			Pod:     test.pod, Loopback: true, Routes: routes(t, "tcp/5432", "udp/53"),
 		}
-		problems := told(serviceports.Make(s)).Problems
+		problems := outcomeOf(serviceports.Make(s)).Problems
 		if len(problems) != test.want {
 			t.Fatalf("%s: told %q", name, problems)
 		}
@@ -342,7 +342,7 @@ func TestMessagesOfManyPortsAreShort(t *testing.T) {
 	for port := range 200 {
 		many = append(many, fmt.Sprint("tcp/", 10000+port))
 	}
-	problems := told(serviceports.Make(serviceports.Situation{Name: edge, Publish: true,
+	problems := outcomeOf(serviceports.Make(serviceports.Situation{Name: edge, Publish: true,
 		Routes: routes(t, many...)})).Problems
 	if len(problems) != 1 || !strings.HasSuffix(problems[0], "10008/TCP, 10009/TCP, and 190 more can be added") {
 		t.Errorf("told: %q", problems)

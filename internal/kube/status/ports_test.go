@@ -96,8 +96,8 @@ func (p *portsTest) await(service, want string) {
 	fixture.Holds(p.T, service+" has "+want, func() bool { return p.ports(service) == want })
 }
 
-// told waits for a number of verdicts and returns them as text.
-func (p *portsTest) told(count int) []string {
+// problemTexts waits for a number of verdicts and returns them as text.
+func (p *portsTest) problemTexts(count int) []string {
 	p.Helper()
 	fixture.Holds(p.T, fmt.Sprint(count, " verdicts"), func() bool { return len(p.Verdicts()) == count })
 	var words []string
@@ -131,7 +131,7 @@ func TestPortsComeAndGo(t *testing.T) {
 			t.Errorf("a patch that could make a Service: %s", patch.GetPatch())
 		}
 	}
-	p.told(0)
+	p.problemTexts(0)
 }
 
 // TestWithoutTheOptionNothingIsWritten checks that a process without the option does not change ports that another
@@ -143,11 +143,11 @@ func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.stop()
-	p.told(0)
+	p.problemTexts(0)
 	second := &portsTest{t, leader(t, p.client), p.client}
 	second.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(6379))
 	// The Service has been processed when its verdict is there.
-	second.told(1)
+	second.problemTexts(1)
 	if n := count(p.client, "patch", "services", "edge"); n != 1 {
 		t.Errorf("%d patches", n)
 	}
@@ -171,7 +171,7 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.publish(publishing("edge"), open(5432))
-	if told := p.told(1); !strings.HasPrefix(told[0],
+	if told := p.problemTexts(1); !strings.HasPrefix(told[0],
 		"ConfigMap/a/tcp-services: publish_service names the Service a/edge, ") {
 		t.Errorf("told: %q", told)
 	}
@@ -182,7 +182,7 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 	}
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
-	p.told(0)
+	p.problemTexts(0)
 }
 
 // TestPortsAreRewrittenWithBackoff checks that the controller writes the ports with growing delays if
@@ -215,7 +215,7 @@ func TestMissingRightIsReportedOnce(t *testing.T) {
 	want := "Service/a/edge: publish_ports cannot change this Service, because RBAC forbids it: grant the controller " +
 		"permission to patch it, as the chart does with k8singress.options.publish_ports, or remove the option " +
 		"publish_ports"
-	if told := p.told(1); told[0] != want {
+	if told := p.problemTexts(1); told[0] != want {
 		t.Errorf("told: %q", told)
 	}
 	select {
@@ -224,7 +224,7 @@ func TestMissingRightIsReportedOnce(t *testing.T) {
 		t.Error("nobody hears of it")
 	}
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
-	p.told(0)
+	p.problemTexts(0)
 	if n := count(p.client, "patch", "services", "edge"); n != 3 {
 		t.Errorf("%d patches", n)
 	}
@@ -237,7 +237,7 @@ func TestPortsAreWrittenAgainAfterAFailure(t *testing.T) {
 	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
-	p.told(0)
+	p.problemTexts(0)
 }
 
 // daemon returns the pod in which the writer of these tests runs. The pod has one host port.
@@ -251,19 +251,19 @@ func TestOwnPod(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
 		p := newPortsTest(t, fake.NewClientset(daemon()))
 		p.publish(settings.Config{}, open(5432))
-		if told := p.told(1); !strings.Contains(told[0], "connect to port 5432/TCP: ") {
+		if told := p.problemTexts(1); !strings.Contains(told[0], "connect to port 5432/TCP: ") {
 			t.Errorf("told: %q", told)
 		}
 		for range 3 {
 			p.publish(settings.Config{}, open(5432, 6379))
 		}
 		fixture.Holds(t, "both ports are told",
-			func() bool { return strings.Contains(p.told(1)[0], "the ports 5432/TCP, 6379/TCP") })
+			func() bool { return strings.Contains(p.problemTexts(1)[0], "the ports 5432/TCP, 6379/TCP") })
 		if n := count(p.client, "get", "pods", "edge-0"); n != 1 {
 			t.Errorf("the pod was read %d times", n)
 		}
 		p.stop()
-		p.told(0)
+		p.problemTexts(0)
 	})
 	t.Run("without the right", func(t *testing.T) {
 		client := fake.NewClientset(daemon(), edge("edge"))
@@ -273,7 +273,7 @@ func TestOwnPod(t *testing.T) {
 		p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 		p.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(5432))
 		p.await("edge", ownPort)
-		p.told(0)
+		p.problemTexts(0)
 		if n := count(p.client, "get", "pods", "edge-0"); n != 1 {
 			t.Errorf("the pod was read %d times", n)
 		}
@@ -287,10 +287,10 @@ func TestPortsAtLoopbackAreReported(t *testing.T) {
 	o := publishing("edge")
 	o.StreamBind = []string{"127.0.0.1", "::1"}
 	p.publish(o, open(5432))
-	if told := p.told(1); !strings.Contains(told[0], "stream_bind contains only loopback addresses") {
+	if told := p.problemTexts(1); !strings.Contains(told[0], "stream_bind contains only loopback addresses") {
 		t.Errorf("told: %q", told)
 	}
 	o.StreamBind = []string{"127.0.0.1", "192.0.2.1"}
 	p.publish(o, open(5432))
-	p.told(0)
+	p.problemTexts(0)
 }

@@ -13,7 +13,7 @@ func tokenKey(host string) string { return "acme/" + issuer + "/challenge_tokens
 
 // TestUnknownChallengesCostNothing checks that requests with invented challenges cause no request to the API server.
 func TestUnknownChallengesCostNothing(t *testing.T) {
-	p := newPretended(t).start(t)
+	p := newSimulated(t).start(t)
 	p.SetWanted(func(host string) bool { return host == "wanted.example" })
 	if p.Exists(t.Context(), "a") {
 		t.Fatal("it is there")
@@ -45,7 +45,7 @@ func TestTokensOfOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newPretended(t)
+			w := newSimulated(t)
 			writer, reader := w.start(t), w.start(t)
 			fixture.Receive(t, "all Secrets", reader.secrets.synced)
 			if err := expect(writer, reader); err != nil {
@@ -95,7 +95,7 @@ func TestLookUpsEndWithTheLock(t *testing.T) {
 // TestFloodOfExpectedChallenges checks that many challenge requests for a host that is getting a certificate cause only
 // a few requests per second.
 func TestFloodOfExpectedChallenges(t *testing.T) {
-	p := newPretended(t).start(t)
+	p := newSimulated(t).start(t)
 	var asked atomic.Int32
 	p.SetWanted(func(string) bool { asked.Add(1); return true })
 	if p.Exists(t.Context(), "a") {

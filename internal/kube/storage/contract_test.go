@@ -201,7 +201,7 @@ func TestDelete(t *testing.T) {
 
 // TestDeleteBeforeTheWatchEvent checks that a process can delete a value that its watch has not reported yet.
 func TestDeleteBeforeTheWatchEvent(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	writer, other := w.start(t), w.start(t)
 	if other.Exists(t.Context(), "a") {
 		t.Fatal("it is there")

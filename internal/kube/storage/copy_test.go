@@ -85,7 +85,7 @@ func TestCopyIsMadeOnce(t *testing.T) {
 // TestNothingIsOrderedBeforeTheCopy checks that reads and locks wait while the old namespace cannot be read. If a read
 // reported a missing certificate, the certificate would be ordered again.
 func TestNothingIsOrderedBeforeTheCopy(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	store(t, w.start(t), crt, "certificate")
 	next := w.next(t)
 	w.api.forbid(func(r *http.Request) bool {

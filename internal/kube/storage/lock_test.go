@@ -140,7 +140,7 @@ func TestLockIsRenewed(t *testing.T) {
 
 // TestWaiterIsWoken checks that the watch wakes a waiting process before its next poll.
 func TestWaiterIsWoken(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	holder, other := w.start(t), w.start(t)
 	fixture.Receive(t, "all Leases", other.leases.informer.HasSyncedChecker().Done())
 	other.locks.times.Poll = time.Hour
@@ -300,7 +300,7 @@ func TestOneTakesOver(t *testing.T) {
 // TestLostResponses checks that a lock still works if the API server has acquired or released its Lease, but the
 // response was lost.
 func TestLostResponses(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	p := w.start(t)
 	lose := func(method string) {
 		var once atomic.Bool

@@ -19,7 +19,7 @@ import (
 // TestLostWatch checks that the storage has the changes that were made while its watch was interrupted after the next
 // list.
 func TestLostWatch(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	writer, other := w.start(t), w.start(t)
 	store(t, writer, "stays", "1", "goes", "1", "changes", "1")
 	fixture.Holds(t, "the news", func() bool { return has(t, other, "changes") == "1" })
@@ -46,7 +46,7 @@ func TestLostWatch(t *testing.T) {
 // TestOutage checks that values can be read while the API server is unavailable, and that a write waits until it is
 // available again.
 func TestOutage(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	p := w.start(t)
 	store(t, p, "a", "1")
 	if !p.Exists(t.Context(), "a") {
@@ -68,7 +68,7 @@ func TestOutage(t *testing.T) {
 // TestStartWithoutAPIServer checks that a reader waits until its context ends if the API server is unavailable at the
 // start, and gets the value when it is available again.
 func TestStartWithoutAPIServer(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	store(t, w.start(t), "a", "1")
 	p := w.startWith(t, &link{broken: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -86,7 +86,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 
 // TestLostResponsesToWrites checks that a write succeeds if the API server has processed it, but the response was lost.
 func TestLostResponsesToWrites(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	p := w.start(t)
 	var n atomic.Int32
 	w.api.lose(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/secrets") && n.Add(1)%5 == 1 })
@@ -105,7 +105,7 @@ func TestLostResponsesToWrites(t *testing.T) {
 // TestLockWaitsForPreviousWrites checks that the next holder of a lock reads the writes of the previous holder, even if
 // watch events are late.
 func TestLockWaitsForPreviousWrites(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	first, second, third := w.start(t), w.start(t), w.start(t)
 	for _, p := range []*process{second, third} {
 		fixture.Receive(t, "all Secrets", p.secrets.synced)
@@ -146,7 +146,7 @@ func TestLockWaitsForPreviousWrites(t *testing.T) {
 // TestOldLeases checks that a released Lease counts as expired after its duration and can be deleted, and that a held
 // Lease does not expire.
 func TestOldLeases(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	p, other := w.start(t), w.start(t)
 	for _, name := range []string{"released", "held"} {
 		if err := p.Lock(t.Context(), name); err != nil {
@@ -171,7 +171,7 @@ func TestOldLeases(t *testing.T) {
 
 // TestManyCertificates checks that storing a certificate takes three requests, and reading it none.
 func TestManyCertificates(t *testing.T) {
-	w := newPretended(t)
+	w := newSimulated(t)
 	p := w.start(t)
 	if p.Exists(t.Context(), "a") {
 		t.Fatal("it is there")

@@ -57,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	path := os.Getenv(realAPI)
 	if path == "" {
-		return newPretended(t)
+		return newSimulated(t)
 	}
 	w := &world{config: mustConfig(path)}
 	w.connect(t)
@@ -76,9 +76,9 @@ func (w *world) makeNamespace(t testing.TB, name metav1.ObjectMeta) string {
 	return made.Name
 }
 
-// newPretended returns a new namespace on a simulated API server. It is for tests in which the API server has to
+// newSimulated returns a new namespace on a simulated API server. It is for tests in which the API server has to
 // misbehave.
-func newPretended(t testing.TB) *world {
+func newSimulated(t testing.TB) *world {
 	t.Helper()
 	api := startAPIServer(t)
 	w := &world{config: &rest.Config{Host: api.http.URL, QPS: -1}, namespace: "k8singress", api: api}

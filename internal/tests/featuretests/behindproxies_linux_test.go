@@ -51,7 +51,7 @@ const (
 // TestBehindProxies checks requests from other proxies, by HTTP/1.0 and 1.1, with and without keep-alive, and by
 // HTTP/2.
 func TestBehindProxies(t *testing.T) {
-	in := inFront(t, saysWhatItGot, "proxy-body-size: 8m")
+	in := inFront(t, describeRequest, "proxy-body-size: 8m")
 	for name, proxy := range map[string]inFrontOfUs{
 		"nginx, HTTP/1.0":             {nginxWith("", ""), false},
 		"nginx, HTTP/1.1, not kept":   {nginxWith("", "proxy_http_version 1.1;"), false},
@@ -81,7 +81,7 @@ func TestBehindProxies(t *testing.T) {
 // TestBehindProxyProtocol checks that a proxy that forwards bytes or requests passes on the client's address by the
 // PROXY protocol.
 func TestBehindProxyProtocol(t *testing.T) {
-	ip, port := endpointOf(t, saysWhatItGot)
+	ip, port := endpointOf(t, describeRequest)
 	in := start(t, class+service("one", port, ip)+oneWith("proxy-body-size: 8m")+"---\n"+
 		global(`use-proxy-protocol: "true"`, `proxy-real-ip-cidr: 127.0.0.1/32`), "configmap default/global")
 	for name, proxy := range map[string]inFrontOfUs{
@@ -99,8 +99,8 @@ func TestBehindProxyProtocol(t *testing.T) {
 	}
 }
 
-// saysWhatItGot handles requests by describing them in the response. Some paths get another body.
-func saysWhatItGot(w http.ResponseWriter, r *http.Request) {
+// describeRequest handles requests by describing them in the response. Some paths get another body.
+func describeRequest(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // Its proxy has broken the request off.

@@ -84,15 +84,16 @@ func (in *ingress) answers(client *http.Client, host string, status int) {
 // TestClientAuthChangesWithoutReload checks that one host starts to request certificates, another one stops, and a
 // third one trusts another certificate authority, all without a Caddy reload and without affecting other hosts.
 func TestClientAuthChangesWithoutReload(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	alice, carol := person(t, first, "alice"), person(t, second, "carol")
 	open := func(name string) string { return rule(name, name+".example", "Prefix", "/", "one") }
-	in := start(t, class+service("one", port, ip)+caSecret("stays", first)+open("open")+asking("guarded", "stays"))
+	in := start(t, class+service("one", port, ip)+caSecret("stays", first)+open("open")+
+		mutualTLSIngress("guarded", "stays"))
 	in.write("ca.yaml", caSecret("ca", first))
 	in.write("gains.yaml", open("gains"))
-	in.write("loses.yaml", asking("loses", "ca"))
-	in.write("changes.yaml", asking("changes", "ca"))
+	in.write("loses.yaml", mutualTLSIngress("loses", "ca"))
+	in.write("changes.yaml", mutualTLSIngress("changes", "ca"))
 	nobody := func(host string) *http.Client { return in.showing(nil, host+".example")[secure2] }
 	in.answers(nobody("gains"), "gains.example", http.StatusOK)
 	in.answers(nobody("loses"), "loses.example", http.StatusBadRequest)
@@ -102,19 +103,19 @@ func TestClientAuthChangesWithoutReload(t *testing.T) {
 		in.handshakes("open.example", nil), in.handshakes("guarded.example", alice),
 	}
 	for range 3 {
-		in.write("gains.yaml", asking("gains", "stays"))
+		in.write("gains.yaml", mutualTLSIngress("gains", "stays"))
 		in.answers(nobody("gains"), "gains.example", http.StatusBadRequest)
 		in.answers(in.showing(alice, "gains.example")[secure1], "gains.example", http.StatusOK)
 		in.write("loses.yaml", open("loses"))
 		in.answers(nobody("loses"), "loses.example", http.StatusOK)
-		in.write("changes.yaml", asking("changes", "other")+caSecret("other", second))
+		in.write("changes.yaml", mutualTLSIngress("changes", "other")+caSecret("other", second))
 		in.answers(in.showing(carol, "changes.example")[secure2], "changes.example", http.StatusOK)
 		in.answers(in.showing(alice, "changes.example")[secure1], "changes.example", http.StatusBadRequest)
 		in.write("gains.yaml", open("gains"))
 		in.answers(nobody("gains"), "gains.example", http.StatusOK)
-		in.write("changes.yaml", asking("changes", "ca"))
+		in.write("changes.yaml", mutualTLSIngress("changes", "ca"))
 		in.answers(in.showing(alice, "changes.example")[secure1], "changes.example", http.StatusOK)
-		in.write("loses.yaml", asking("loses", "ca"))
+		in.write("loses.yaml", mutualTLSIngress("loses", "ca"))
 		in.answers(nobody("loses"), "loses.example", http.StatusBadRequest)
 	}
 	for _, stop := range stops {
@@ -128,9 +129,9 @@ func TestClientAuthChangesWithoutReload(t *testing.T) {
 // TestAuthorityChangesOnAnOpenConnection checks that a change of the Secret applies to the next request, not only to
 // the next connection.
 func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
-	in := start(t, class+service("one", port, ip)+asking("a", "ca"))
+	in := start(t, class+service("one", port, ip)+mutualTLSIngress("a", "ca"))
 	in.write("ca.yaml", caSecret("ca", first))
 	for protocol, client := range in.showing(person(t, first, "alice"), "a.example") {
 		status := func(want int) {
@@ -153,7 +154,7 @@ func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
 // TestConnectionFromBefore checks that a client with a certificate is not rejected because of a connection or a TLS
 // session from before the host requested certificates.
 func TestConnectionFromBefore(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root := fixture.Authority(t, nil, "root")
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root))
 	alice := person(t, root, "alice")
@@ -169,7 +170,7 @@ func TestConnectionFromBefore(t *testing.T) {
 		if session, ok := sessions.Get("a.example"); !ok || session == nil {
 			t.Fatal("the server has given no session to resume")
 		}
-		in.write("a.yaml", asking("a", "ca"))
+		in.write("a.yaml", mutualTLSIngress("a", "ca"))
 		in.answers(in.showing(nil, "a.example")[protocol], "a.example", http.StatusBadRequest)
 		refused := 0
 		in.eventually(protocol, func() error {
@@ -190,12 +191,13 @@ func TestConnectionFromBefore(t *testing.T) {
 // TestClientAuthWithoutTLS checks that clients cannot avoid the certificate check by plain HTTP, and that the
 // certificate authority still gets the response to its challenge.
 func TestClientAuthWithoutTLS(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root := fixture.Authority(t, nil, "root")
-	optional := asking("optional", "ca", "auth-tls-verify-client", "optional")
+	optional := mutualTLSIngress("optional", "ca", "auth-tls-verify-client", "optional")
 	solver := rule("solver", "a.example", "Exact", "/.well-known/acme-challenge/token", "one")
-	unasked := asking("unasked", "ca", "auth-tls-verify-client", "off")
-	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+optional+unasked+solver)
+	unasked := mutualTLSIngress("unasked", "ca", "auth-tls-verify-client", "off")
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+mutualTLSIngress("a", "ca")+optional+
+		unasked+solver)
 	for _, test := range []struct {
 		host, path string
 		status     int
@@ -225,7 +227,7 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 // TestOldestIngressSetsClientAuth checks that the oldest Ingress with auth-tls-secret applies to the whole host, and
 // that the other gets a warning.
 func TestOldestIngressSetsClientAuth(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	dated := func(ingress, name, date string) string {
 		return strings.Replace(ingress, "{name: "+name, "{name: "+name+", creationTimestamp: "+date, 1)

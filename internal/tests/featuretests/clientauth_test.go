@@ -49,9 +49,9 @@ func caSecret(name string, ca *fixture.Identity) string {
 	return opaque(name, map[string][]byte{"ca.crt": ca.PEM()})
 }
 
-// asking returns an Ingress "default/NAME" for NAME.example that requests client certificates, with more annotations
-// as alternating keys and values.
-func asking(name, secret string, annotations ...string) string {
+// mutualTLSIngress returns an Ingress "default/NAME" for NAME.example that requests client certificates, with more
+// annotations as alternating keys and values.
+func mutualTLSIngress(name, secret string, annotations ...string) string {
 	return annotated(name, name+".example", "one",
 		append([]string{"auth-tls-secret", "default/" + secret}, annotations...)...)
 }
@@ -83,9 +83,9 @@ func (in *ingress) fetch(client *http.Client, url string, headers ...string) ans
 	return in.sendBy(client, url, http.MethodGet, nil, headers...)
 }
 
-// toldClient starts an endpoint that responds with the headers about the client certificate, as
+// certificateEndpoint starts an endpoint that responds with the headers about the client certificate, as
 // "verify|subject|issuer|certificate".
-func toldClient(t testing.TB) (ip, port string) {
+func certificateEndpoint(t testing.TB) (ip, port string) {
 	t.Helper()
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
 		var told []string
@@ -99,7 +99,7 @@ func toldClient(t testing.TB) (ip, port string) {
 // TestClientCertificates checks which clients get access with each value of auth-tls-verify-client, on each protocol,
 // and which headers the backend gets.
 func TestClientCertificates(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root, other := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "other")
 	middle := fixture.Authority(t, root, "middle")
 	const (
@@ -127,7 +127,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 	hostOf := func(verify string) string { return "h" + strings.ReplaceAll(verify, "_", "-") }
 	for verify := range wants {
-		manifests += asking(hostOf(verify), "ca", "auth-tls-verify-client", verify)
+		manifests += mutualTLSIngress(hostOf(verify), "ca", "auth-tls-verify-client", verify)
 	}
 	in := start(t, manifests)
 	for verify, want := range wants {
@@ -154,19 +154,20 @@ func TestClientCertificates(t *testing.T) {
 
 // TestClientCertificateOptions checks the effects of the other annotations.
 func TestClientCertificateOptions(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root := fixture.Authority(t, nil, "root")
 	alice, bob, gone := person(t, root, "alice"), person(t, root, "bob"), person(t, root, "gone")
 	deep := person(t, fixture.Authority(t, fixture.Authority(t, root, "one"), "two"), "deep")
 	listed := opaque("listed", map[string][]byte{"ca.crt": root.PEM(),
 		"ca.crl": root.Revoking(t, time.Now().Add(time.Hour), gone)})
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+listed+
-		asking("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
-		asking("pass", "ca", "auth-tls-pass-certificate-to-upstream", "true")+
-		asking("match", "ca", "auth-tls-match-cn", "CN=(alice|carol),")+
-		asking("any", "ca", "auth-tls-match-cn", "CN=alice", "auth-tls-verify-client", "optional")+
-		asking("deep", "ca", "auth-tls-verify-depth", "2")+asking("shallow", "ca", "auth-tls-verify-depth", "0")+
-		asking("listed", "listed"))
+		mutualTLSIngress("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
+		mutualTLSIngress("pass", "ca", "auth-tls-pass-certificate-to-upstream", "true")+
+		mutualTLSIngress("match", "ca", "auth-tls-match-cn", "CN=(alice|carol),")+
+		mutualTLSIngress("any", "ca", "auth-tls-match-cn", "CN=alice", "auth-tls-verify-client", "optional")+
+		mutualTLSIngress("deep", "ca", "auth-tls-verify-depth", "2")+
+		mutualTLSIngress("shallow", "ca", "auth-tls-verify-depth", "0")+
+		mutualTLSIngress("listed", "listed"))
 	for _, test := range []struct {
 		host   string
 		who    *fixture.Identity
@@ -206,18 +207,19 @@ func TestClientCertificateOptions(t *testing.T) {
 // TestUnusableAuthority checks that a host rejects all clients while its certificate authority is unusable, and that
 // this is reported.
 func TestUnusableAuthority(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root := fixture.Authority(t, nil, "root")
 	old := root.Revoking(t, time.Now().Add(-time.Hour))
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
-		asking("missing", "missing")+
-		asking("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.PEM()})+
-		asking("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage",
+		mutualTLSIngress("missing", "missing")+
+		mutualTLSIngress("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.PEM()})+
+		mutualTLSIngress("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage",
 		map[string][]byte{"ca.crt": []byte("garbage")})+
-		asking("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": old})+
-		asking("regex", "ca", "auth-tls-match-cn", "(")+
-		asking("other", "ca")+strings.Replace(asking("elsewhere", "ca"), "default/ca", "kube-system/ca", 1)+
-		strings.Replace(asking("nowhere", "ca"), "default/ca", "ca", 1))
+		mutualTLSIngress("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": old})+
+		mutualTLSIngress("regex", "ca", "auth-tls-match-cn", "(")+
+		mutualTLSIngress("other", "ca")+
+		strings.Replace(mutualTLSIngress("elsewhere", "ca"), "default/ca", "kube-system/ca", 1)+
+		strings.Replace(mutualTLSIngress("nowhere", "ca"), "default/ca", "ca", 1))
 	for host, want := range map[string]struct {
 		status int
 		reason string
@@ -252,11 +254,12 @@ func TestUnusableAuthority(t *testing.T) {
 
 // TestMisdirected checks that clients cannot avoid the certificate check by a connection for another host.
 func TestMisdirected(t *testing.T) {
-	ip, port := toldClient(t)
+	ip, port := certificateEndpoint(t)
 	root := fixture.Authority(t, nil, "root")
-	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example",
-		"Prefix", "/", "one")+
-		strings.Replace(asking("w", "ca", "auth-tls-verify-client", "optional"), "w.example", "*.w.example", 1)+
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+mutualTLSIngress("a", "ca")+
+		rule("open", "open.example", "Prefix", "/", "one")+
+		strings.Replace(mutualTLSIngress("w", "ca", "auth-tls-verify-client", "optional"), "w.example",
+			"*.w.example", 1)+
 		rule("plain", "*.plain.example", "Prefix", "/", "one")+rule("all", "", "Prefix", "/", "one"))
 	alice := person(t, root, "alice")
 	for _, test := range []struct {

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// told are the headers that an endpoint is told of the client by, in the order of the tests.
+// fillIn are the headers that an endpoint is told of the client by, in the order of the tests.
 var toldHeaders = []string{
 	"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
 	"X-Forwarded-Scheme", "X-Scheme",
 	"X-Original-Forwarded-For", "X-Original-Forwarded-Host", "X-Forwarded-Prefix", "Proxy",
 }
 
-// tell responds with the Host header and toldHeaders.
-func tell(w http.ResponseWriter, r *http.Request) {
+// respondWithHeaders responds with the Host header and toldHeaders.
+func respondWithHeaders(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, r.Host)
 	for _, name := range toldHeaders {
 		fmt.Fprint(w, " ", strings.Join(r.Header[name], "+"))
@@ -28,7 +28,7 @@ func tell(w http.ResponseWriter, r *http.Request) {
 
 // TestForwardedHeaders changes the ConfigMap of a running controller, and sends the requests that a proxy would send.
 func TestForwardedHeaders(t *testing.T) {
-	ip, port := endpointOf(t, tell)
+	ip, port := endpointOf(t, respondWithHeaders)
 	_, others := backend(t, "other")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"),
 		"configmap default/global")
@@ -79,7 +79,7 @@ func TestForwardedHeaders(t *testing.T) {
 
 // TestHostOfTheEndpoint checks upstream-vhost, with variables, and x-forwarded-prefix, which requires rewrite-target.
 func TestHostOfTheEndpoint(t *testing.T) {
-	ip, port := endpointOf(t, tell)
+	ip, port := endpointOf(t, respondWithHeaders)
 	for annotations, want := range map[string][2]string{
 		"upstream-vhost: inner.example":                                  {"inner.example", ""},
 		"upstream-vhost: $service_name.$namespace.svc":                   {"one.default.svc", ""},

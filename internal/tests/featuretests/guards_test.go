@@ -296,7 +296,7 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 	for name, c := range cases {
 		host, want := hostOf(name), stage.want(c)
 		g.eventually(name+", "+stage.name, func() error {
-			if got := g.asks(c, host); got != want {
+			if got := g.statusOf(c, host); got != want {
 				return fmt.Errorf("with %q it is %d, want %d", stage.value(c), got, want)
 			}
 			return nil
@@ -304,7 +304,7 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 		for _, in := range g.speaking {
 			g.ingress = in
 			before := g.count(host)
-			if got := g.asks(c, host); got != want {
+			if got := g.statusOf(c, host); got != want {
 				t.Errorf("%s with %q: first %d, and then %d by %s", name, stage.value(c), want, got, in.version)
 			}
 			if seen := g.count(host) > before; !c.passes && seen != (want == http.StatusOK) {
@@ -316,8 +316,8 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 	}
 }
 
-// asks returns the status of a request that a guard is to let in.
-func (g *guards) asks(c guardCase, host string) int {
+// statusOf returns the status of a request that a guard is to let in.
+func (g *guards) statusOf(c guardCase, host string) int {
 	g.Helper()
 	if c.ask != nil {
 		return c.ask(g, host)
@@ -345,7 +345,7 @@ func (g *guards) serviceFails(t *testing.T, cases map[string]guardCase) {
 				continue
 			}
 			before := g.count(hostOf(name))
-			if got := g.asks(c, hostOf(name)); got != want {
+			if got := g.statusOf(c, hostOf(name)); got != want {
 				t.Errorf("%s: the service says %d, and the client gets %d, want %d", name, answer, got, want)
 			}
 			if g.count(hostOf(name)) != before {

@@ -61,7 +61,7 @@ const likeIngressNginx = `
 // TestLikeNginx sends requests to a controller and to nginx, each in front of an endpoint that responds with the
 // request it got.
 func TestLikeNginx(t *testing.T) {
-	ip, port := endpointOf(t, saysWhatItSees)
+	ip, port := endpointOf(t, describeSeen)
 	in := start(t, class+service("one", port, ip)+rule("a", "", "Prefix", "/", "one"))
 	nginx := fixture.Address(t)
 	daemons.StartNginx(t, nginx, fmt.Sprintf(likeIngressNginx, nginx, ip+":"+port))
@@ -80,7 +80,7 @@ var loopback = regexp.MustCompile(`127\.0\.0\.\d+`)
 // notCompared are fields of which each proxy has its own value, or that are shown in another way.
 var notCompared = []string{"Content-Length", "Via", "X-Forwarded-Port"}
 
-func saysWhatItSees(w http.ResponseWriter, r *http.Request) {
+func describeSeen(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // Its proxy has broken the request off.

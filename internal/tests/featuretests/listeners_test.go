@@ -109,8 +109,8 @@ func (d *documented) at(port, server, protocol string) *http.Client {
 	return &http.Client{Timeout: deadline, Transport: transport}
 }
 
-// says asks, and returns the status and the body in one line, or "none" for no answer.
-func (d *documented) says(client *http.Client, scheme, host string) string {
+// textOf sends a request and returns the status and the body of the response in one line, or "none" without a response.
+func (d *documented) textOf(client *http.Client, scheme, host string) string {
 	d.Helper()
 	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, scheme+"://"+host+"/", nil)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 		{secure, "HTTP/1.1", "a.example", "a.example", "none"},
 	} {
 		scheme := map[string]string{plain: "http", secure: "https"}[c.port]
-		got := d.says(d.at(c.port, c.server, c.protocol), scheme, c.host)
+		got := d.textOf(d.at(c.port, c.server, c.protocol), scheme, c.host)
 		if first, _, _ := strings.Cut(got, "\n"); got != c.want &&
 			(c.want != "421" || !strings.HasPrefix(first, "421")) {
 			t.Errorf("%s of %s as %q by %s: %q, want %q", c.host, scheme, c.server, c.protocol, got, c.want)
@@ -157,7 +157,7 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 	}
 	d.expect("own.example", "/", http.StatusNotFound, "")
 	d.expect("a.example", "/", http.StatusOK, "one /")
-	if got := d.says(d.at(port(t, d.https), "own.example", "HTTP/2.0"), "https", "own.example"); got != "404" {
+	if got := d.textOf(d.at(port(t, d.https), "own.example", "HTTP/2.0"), "https", "own.example"); got != "404" {
 		t.Errorf("the server for HTTPS answers %q", got)
 	}
 	// The document comes back as it was.
@@ -209,7 +209,7 @@ func TestListenerCloses(t *testing.T) {
 				t.Errorf("before the end: %s", got)
 			}
 			two := d.at(own, "own.example", "HTTP/2.0")
-			if protocol == "HTTPS" && d.says(two, "https", "own.example") != "200 two /" {
+			if protocol == "HTTPS" && d.textOf(two, "https", "own.example") != "200 two /" {
 				t.Error("there is no HTTP/2")
 			}
 			fixture.Receive(t, "the request", d.entered)
@@ -308,7 +308,7 @@ func TestListenerPortInUse(t *testing.T) {
 			return fmt.Errorf("%q is not among %q", want, all)
 		})
 	}
-	if got := d.says(d.at(good, "", "HTTP/1.1"), "http", "own.example"); got != "200 two /" {
+	if got := d.textOf(d.at(good, "", "HTTP/1.1"), "http", "own.example"); got != "200 two /" {
 		t.Errorf("the good port answers %q", got)
 	}
 	if err := holder.Close(); err != nil {
@@ -329,7 +329,7 @@ func TestListenerPortInUse(t *testing.T) {
 func (d *documented) opens(port string) {
 	d.Helper()
 	d.eventually("port "+port, func() error {
-		if got := d.says(d.at(port, "", "HTTP/1.1"), "http", "own.example"); got != "200 two /" {
+		if got := d.textOf(d.at(port, "", "HTTP/1.1"), "http", "own.example"); got != "200 two /" {
 			return fmt.Errorf("it answers %q", got)
 		}
 		return nil
@@ -354,12 +354,12 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 			d.load("source none\n" + map[bool]string{true: "disable_catch_all"}[i%20 == 0])
 		}
 		for port, scheme := range map[string]string{plain: "http", secure: "https"} {
-			if got := d.says(d.at(port, "own.example", "HTTP/1.1"), scheme, "own.example"); got != "200 two /" {
+			if got := d.textOf(d.at(port, "own.example", "HTTP/1.1"), scheme, "own.example"); got != "200 two /" {
 				t.Errorf("%s, opened for the %d. time, answers %q", scheme, i+1, got)
 			}
 		}
 		d.serve(nil, nil)
-		l.eachAsks()
+		l.awaitEach()
 	}
 	l.ends()
 }

@@ -95,8 +95,8 @@ func TestTenantNames(t *testing.T) {
 			in.expect(host, "/", http.StatusOK, "A /")
 		}
 		in.expect("free.example", "/b", http.StatusOK, "B /b")
-		in.toldOwner("Ingress/b/names", "Ingress/a/main has a rule")
-		in.toldOwner("Ingress/b/names", "host_owner keeps *.kept.example")
-		in.toldOwner("Ingress/b/names", "Ingress/a/rest has every host")
+		in.expectConflict("Ingress/b/names", "Ingress/a/main has a rule")
+		in.expectConflict("Ingress/b/names", "host_owner keeps *.kept.example")
+		in.expectConflict("Ingress/b/names", "Ingress/a/rest has every host")
 	}
 }

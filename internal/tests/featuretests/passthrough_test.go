@@ -77,8 +77,8 @@ func (in *ingress) reachBy(conn net.Conn, host string, roots *x509.CertPool) (*s
 	return &secureLines{secure, in.TB, bufio.NewReader(secure)}, nil
 }
 
-// says waits until the endpoint of a host is reached, and returns the connection to it.
-func (in *ingress) says(host string, e *tlsEnd, line string) (conn *secureLines) {
+// reaches waits until the endpoint of a host is reached, and returns the connection to it.
+func (in *ingress) reaches(host string, e *tlsEnd, line string) (conn *secureLines) {
 	in.Helper()
 	in.eventually("TLS of "+host, func() (err error) {
 		conn, err = in.reach(host, e.roots)
@@ -146,20 +146,20 @@ func TestPassthrough(t *testing.T) {
 	in.endsHere("shop.example")
 	reloads := in.reloads()
 	in.write("shop.yaml", passed("shop", "shop.example", "one"))
-	conn := in.says("shop.example", e, "one shop.example")
+	conn := in.reaches("shop.example", e, "one shop.example")
 	in.endsHere("plain.example")
 	in.endsHere("nobody.example")
 	in.endsHere("")
 	in.write("other.yaml", passed("other", "other.example", "two")+passed("wild", "*.wild.example", "one")+
 		rule("not", "not.wild.example", "Prefix", "/", "plain"))
-	in.says("other.example", other, "two other.example")
-	in.says("a.wild.example", e, "one a.wild.example")
+	in.reaches("other.example", other, "two other.example")
+	in.reaches("a.wild.example", e, "one a.wild.example")
 	in.endsHere("not.wild.example")
 	in.endsHere("a.a.wild.example")
 	conn.goesOn()
 	// Another backend gets new connections only.
 	in.write("shop.yaml", passed("shop", "shop.example", "two"))
-	in.says("shop.example", other, "two shop.example")
+	in.reaches("shop.example", other, "two shop.example")
 	conn.goesOn()
 	in.remove("shop.yaml")
 	in.endsHere("shop.example")
@@ -180,7 +180,8 @@ func TestPassthroughEnds(t *testing.T) {
 		"configmap default/global")
 	in.globalKeys("worker-shutdown-timeout=1s")
 	in.write("shop.yaml", passed("shop", "shop.example", "one"))
-	conn, stays := in.says("shop.example", e, "one shop.example"), in.says("stays.example", e, "one stays.example")
+	conn, stays := in.reaches("shop.example", e, "one shop.example"),
+		in.reaches("stays.example", e, "one stays.example")
 	in.remove("shop.yaml")
 	in.endsHere("shop.example")
 	conn.ends(deadline)
@@ -201,13 +202,13 @@ func TestPassthroughKeysAreLive(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough",
 		"configmap default/global")
-	before := in.says("shop.example", e, "one shop.example")
+	before := in.reaches("shop.example", e, "one shop.example")
 	reloads := in.reloads()
 	in.globalKeys("proxy-stream-timeout=1s")
-	idle := in.says("shop.example", e, "one shop.example")
+	idle := in.reaches("shop.example", e, "one shop.example")
 	begin := time.Now()
 	in.globalKeys("proxy-stream-timeout=1h")
-	after := in.says("shop.example", e, "one shop.example")
+	after := in.reaches("shop.example", e, "one shop.example")
 	idle.ends(deadline)
 	if took := time.Since(begin); took < 500*time.Millisecond {
 		t.Errorf("an idle connection ends after %v", took)
@@ -247,7 +248,7 @@ func TestPassthroughIsCounted(t *testing.T) {
 	}
 	in.write("hosts.yaml", passed("shop", "shop.example", "one")+passed("nobody", "nobody.example", "nobody")+
 		passed("none", "none.example", "none"))
-	conn := in.says("shop.example", e, "one shop.example")
+	conn := in.reaches("shop.example", e, "one shop.example")
 	in.counted("connections_active", "", 1)
 	for _, host := range []string{"nobody.example", "none.example"} {
 		if _, err := in.reach(host, e.roots); err == nil {
@@ -256,7 +257,7 @@ func TestPassthroughIsCounted(t *testing.T) {
 	}
 	in.counted("failures_total", "no_endpoint", 2)
 	in.load(fmt.Sprintf("manifests %s\nssl_passthrough\nshutdown_timeout 1s\n", in.folder))
-	in.says("shop.example", e, "one shop.example").Close()
+	in.reaches("shop.example", e, "one shop.example").Close()
 	conn.goesOn()
 	in.counted("connections_active", "", 1)
 	in.counted("connections_total", "", 4)
@@ -267,9 +268,9 @@ func TestPassthroughIsCounted(t *testing.T) {
 func TestPassthroughSurvivesReload(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
 	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
-	conn := in.says("shop.example", e, "one shop.example")
+	conn := in.reaches("shop.example", e, "one shop.example")
 	in.load(fmt.Sprintf("manifests %s\nssl_passthrough\nshutdown_timeout 1s\n", in.folder))
-	in.says("shop.example", e, "one shop.example")
+	in.reaches("shop.example", e, "one shop.example")
 	conn.goesOn()
 	// Without the option it has an end.
 	in.load(fmt.Sprintf("manifests %s\n", in.folder))
@@ -435,7 +436,7 @@ func TestSilentClients(t *testing.T) {
 		}
 		silent = append(silent, conn)
 	}
-	in.says("shop.example", e, "one shop.example")
+	in.reaches("shop.example", e, "one shop.example")
 	if took := time.Since(begin); took > 3*time.Second {
 		t.Errorf("it took %v to get past them", took)
 	}
@@ -490,5 +491,5 @@ func TestPassthroughWithoutEndpoints(t *testing.T) {
 		t.Errorf("got %v, %v", conn, err)
 	}
 	in.write("one.yaml", strings.Replace(service("more", e.port, e.ip), "service-name: more", "service-name: one", 1))
-	in.says("shop.example", e, "one shop.example")
+	in.reaches("shop.example", e, "one shop.example")
 }

@@ -33,7 +33,7 @@ func TestPassthroughOfClosed(t *testing.T) {
 				t.Errorf("it says %q", all)
 			}
 			in.write("shop.yaml", passed("shop", "shop.example", "one"))
-			in.says("shop.example", e, "one shop.example")
+			in.reaches("shop.example", e, "one shop.example")
 		})
 	}
 }

@@ -47,7 +47,7 @@ func TestPortEndsTLS(t *testing.T) {
 	if answer, err := tryTCP(port); err == nil {
 		t.Errorf("in plain text it answers %q", answer)
 	}
-	in.tells("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-tls-secret]")
+	in.expectProblem("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-tls-secret]")
 	reloads := in.reloads()
 	shows := func(host string) {
 		t.Helper()
@@ -81,8 +81,8 @@ func TestPortEndsTLS(t *testing.T) {
 	}
 }
 
-// tells waits until one thing is said of an object, and of which field.
-func (in *ingress) tells(object, reason, field string) {
+// expectProblem waits until one thing is said of an object, and of which field.
+func (in *ingress) expectProblem(object, reason, field string) {
 	in.Helper()
 	in.eventually("a verdict on "+object, func() error {
 		if said := in.problems(object); len(said) != 1 || said[0].Reason != reason || said[0].Field != field {
@@ -99,7 +99,8 @@ func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 	annotations := []string{"stream-backend-tls: true", "stream-backend-tls-secret: none"}
 	in := start(t, class+exposed("one", backendPort, ip, append(annotations, "tcp-ports: "+fixture.Port(t)+":http")...)+
 		exposed("two", backendPort, ip, annotations...), servicePorts, "tcp_services default/tcp")
-	in.tells("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-backend-tls-secret]")
+	in.expectProblem("Service/default/one", "SecretNotFound",
+		"metadata.annotations[k8singress.io/stream-backend-tls-secret]")
 	port := fixture.Port(t)
 	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+
 		"\": \"default/two:80\"}\n")
@@ -109,7 +110,7 @@ func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 		}
 		return nil
 	})
-	in.tells("ConfigMap/default/tcp", "SecretNotFound", "data["+port+"]")
+	in.expectProblem("ConfigMap/default/tcp", "SecretNotFound", "data["+port+"]")
 	const annotation = "k8singress.io/stream-backend-tls-secret of Service/default/two"
 	if got := in.message("ConfigMap/default/tcp", "SecretNotFound"); !strings.Contains(got, annotation) {
 		t.Errorf("it is told %q", got)

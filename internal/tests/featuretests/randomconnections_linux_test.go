@@ -19,12 +19,12 @@ import (
 // whims are endpoints by the names of their hosts: some of hostileEndpoints, and others.
 func whims() map[string]func(conn net.Conn, in *bufio.Reader) {
 	all := map[string]func(conn net.Conn, in *bufio.Reader){
-		"many-hints": afterHead(says(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 50) +
+		"many-hints": afterHead(sendText(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 50) +
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")),
-		"no-content": afterHead(says("HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nbody")),
-		"switches":   afterHead(says(switched)),
-		"old":        afterHead(says("HTTP/1.0 200 OK\r\n\r\nuntil the end")),
-		"strange":    afterHead(says("HTTP/1.1 999 Strange\r\nContent-Length: 1\r\n\r\nx")),
+		"no-content": afterHead(sendText("HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nbody")),
+		"switches":   afterHead(sendText(switched)),
+		"old":        afterHead(sendText("HTTP/1.0 200 OK\r\n\r\nuntil the end")),
+		"strange":    afterHead(sendText("HTTP/1.1 999 Strange\r\nContent-Length: 1\r\n\r\nx")),
 	}
 	for _, name := range []string{"unasked", "early", "twice", "without-end", "cut", "bad-chunks",
 		"garbage", "vanishes"} {
@@ -33,7 +33,7 @@ func whims() map[string]func(conn net.Conn, in *bufio.Reader) {
 	return all
 }
 
-func says(text string) func(net.Conn) {
+func sendText(text string) func(net.Conn) {
 	return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
 }
 

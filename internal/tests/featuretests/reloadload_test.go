@@ -40,8 +40,8 @@ func (in *ingress) newLoad() *load {
 	return l
 }
 
-// asks starts a client of a kind that sends requests repeatedly.
-func (l *load) asks(kind string, ask func() error) {
+// statusOf starts a client of a kind that sends requests repeatedly.
+func (l *load) repeats(kind string, ask func() error) {
 	if l.counts[kind] == nil {
 		l.counts[kind] = new(atomic.Int64)
 	}
@@ -58,8 +58,8 @@ func (l *load) asks(kind string, ask func() error) {
 	})
 }
 
-// eachAsks waits until a client of each kind has sent a request, successful or not.
-func (l *load) eachAsks() {
+// awaitEach waits until a client of each kind has sent a request, successful or not.
+func (l *load) awaitEach() {
 	l.Helper()
 	before := map[string]int64{}
 	for kind, count := range l.counts {
@@ -144,13 +144,13 @@ func (l *load) keeps(kind string, secure bool, n int) {
 			l.Fatal(err)
 		}
 		l.Cleanup(func() { _ = kept.Close() })
-		l.asks(kind, kept.ask)
+		l.repeats(kind, kept.ask)
 	}
 }
 
 // renews starts a client that opens a new connection for each request.
 func (l *load) renews(kind string, secure bool) {
-	l.asks(kind, func() error {
+	l.repeats(kind, func() error {
 		fresh, err := l.line(secure)
 		if err != nil {
 			return fmt.Errorf("connecting: %w", err)
@@ -187,7 +187,7 @@ func (l *load) twos(kind string, n int) {
 			}
 			return dial(ctx, network, address)
 		}
-		l.asks(kind, func() error { return l.askBy(client) })
+		l.repeats(kind, func() error { return l.askBy(client) })
 	}
 }
 
@@ -203,7 +203,7 @@ func (l *load) threes(kind string, n int) {
 			}
 			return dial(ctx, address, t, q)
 		}
-		l.asks(kind, func() error { return l.askBy(client) })
+		l.repeats(kind, func() error { return l.askBy(client) })
 	}
 }
 
@@ -242,12 +242,12 @@ func TestReloadsUnderLoad(t *testing.T) {
 	l.renews("HTTP/1.1, new", false)
 	l.renews("HTTP/1.1, new, too", false)
 	l.renews("HTTPS with HTTP/1.1, new", true)
-	l.asks("HTTP/2, new", func() error {
+	l.repeats("HTTP/2, new", func() error {
 		client := l.clientOf(l, secure2, anybody())
 		defer client.CloseIdleConnections()
 		return l.askBy(client)
 	})
-	l.asks("HTTP/3, new", func() error {
+	l.repeats("HTTP/3, new", func() error {
 		client := l.clientOf(l, secure3, anybody())
 		return errors.Join(l.askBy(client), client.Transport.(*http3.Transport).Close())
 	})
@@ -260,7 +260,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		socket.echoed()
-		l.eachAsks()
+		l.awaitEach()
 	}
 	t.Logf("%d loads in %v", reloads(), time.Since(begin))
 	l.ends()
@@ -282,7 +282,7 @@ func TestRefusedReloadsUnderLoad(t *testing.T) {
 		in.https, t.TempDir())
 	for range 2 * orders {
 		in.refused(other)
-		l.eachAsks()
+		l.awaitEach()
 	}
 	for _, address := range []string{in.http, in.https} {
 		if n := listening(t, address); n > 1 {

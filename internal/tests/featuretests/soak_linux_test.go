@@ -73,13 +73,13 @@ func (s *soak) goesOn(length time.Duration) {
 	s.Helper()
 	s.honest()
 	s.hostile()
-	s.asks("a change of objects", s.changes)
-	s.asks("a load of a configuration", s.reloads)
+	s.repeats("a change of objects", s.changes)
+	s.repeats("a load of a configuration", s.reloads)
 	measured := s.measures()
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	<-timer.C
-	s.eachAsks()
+	s.awaitEach()
 	s.ends()
 	<-measured
 	s.careless.Range(func(kind, count any) bool {

@@ -26,14 +26,14 @@ func (s *soak) honest() {
 	s.renews("honest: HTTP/1.1, new", false)
 	s.renews("honest: HTTPS, new", true)
 	for _, secure := range []bool{false, true} {
-		s.asks("honest: each answer is that of its own request", s.ownAnswers(secure, wanting))
+		s.repeats("honest: each answer is that of its own request", s.ownAnswers(secure, wanting))
 	}
 	body := strings.Repeat("body of a request ", 10_000)
-	s.asks("honest: POST of 180 kB", s.alone(func(l *line) error {
+	s.repeats("honest: POST of 180 kB", s.alone(func(l *line) error {
 		_, err := fmt.Fprintf(l, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", steady, len(body), body)
 		return errors.Join(err, l.gets(body))
 	}))
-	s.asks("honest: 1 MiB, read slowly", s.alone(func(l *line) error {
+	s.repeats("honest: 1 MiB, read slowly", s.alone(func(l *line) error {
 		_ = l.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 		if _, err := fmt.Fprintf(l, "GET /large HTTP/1.1\r\nHost: %s\r\n\r\n", steady); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (s *soak) honest() {
 		return l.gets(string(make([]byte, largeAnswer)))
 	}))
 	socket := s.socket("/echo")
-	s.asks("honest: a WebSocket", func() error {
+	s.repeats("honest: a WebSocket", func() error {
 		if err := socket.SetDeadline(time.Now().Add(deadline)); err != nil {
 			return err
 		}

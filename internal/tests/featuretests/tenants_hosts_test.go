@@ -47,8 +47,8 @@ func (in *ingress) attacks(second int, manifests ...string) {
 	in.becomes(probe, "/", http.StatusOK, "B /")
 }
 
-// toldOwner fails the test unless an object has a HostConflict problem that names another object.
-func (in *ingress) toldOwner(object, other string) {
+// expectConflict fails the test unless an object has a HostConflict problem that names another object.
+func (in *ingress) expectConflict(object, other string) {
 	in.Helper()
 	in.awaitVerdict(object, "HostConflict", other)
 }
@@ -106,9 +106,9 @@ func TestTenant03Paths(t *testing.T) {
 	}
 	in.expect("s.example", "/api/users", http.StatusOK, "C /users")
 	in.expect("s.example", "/apis", http.StatusOK, "A /apis")
-	in.toldOwner("Ingress/a/staff", "Ingress/b/")
+	in.expectConflict("Ingress/a/staff", "Ingress/b/")
 	for _, object := range []string{"b/long", "b/same", "c/login", "c/honest"} {
-		in.toldOwner("Ingress/"+object, "Ingress/a/staff")
+		in.expectConflict("Ingress/"+object, "Ingress/a/staff")
 	}
 }
 
@@ -136,9 +136,9 @@ func TestTenant03Ownership(t *testing.T) {
 	for name, owner := range map[string]string{
 		"path": "Ingress/a/main", "challenge": "Ingress/a/main", "below": "Ingress/a/wild", "reserved": "shop, a",
 	} {
-		in.toldOwner("Ingress/b/"+name, owner)
+		in.expectConflict("Ingress/b/"+name, owner)
 	}
-	in.toldOwner("Ingress/a/main", "Ingress/b/path")
+	in.expectConflict("Ingress/a/main", "Ingress/b/path")
 	// The host moves when its owner goes, and not before.
 	in.write("manifests.yaml", rivals(t))
 	in.becomes("s.example", "/app/b", http.StatusOK, "B /app/b")
@@ -163,9 +163,9 @@ func TestTenant20OlderIngress(t *testing.T) {
 			in.becomes("c.test", "/", http.StatusOK, "B /")
 			in.expect("www.s.example", "/app", http.StatusOK, c.want)
 			if c.option == "" {
-				in.toldOwner("Ingress/a/main", "Ingress/b/old")
+				in.expectConflict("Ingress/a/main", "Ingress/b/old")
 			} else {
-				in.toldOwner("Ingress/b/old", "reserves for a")
+				in.expectConflict("Ingress/b/old", "reserves for a")
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestTenant04Issuers(t *testing.T) {
 		in.attacks(20, append(grab, withTLS(rule("name", "own.acme.org", "Prefix", "/b", "one"),
 			"own.acme.org", "junk"))...)
 		has("shop.com", "www.acme.org", "own.acme.org")
-		in.toldOwner("Ingress/b/name", "Ingress/a/own")
+		in.expectConflict("Ingress/b/name", "Ingress/a/own")
 	}
 	// That of its own namespace counts, for as long as it is one.
 	wild := newCertificate(t, "WILD", "*.acme.org")
@@ -252,7 +252,7 @@ func TestTenant04Secrets(t *testing.T) {
 			}
 		}
 	}
-	in.toldOwner("Ingress/b/one", "Ingress/a/plain")
+	in.expectConflict("Ingress/b/one", "Ingress/a/plain")
 	// A wildcard stands in where the owner names none, and not where it names one that is not there.
 	in.attacks(20, squat("wild", "none.example", "*.example"), tlsSecret("evil", evil.certificate, evil.key))
 	for host, want := range map[string]string{"plain.example": "EVIL", "a.example": "GOOD", "missing.example": fake} {
@@ -280,9 +280,9 @@ func TestTenant09HostWide(t *testing.T) {
 	)
 	in.expect("plain.example", "/app", http.StatusOK, "A /app")
 	in.expect("plain.example", "/b-only", http.StatusForbidden, "")
-	in.toldOwner("Ingress/b/closing", "Ingress/a/plain")
-	in.toldOwner("Ingress/b/ciphers", "Ingress/a/main")
-	in.toldOwner("Ingress/b/challenge", "Ingress/a/mtls")
+	in.expectConflict("Ingress/b/closing", "Ingress/a/plain")
+	in.expectConflict("Ingress/b/ciphers", "Ingress/a/main")
+	in.expectConflict("Ingress/b/challenge", "Ingress/a/mtls")
 	conn, err := tls.Dial("tcp", in.https,
 		&tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err != nil {

@@ -24,7 +24,7 @@ type spans struct {
 	host, port string
 
 	mu      sync.Mutex
-	all     []told
+	all     []exportedSpan
 	refuses bool
 	// batches are how many spans came at a time.
 	batches []int
@@ -32,8 +32,8 @@ type spans struct {
 	held chan struct{}
 }
 
-// told is a span, with its attributes as text, and the name of the service that it is of.
-type told struct {
+// fillIn is a span, with its attributes as text, and the name of the service that it is of.
+type exportedSpan struct {
 	*tracepb.Span
 	service    string
 	attributes map[string]string
@@ -78,7 +78,7 @@ func (s *spans) Export(_ context.Context,
 		}
 		for _, scope := range of.ScopeSpans {
 			for _, span := range scope.Spans {
-				each := told{span, service, map[string]string{}}
+				each := exportedSpan{span, service, map[string]string{}}
 				for _, a := range span.Attributes {
 					text := a.Value.GetStringValue()
 					if text == "" {
@@ -100,7 +100,7 @@ func (s *spans) keys(more ...string) string {
 }
 
 // of waits for the only span whose request has a target.
-func (s *spans) of(in *ingress, target string) (found told) {
+func (s *spans) of(in *ingress, target string) (found exportedSpan) {
 	in.Helper()
 	in.eventually("a span of "+target, func() error {
 		s.mu.Lock()
@@ -208,7 +208,7 @@ func partOfNone(t *testing.T, collector *spans, in *ingress) {
 }
 
 // ask sends a request, and returns its span and the body of its answer.
-func (s *spans) ask(in *ingress, host, path string, headers ...string) (told, string) {
+func (s *spans) ask(in *ingress, host, path string, headers ...string) (exportedSpan, string) {
 	in.Helper()
 	target := path + "?by=" + strings.ReplaceAll(in.Name(), "/", "-")
 	got := in.sendBy(in.client, in.origin(host)+target, "GET", nil, headers...)

@@ -19,7 +19,7 @@ func TestTracingKeys(t *testing.T) {
 	ask := func(path string) string {
 		return in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, sampled).body
 	}
-	// tells waits until endpoints of sampled requests are told so.
+	// expectProblem waits until endpoints of sampled requests are told so.
 	tells := func(what string, isSo func(told string) bool, keys ...string) {
 		t.Helper()
 		in.write("manifests.yaml", objects+collector.keys(append(keys, `enable-opentelemetry: "true"`)...))

@@ -395,8 +395,8 @@ func TestWireOfFrames(t *testing.T) {
 	}
 }
 
-// told replaces what depends on the version in what an endpoint is told.
-func (in *ingress) told(want string) string {
+// fillIn replaces SCHEME and PORT in want with the values for the protocol version of the test.
+func (in *ingress) fillIn(want string) string {
 	_, port, _ := net.SplitHostPort(in.http)
 	return strings.NewReplacer("SCHEME", in.either("http", "https"), "PORT", in.either(port, "443")).Replace(want)
 }

@@ -109,8 +109,8 @@ func (in *ingress) arrives(t *testing.T, sent []string, want map[string]string, 
 		return
 	}
 	for header, want := range want {
-		if got := strings.Join(r.Header[header], " and "); got != in.told(want) {
-			t.Errorf("%s: %q, want %q", header, got, in.told(want))
+		if got := strings.Join(r.Header[header], " and "); got != in.fillIn(want) {
+			t.Errorf("%s: %q, want %q", header, got, in.fillIn(want))
 		}
 	}
 }

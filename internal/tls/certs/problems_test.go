@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
-// said returns the problems of a store, one line each.
-func said(s *certs.Store) []string {
+// problemLines returns the problems of a store, one line each.
+func problemLines(s *certs.Store) []string {
 	var lines []string
 	for _, v := range s.Problems() {
 		for _, p := range v.Problems {
@@ -27,9 +27,9 @@ func said(s *certs.Store) []string {
 	return lines
 }
 
-func expectSaid(t *testing.T, s *certs.Store, want ...string) {
+func expectProblems(t *testing.T, s *certs.Store, want ...string) {
 	t.Helper()
-	if d := cmp.Diff(want, said(s)); d != "" {
+	if d := cmp.Diff(want, problemLines(s)); d != "" {
 		t.Error(d)
 	}
 }
@@ -46,15 +46,16 @@ func TestProblemsNameTheReferringObjects(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, garbage(), true)
 	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it " +
 		"is mended"
-	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled, "error InvalidTLSSecret Ingress/a/two "+garbled)
+	expectProblems(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled,
+		"error InvalidTLSSecret Ingress/a/two "+garbled)
 
 	good := fixture.Certificate(t, "*.example")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, good.Secret(), true)
-	expectSaid(t, s)
+	expectProblems(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, map[string][]byte{"tls.crt": good.PEM()}, true)
 	const half = "spec.tls: Secret a/bad: tls.key is empty: put the private key there, in PEM; " +
 		"the last good certificate is shown until it is mended"
-	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
+	expectProblems(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
 }
 
 func TestCertificateOfAnotherName(t *testing.T) {
@@ -63,23 +64,23 @@ func TestCertificateOfAnotherName(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"},
 		fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
 	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
-	expectSaid(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
+	expectProblems(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example", "*.example").Secret(), true)
-	expectSaid(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
+	expectProblems(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 	s.Update(changes("a.b.example", ""))
-	expectSaid(t, s)
+	expectProblems(t, s)
 
 	s.Update(changes("shop.test", "a/tls", "*.test", "a/wild"))
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Authority(t, nil, "a.example").Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, fixture.Certificate(t, "*.test").Secret(), true)
 	s.Update(changes("b.example", "", "*.example", ""))
-	expectSaid(t, s, begin+`"a.example", not for shop.test; `+
+	expectProblems(t, s, begin+`"a.example", not for shop.test; `+
 		`that of a wildcard host, or else the default one, is shown there until the Secret has one with that name`)
 	s.Update(changes("shop.test", "a/wild"))
-	expectSaid(t, s)
+	expectProblems(t, s)
 }
 
 // TestGarbageInAStrayIsOneProblem checks that an unreadable Secret is the only problem, even if its last valid
@@ -89,11 +90,11 @@ func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 	s.Update(changes("a.example", "a/tls"))
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "b.example").Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
-	if got := said(s); len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidTLSSecret") {
+	if got := problemLines(s); len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidTLSSecret") {
 		t.Errorf("said: %q", got)
 	}
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s)
+	expectProblems(t, s)
 }
 
 func TestManyHostsAreNotAllNamed(t *testing.T) {
@@ -105,7 +106,7 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 	s.Update(all)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"},
 		fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
-	got := said(s)
+	got := problemLines(s)
 	if len(got) != 2 {
 		t.Fatalf("%d problems, want that of the names and that of the time", len(got))
 	}
@@ -131,14 +132,14 @@ func TestValidityEnds(t *testing.T) {
 		if s.Stale() {
 			t.Error("there is something new to say before the first time")
 		}
-		expectSaid(t, s,
+		expectProblems(t, s,
 			"warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
 				"b.example is not valid before 2000-01-02 at 00:00:00 UTC, and clients refuse it until then; "+
 				"put one there that is valid now, or set the clock right")
 		wantTurn(t, s, time.Until(begin))
-		expectSaid(t, s)
+		expectProblems(t, s)
 		wantTurn(t, s, time.Until(begin.Add(time.Hour+time.Nanosecond)))
-		expectSaid(t, s,
+		expectProblems(t, s,
 			"warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
 				"b.example expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
 		if s.Stale() {
@@ -170,9 +171,9 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 		const line = "error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; " +
 			"the %s certificate is shown until it is mended"
-		expectSaid(t, s, fmt.Sprintf(line, "last good"))
+		expectProblems(t, s, fmt.Sprintf(line, "last good"))
 		wantTurn(t, s, 48*time.Hour+time.Nanosecond)
-		expectSaid(t, s, fmt.Sprintf(line, "default"))
+		expectProblems(t, s, fmt.Sprintf(line, "default"))
 	})
 }
 
@@ -182,31 +183,31 @@ func TestProblemsOfTheDefaultCertificateNameTheOption(t *testing.T) {
 		"":          {Secret: named("a/tls"), Origin: ir.ParseRef("Secret/a/tls")},
 		"a.example": {Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")},
 	})
-	expectSaid(t, s)
+	expectProblems(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error SecretNotFound"+begin+
+	expectProblems(t, s, "error SecretNotFound"+begin+
 		", which does not exist or may not be read; a self-signed certificate is shown until it does")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
-	expectSaid(t, s,
+	expectProblems(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
 			"the default certificate is shown until it is mended",
 		"error InvalidTLSSecret"+begin+
 			": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
-	expectSaid(t, s)
+	expectProblems(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error SecretNotFound"+begin+
+	expectProblems(t, s, "error SecretNotFound"+begin+
 		", which does not exist or may not be read; the last good certificate is shown until it does")
 
 	s.Update(changes("a.example", ""))
 	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0),
 		NotAfter: time.Unix(1_600_000_000, 0)})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, past.Secret(), true)
-	expectSaid(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
+	expectProblems(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
 		"and clients refuse it; put a new one there")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
-	expectSaid(t, s, "error InvalidTLSSecret"+begin+
+	expectProblems(t, s, "error InvalidTLSSecret"+begin+
 		": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 }
 

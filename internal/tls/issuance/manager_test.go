@@ -183,8 +183,8 @@ func (r *replica) gets(host string) *tls.Certificate {
 	return r.shown[host]
 }
 
-// told returns the problem of the Ingress of a host.
-func (r *replica) told(host string) string {
+// problemOf returns the problem of the Ingress of a host.
+func (r *replica) problemOf(host string) string {
 	for _, v := range r.Problems() {
 		if v.Object.Name == host {
 			return string(v.Problems[0].Reason) + ": " + v.Problems[0].Message
@@ -193,10 +193,10 @@ func (r *replica) told(host string) string {
 	return ""
 }
 
-func (r *replica) tells(host, text string) {
+func (r *replica) expectProblem(host, text string) {
 	r.Helper()
 	r.eventually("the verdict", func() error {
-		if got := r.told(host); !strings.Contains(got, text) {
+		if got := r.problemOf(host); !strings.Contains(got, text) {
 			return fmt.Errorf("it is %q, not %q", got, text)
 		}
 		return nil
@@ -218,7 +218,7 @@ func TestFailureIsRetried(t *testing.T) {
 	plan.set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Second)
 	r.want("a.example")
-	r.tells("a.example", "the sea is rough; the next attempt is after 20")
+	r.expectProblem("a.example", "the sea is rough; the next attempt is after 20")
 	if r.waiting() != 1 || r.ordered(failedResult) == 0 {
 		t.Errorf("%v wait, %v failed", r.waiting(), r.ordered(failedResult))
 	}
@@ -228,7 +228,7 @@ func TestFailureIsRetried(t *testing.T) {
 	}
 	plan.set(nil)
 	r.gets("a.example")
-	r.tells("a.example", "")
+	r.expectProblem("a.example", "")
 	if r.waiting() != 0 || r.ordered(issuedResult) != 1 {
 		t.Errorf("%v wait, %v were issued", r.waiting(), r.ordered(issuedResult))
 	}
@@ -244,12 +244,12 @@ func TestFailureOutlivesTheLeader(t *testing.T) {
 	plan.set(errors.New("the sea is rough"))
 	first := b.replica(true, time.Hour)
 	first.want("a.example")
-	first.tells("a.example", "the sea is rough")
+	first.expectProblem("a.example", "the sea is rough")
 	first.stop()
 	plan.set(nil)
 	next := b.replica(true, time.Hour)
 	next.want("a.example")
-	next.tells("a.example", "the sea is rough")
+	next.expectProblem("a.example", "the sea is rough")
 	if got := plan.count(); got != 1 {
 		t.Errorf("the issuer was asked %d times", got)
 	}
@@ -260,8 +260,8 @@ func TestOtherIssuersAreTriedAtOnce(t *testing.T) {
 	b.issuer("one").set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Hour)
 	r.want("a.example", "b.example")
-	r.tells("a.example", "the sea is rough")
-	r.tells("b.example", "the sea is rough")
+	r.expectProblem("a.example", "the sea is rough")
+	r.expectProblem("b.example", "the sea is rough")
 	b.issuers = nil
 	b.issuer("two")
 	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: b.storage()})
@@ -278,7 +278,7 @@ func TestOtherIssuersAreTriedAtOnce(t *testing.T) {
 	b.issuers = b.issuers[1:]
 	other := b.replica(true, time.Hour)
 	other.want("c.example")
-	other.tells("c.example", "the wind is high")
+	other.expectProblem("c.example", "the wind is high")
 	other.stop()
 	b.issuers = nil
 	b.issuer("four")
@@ -335,11 +335,11 @@ func TestNextIssuerIsTried(t *testing.T) {
 	r := b.replica(true, time.Hour)
 	r.want("a.example")
 	r.gets("a.example")
-	r.tells("a.example", "")
+	r.expectProblem("a.example", "")
 	second.set(errors.New("the wind is high"))
 	r.want("b.example")
-	r.tells("b.example", "the sea is rough; testnextissuerisasked-two says: ")
-	r.tells("b.example", "the wind is high")
+	r.expectProblem("b.example", "the sea is rough; testnextissuerisasked-two says: ")
+	r.expectProblem("b.example", "the wind is high")
 }
 
 // TestRenewal checks that a starting replica renews a certificate that is due, and uses the old one until then, also if
@@ -355,7 +355,7 @@ func TestRenewal(t *testing.T) {
 	plan.set(errors.New("the sea is rough"))
 	second := b.replica(true, time.Second)
 	second.want("a.example")
-	second.tells("a.example", "ACMEFailed: the certificate for a.example, which is valid until ")
+	second.expectProblem("a.example", "ACMEFailed: the certificate for a.example, which is valid until ")
 	if got := second.gets("a.example"); !got.Leaf.Equal(old.Leaf) {
 		t.Error("the old certificate is not shown")
 	}
@@ -389,10 +389,10 @@ func TestRemovedHost(t *testing.T) {
 	b.issuer("one").set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Hour)
 	r.want("a.example")
-	r.tells("a.example", "the sea is rough")
+	r.expectProblem("a.example", "the sea is rough")
 	r.Want(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}},
 		"never.example": nil})
-	if got := r.told("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
+	if got := r.problemOf("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
 		t.Errorf("it is told %q", got)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fixture.Patience)
@@ -470,7 +470,7 @@ func TestUnreadableCertificate(t *testing.T) {
 	}
 	second := b.replica(false, time.Hour)
 	second.want("a.example")
-	second.tells("a.example", "in the storage cannot be read")
+	second.expectProblem("a.example", "in the storage cannot be read")
 	if plan.count() != 1 {
 		t.Errorf("%d orders", plan.count())
 	}

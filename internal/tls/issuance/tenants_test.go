@@ -45,8 +45,8 @@ func (r *replica) wantIn(namespace string, hosts ...string) {
 	r.Want(all)
 }
 
-// askedFor returns the names for which the issuer got orders, without duplicates.
-func (p *script) askedFor() []string {
+// orderedNames returns the names for which the issuer got orders, without duplicates.
+func (p *script) orderedNames() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := slices.Clone(p.asked)
@@ -71,7 +71,7 @@ func TestTenant05NewNames(t *testing.T) {
 		r.wantIn("b", hosts...)
 		r.eventually("what is said of all hosts", func() error {
 			for _, host := range hosts {
-				if r.told(host) == "" {
+				if r.problemOf(host) == "" {
 					return fmt.Errorf("nothing of %s", host)
 				}
 			}
@@ -86,7 +86,7 @@ func TestTenant05NewNames(t *testing.T) {
 	for n := range 3 {
 		round(r, n)
 	}
-	if asked := plan.askedFor(); len(asked) != 5 {
+	if asked := plan.orderedNames(); len(asked) != 5 {
 		t.Errorf("the issuer was asked for %v", asked)
 	}
 	failures, err := filepath.Glob(filepath.Join(b.folder, "k8singress", "failures", "*"))
@@ -96,11 +96,11 @@ func TestTenant05NewNames(t *testing.T) {
 	r.stop()
 	next := b.with(time.Hour, bounded)
 	next.wantIn("b", "later.example")
-	next.tells("later.example", "5 new names of the namespace b within 24 hours")
+	next.expectProblem("later.example", "5 new names of the namespace b within 24 hours")
 	plan.set(nil)
 	next.wantIn("c", "victim.example")
 	next.gets("victim.example")
-	if asked := plan.askedFor(); len(asked) != 6 {
+	if asked := plan.orderedNames(); len(asked) != 6 {
 		t.Errorf("the issuer was asked for %v", asked)
 	}
 }
@@ -157,7 +157,7 @@ func TestTenant05TurnsAfterALimit(t *testing.T) {
 		return nil
 	})
 	r.wantIn("c", "victim.example")
-	r.tells("victim.example", "too many new orders")
+	r.expectProblem("victim.example", "too many new orders")
 	// The authority now accepts one order, which belongs to the namespace that has had none.
 	begin := plan.count()
 	plan.set(nil)
@@ -221,9 +221,9 @@ func TestNamesOfOtherAddresses(t *testing.T) {
 	r.wantIn("a", "here.example", "elsewhere.example", "nowhere.example", "byname.example")
 	r.gets("here.example")
 	r.gets("byname.example")
-	r.tells("elsewhere.example", "the name leads to 203.0.113.9, and is to lead to one of 192.0.2.1, 192.0.2.7")
-	r.tells("nowhere.example", "cannot be looked up")
-	if asked := plan.askedFor(); strings.Join(asked, " ") != "byname.example here.example" {
+	r.expectProblem("elsewhere.example", "the name leads to 203.0.113.9, and is to lead to one of 192.0.2.1, 192.0.2.7")
+	r.expectProblem("nowhere.example", "cannot be looked up")
+	if asked := plan.orderedNames(); strings.Join(asked, " ") != "byname.example here.example" {
 		t.Errorf("the issuer was asked for %v", asked)
 	}
 	zone.set(t, "elsewhere.example. 1 A 192.0.2.1")
@@ -237,7 +237,7 @@ func TestNamesWithoutOwnAddress(t *testing.T) {
 	plan := b.issuer("one")
 	r := b.with(time.Hour, func(o *Options) { o.Addresses = func() []string { return nil } })
 	r.wantIn("a", "here.example")
-	r.tells("here.example", "publish_address")
+	r.expectProblem("here.example", "publish_address")
 	if plan.count() != 0 {
 		t.Error("an issuer was asked")
 	}

@@ -144,7 +144,7 @@ func TestSecretsOfPorts(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "pair"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, nil, false)
 	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
-	expectSaid(t, s,
+	expectProblems(t, s,
 		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every "+
 			"connection is closed for port tcp/9000 (k8singress.io/stream-backend-tls-secret of Service/shop/db) "+
 			"until it does",
@@ -189,9 +189,9 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "two"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "three"},
 		map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
-	expectSaid(t, s,
+	expectProblems(t, s,
 		"error SecretNotFound Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
 			"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})
-	expectSaid(t, s)
+	expectProblems(t, s)
 }

@@ -331,7 +331,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-func expectSaid(t *testing.T, s *trust.Store, want ...string) {
+func expectProblems(t *testing.T, s *trust.Store, want ...string) {
 	t.Helper()
 	var lines []string
 	for _, v := range s.Problems() {

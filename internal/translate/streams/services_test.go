@@ -31,9 +31,9 @@ func open(namespaces ...string) streams.Options {
 	return o
 }
 
-// asking returns a Service with the TCP port pg 5432 and the UDP port dns 53. A larger age makes it older. pairs
-// alternates between names of annotations, without their prefix, and their values.
-func asking(namespace, name string, age int, pairs ...string) *corev1.Service {
+// serviceWithPorts returns a Service with the TCP port pg 5432 and the UDP port dns 53. A larger age makes it older.
+// pairs alternates between names of annotations, without their prefix, and their values.
+func serviceWithPorts(namespace, name string, age int, pairs ...string) *corev1.Service {
 	s := service(name, corev1.ServicePort{Name: "pg", Port: 5432},
 		corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
 	s.Namespace, s.CreationTimestamp, s.Annotations = namespace, metav1.NewTime(time.Unix(int64(1000-age), 0)),
@@ -65,7 +65,7 @@ func streamName(r *ir.StreamRoute) string {
 	return string(r.Protocol) + "/" + strconv.Itoa(int(r.Port))
 }
 
-func told(r *streams.Result, ref ir.Ref) []string {
+func problemsOf(r *streams.Result, ref ir.Ref) []string {
 	var all []string
 	for _, v := range r.Verdicts {
 		if v.Object != ref {
@@ -83,13 +83,13 @@ func refOf(namespace, name string) ir.Ref {
 }
 
 func TestServiceOpensPorts(t *testing.T) {
-	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:pg, 5432", "udp-ports", "53:dns"))
+	r := translated(open(), serviceWithPorts("shop", "db", 1, "tcp-ports", "400:pg, 5432", "udp-ports", "53:dns"))
 	want := []string{
 		"tcp/400 Service/shop/db shop/db/5432", "tcp/5432 Service/shop/db shop/db/5432",
 		"udp/53 Service/shop/db shop/db/53/udp",
 	}
-	if diff := cmp.Diff(want, owners(r)); diff != "" || told(r, refOf("shop", "db")) != nil {
-		t.Errorf("it is told %q, and opens (-want +got):\n%s", told(r, refOf("shop", "db")), diff)
+	if diff := cmp.Diff(want, owners(r)); diff != "" || problemsOf(r, refOf("shop", "db")) != nil {
+		t.Errorf("it is told %q, and opens (-want +got):\n%s", problemsOf(r, refOf("shop", "db")), diff)
 	}
 	if len(r.Verdicts) != 3 {
 		// The ConfigMaps do not exist, and the Service is accepted.
@@ -122,11 +122,11 @@ func TestServiceIsRefused(t *testing.T) {
 		{"another namespace_selector", "400:pg", selector, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := translated(test.options, asking("shop", "db", 1, "tcp-ports", test.ports))
+			r := translated(test.options, serviceWithPorts("shop", "db", 1, "tcp-ports", test.ports))
 			if len(r.Routes) > 0 {
 				t.Errorf("it opens %v", owners(r))
 			}
-			if diff := cmp.Diff(test.want, told(r, refOf("shop", "db"))); diff != "" {
+			if diff := cmp.Diff(test.want, problemsOf(r, refOf("shop", "db"))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -141,15 +141,15 @@ func TestServiceIsAllowed(t *testing.T) {
 	for name, o := range map[string]streams.Options{
 		"all": open(), "name": open("web", "shop"), "pattern": open("sh*"), "star": open("*"), "selector": selector,
 	} {
-		if r := translated(o, namespace, asking("shop", "db", 1, "tcp-ports", "400:pg")); len(r.Routes) != 1 {
-			t.Errorf("%s: it is told %q", name, told(r, refOf("shop", "db")))
+		if r := translated(o, namespace, serviceWithPorts("shop", "db", 1, "tcp-ports", "400:pg")); len(r.Routes) != 1 {
+			t.Errorf("%s: it is told %q", name, problemsOf(r, refOf("shop", "db")))
 		}
 	}
 }
 
 // TestMissingServicePort checks that an entry with an unknown port name does not affect the other entries.
 func TestMissingServicePort(t *testing.T) {
-	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
+	r := translated(open(), serviceWithPorts("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
 	missing := func(i int) bool { return r.Routes[i].Backends[0].Backend.Missing }
 	if len(r.Routes) != 4 || !missing(0) || !missing(1) || missing(2) {
 		t.Errorf("it opens %q", owners(r))
@@ -158,7 +158,7 @@ func TestMissingServicePort(t *testing.T) {
 		"TCP port "
 	want := []string{field + "nope: connections are closed", field + "dns: connections are closed",
 		field + "53: connections are closed"}
-	if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" {
+	if diff := cmp.Diff(want, problemsOf(r, refOf("shop", "db"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -169,10 +169,12 @@ func TestOnePortForMany(t *testing.T) {
 	const field = "error PortConflict metadata.annotations[k8singress.io/tcp-ports]: "
 	tcp := configMap("tcp", map[string]string{"5432": "shop/db:pg"})
 	all := []kinds.Object{
-		asking("shop", "db", 9, "tcp-ports", "5432:pg,400:pg"), asking("shop", "young", 1, "tcp-ports", "400:pg"),
-		asking("web", "old", 10, "tcp-ports", "401:pg"), asking("shop", "next", 2, "tcp-ports", "401:pg"), tcp,
+		serviceWithPorts("shop", "db", 9, "tcp-ports", "5432:pg,400:pg"),
+		serviceWithPorts("shop", "young", 1, "tcp-ports", "400:pg"),
+		serviceWithPorts("web", "old", 10, "tcp-ports", "401:pg"),
+		serviceWithPorts("shop", "next", 2, "tcp-ports", "401:pg"), tcp,
 		// Both have the same age.
-		asking("a", "one", 5, "tcp-ports", "402:pg"), asking("b", "one", 5, "tcp-ports", "402:pg"),
+		serviceWithPorts("a", "one", 5, "tcp-ports", "402:pg"), serviceWithPorts("b", "one", 5, "tcp-ports", "402:pg"),
 	}
 	r := translated(open(), all...)
 	want := []string{
@@ -193,7 +195,7 @@ func TestOnePortForMany(t *testing.T) {
 			"one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: " +
 			"both were created in the same second): choose another port",
 	} {
-		if diff := cmp.Diff([]string{field + words}, told(r, ref)); diff != "" {
+		if diff := cmp.Diff([]string{field + words}, problemsOf(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
 		}
 	}
@@ -208,11 +210,11 @@ func TestOnePortForMany(t *testing.T) {
 func TestSettingsOfEitherForm(t *testing.T) {
 	base := open()
 	base.Policy = ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2, Responses: 3}
-	db := asking("shop", "db", 1, "tcp-ports", "400:pg", "udp-ports", "53:dns", "stream-idle-timeout", "2h",
+	db := serviceWithPorts("shop", "db", 1, "tcp-ports", "400:pg", "udp-ports", "53:dns", "stream-idle-timeout", "2h",
 		"stream-proxy-protocol", "v2", "stream-trusted-proxies", "10.0.0.0/8", "stream-tls-secret", "pg-tls",
 		"stream-backend-tls", "true")
 	r := translated(base, db, service("plain", corev1.ServicePort{Port: 1}),
-		asking("shop", "udp", 1, "udp-ports", "54:dns", "stream-idle-timeout", "1m"),
+		serviceWithPorts("shop", "udp", 1, "udp-ports", "54:dns", "stream-idle-timeout", "1m"),
 		configMap("tcp", map[string]string{"1": "shop/db:pg:PROXY:PROXY", "2": "shop/plain:1:PROXY:PROXY",
 			"3": "shop/db:pg"}))
 	tls, over := &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}, &ir.BackendTLS{}
@@ -239,7 +241,8 @@ func TestSettingsOfEitherForm(t *testing.T) {
 		t.Errorf("there are no routes for %v", want)
 	}
 	// UDP does not support TLS, and the port must not be opened without it.
-	if got := told(r, refOf("shop", "db")); len(got) != 1 || !strings.Contains(got[0], "the UDP port 53 stays closed") {
+	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
+		!strings.Contains(got[0], "the UDP port 53 stays closed") {
 		t.Errorf("the Service is told %q", got)
 	}
 	if secret := (ir.Ref{Kind: kinds.Secret, Namespace: "shop", Name: "pg-tls"}); !slices.Contains(r.Refs, secret) {
@@ -254,8 +257,8 @@ func TestClosedPorts(t *testing.T) {
 		{"stream-tls-secret", "a/b"}, {"stream-accept-proxy", "yes"}, {"stream-proxy-protocol", "v9"},
 		{"stream-backend-tls", "true", "stream-backend-tls-verify", "true"},
 	} {
-		r := translated(open(), asking("shop", "db", 9, append(pairs, "tcp-ports", "400:pg")...),
-			asking("web", "next", 1, "tcp-ports", "400:pg,401:pg"),
+		r := translated(open(), serviceWithPorts("shop", "db", 9, append(pairs, "tcp-ports", "400:pg")...),
+			serviceWithPorts("web", "next", 1, "tcp-ports", "400:pg,401:pg"),
 			configMap("tcp", map[string]string{"1": "shop/db:pg", "2": "web/next:pg"}))
 		want := []string{"tcp/2 ConfigMap/ingress/tcp web/next/5432", "tcp/401 Service/web/next web/next/5432"}
 		if diff := cmp.Diff(want, owners(r)); diff != "" {
@@ -264,9 +267,9 @@ func TestClosedPorts(t *testing.T) {
 		if got := verdict(r, "tcp"); !cmp.Equal(got, []string{"InvalidAnnotation data[1]"}) {
 			t.Errorf("%v: the ConfigMap is told %q", pairs, got)
 		}
-		if len(told(r, refOf("shop", "db"))) != 1 || len(told(r, refOf("web", "next"))) != 1 {
-			t.Errorf("%v: the Services are told %q and %q", pairs, told(r, refOf("shop", "db")),
-				told(r, refOf("web", "next")))
+		if len(problemsOf(r, refOf("shop", "db"))) != 1 || len(problemsOf(r, refOf("web", "next"))) != 1 {
+			t.Errorf("%v: the Services are told %q and %q", pairs, problemsOf(r, refOf("shop", "db")),
+				problemsOf(r, refOf("web", "next")))
 		}
 	}
 }
@@ -274,7 +277,7 @@ func TestClosedPorts(t *testing.T) {
 func TestNoIssuer(t *testing.T) {
 	off, except := open(), open()
 	off.NoIssuer, except.NoIssuerFor = true, []string{"shop"}
-	db := asking("shop", "db", 1, "tcp-ports", "400:pg", "stream-tls-host", "db.example.com")
+	db := serviceWithPorts("shop", "db", 1, "tcp-ports", "400:pg", "stream-tls-host", "db.example.com")
 	if r := translated(open(), db); len(r.Routes) != 1 || r.Routes[0].TLS == nil ||
 		r.Routes[0].TLS.Host != "db.example.com" {
 		t.Errorf("the routes are %q", owners(r))
@@ -283,9 +286,9 @@ func TestNoIssuer(t *testing.T) {
 		r := translated(o, db)
 		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " +
 			option +
-			" disables certificates from issuers here, so the ports of this Service stay closed: set k8singress.io/stream-tls-secret " +
-			"to a Secret"}
-		if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
+			" disables certificates from issuers here, so the ports of this Service stay closed: set " +
+			"k8singress.io/stream-tls-secret to a Secret"}
+		if diff := cmp.Diff(want, problemsOf(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
 			t.Errorf("%s: %q, and (-want +got):\n%s", option, owners(r), diff)
 		}
 	}
@@ -293,12 +296,13 @@ func TestNoIssuer(t *testing.T) {
 
 // TestWithoutAPort checks that a Service whose annotations request no port gets an Info problem and no error.
 func TestWithoutAPort(t *testing.T) {
-	r := translated(open(), asking("shop", "db", 1, "stream-idle-timeout", "1h"))
-	if got := told(r, refOf("shop", "db")); len(got) != 1 ||
+	r := translated(open(), serviceWithPorts("shop", "db", 1, "stream-idle-timeout", "1h"))
+	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
 		got[0] != "info InvalidAnnotation metadata.annotations: the annotations for TCP and UDP ports have no effect, because no such port uses this Service" {
 		t.Errorf("it is told %q", got)
 	}
-	if r := translated(open(), asking("shop", "db", 1)); told(r, refOf("shop", "db")) != nil || len(r.Verdicts) != 2 {
+	if r := translated(open(), serviceWithPorts("shop", "db", 1)); problemsOf(r, refOf("shop", "db")) != nil ||
+		len(r.Verdicts) != 2 {
 		t.Errorf("there are %d verdicts", len(r.Verdicts))
 	}
 }
@@ -306,7 +310,7 @@ func TestWithoutAPort(t *testing.T) {
 // TestExternalName checks that ports from annotations and from a ConfigMap use the external name of a Service if the
 // option external_names allows it.
 func TestExternalName(t *testing.T) {
-	away := asking("shop", "away", 1, "tcp-ports", "400:5432", "udp-ports", "53")
+	away := serviceWithPorts("shop", "away", 1, "tcp-ports", "400:5432", "udp-ports", "53")
 	away.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example."}
 	near := service("near")
 	near.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "127.0.0.1"}
@@ -324,8 +328,8 @@ func TestExternalName(t *testing.T) {
 	off := open()
 	off.ExternalNames = settings.ExternalNamesOff
 	if r := translated(off, away, entries); !r.Routes[0].Backends[0].Backend.Missing ||
-		len(told(r, refOf("shop", "away"))) != 2 {
-		t.Errorf("it is told %q", told(r, refOf("shop", "away")))
+		len(problemsOf(r, refOf("shop", "away"))) != 2 {
+		t.Errorf("it is told %q", problemsOf(r, refOf("shop", "away")))
 	}
 }
 
@@ -339,8 +343,8 @@ func FuzzServices(f *testing.F) {
 		f.Add("stream-trusted-proxies", value, "stream-accept-proxy", "true")
 	}
 	f.Fuzz(func(t *testing.T, first, value, second, other string) {
-		r := translated(open(), asking("shop", "db", 2, first, value),
-			asking("web", "db", 1, second, other, "udp-ports", "53:dns"),
+		r := translated(open(), serviceWithPorts("shop", "db", 2, first, value),
+			serviceWithPorts("web", "db", 1, second, other, "udp-ports", "53:dns"),
 			service("plain", corev1.ServicePort{Port: 1}), configMap("tcp", map[string]string{"5432": "shop/plain:1"}))
 		checkPlaces(t, r)
 		for _, v := range r.Verdicts {
@@ -379,9 +383,9 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 func TestPortsOfANamespace(t *testing.T) {
 	o := open()
 	o.Services.PerNamespace = 3
-	r := translated(o, asking("b", "young", 10, "tcp-ports", "403:pg,404:pg"),
-		asking("b", "old", 90, "tcp-ports", "401:pg,402:pg"),
-		asking("a", "one", 5, "tcp-ports", "405:pg", "udp-ports", "53:dns"))
+	r := translated(o, serviceWithPorts("b", "young", 10, "tcp-ports", "403:pg,404:pg"),
+		serviceWithPorts("b", "old", 90, "tcp-ports", "401:pg,402:pg"),
+		serviceWithPorts("a", "one", 5, "tcp-ports", "405:pg", "udp-ports", "53:dns"))
 	want := []string{
 		"tcp/401 Service/b/old b/old/pg", "tcp/402 Service/b/old b/old/pg", "tcp/403 Service/b/young b/young/pg",
 		"tcp/405 Service/a/one a/one/pg", "udp/53 Service/a/one a/one/dns",
@@ -404,9 +408,10 @@ func TestPortsOfANamespace(t *testing.T) {
 func TestServiceLimits(t *testing.T) {
 	o := open()
 	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}
-	r := translated(o, asking("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000",
+	r := translated(o, serviceWithPorts("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000",
 		"stream-idle-timeout", "1h"),
-		asking("b", "modest", 2, "tcp-ports", "402:pg", "stream-max-connections", "50", "stream-idle-timeout", "30s"))
+		serviceWithPorts("b", "modest", 2, "tcp-ports", "402:pg", "stream-max-connections", "50",
+			"stream-idle-timeout", "30s"))
 	if p := r.Routes[0].Policy; p.MaxConnections != 100 || p.IdleTimeout != time.Minute {
 		t.Errorf("the greedy one has %+v", p)
 	}
@@ -419,7 +424,7 @@ func TestServiceLimits(t *testing.T) {
 		}
 	}
 	o.Policy.IdleTimeout = time.Hour
-	r = translated(o, asking("b", "plain", 1, "tcp-ports", "401:pg"))
+	r = translated(o, serviceWithPorts("b", "plain", 1, "tcp-ports", "401:pg"))
 	if p := r.Routes[0].Policy; p.IdleTimeout != time.Hour {
 		t.Errorf("what the ConfigMap says becomes %s", p.IdleTimeout)
 	}

@@ -52,15 +52,15 @@ func read(tcp, udp map[string]string) *streams.Result {
 
 // verdict returns the reason and field of each problem of a ConfigMap.
 func verdict(r *streams.Result, name string) []string {
-	return toldAs(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
+	return problemTexts(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
 }
 
 // messages returns the message of each problem of a ConfigMap.
 func messages(r *streams.Result, name string) []string {
-	return toldAs(r, name, func(p report.Problem) string { return p.Message })
+	return problemTexts(r, name, func(p report.Problem) string { return p.Message })
 }
 
-func toldAs(r *streams.Result, name string, text func(report.Problem) string) []string {
+func problemTexts(r *streams.Result, name string, text func(report.Problem) string) []string {
 	var all []string
 	for _, v := range r.Verdicts {
 		if v.Object != (ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: name}) {

@@ -73,8 +73,8 @@ func (f *following) note(id string, addresses []string) {
 	f.calls[id]++
 }
 
-// told returns the last addresses that were set for a backend, and how often addresses were set.
-func (f *following) told(id string) (addresses []string, calls int) {
+// lastSet returns the last addresses that were set for a backend, and how often addresses were set.
+func (f *following) lastSet(id string) (addresses []string, calls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.got[id], f.calls[id]
@@ -84,7 +84,7 @@ func (f *following) told(id string) (addresses []string, calls int) {
 func (f *following) expect(id string, want ...string) {
 	f.Helper()
 	synctest.Wait()
-	if got, _ := f.told(id); !slices.Equal(got, want) {
+	if got, _ := f.lastSet(id); !slices.Equal(got, want) {
 		f.Errorf("%s has %q, want %q", id, got, want)
 	}
 }
@@ -143,11 +143,11 @@ func TestTTL(t *testing.T) {
 				f.expect("web", "192.0.2.1:80")
 				pass(time.Second)
 				f.expect("web", "192.0.2.2:80")
-				if _, calls := f.told("web"); calls != 2 {
+				if _, calls := f.lastSet("web"); calls != 2 {
 					t.Errorf("it was told %d times", calls)
 				}
 				pass(c.want)
-				if _, calls := f.told("web"); calls != 2 || s.times("web.example. A udp") != 3 {
+				if _, calls := f.lastSet("web"); calls != 2 || s.times("web.example. A udp") != 3 {
 					t.Errorf("it was told %d times after %d questions; nothing has changed", calls,
 						s.times("web.example. A udp"))
 				}
@@ -219,7 +219,7 @@ func TestNoResponseAtFirst(t *testing.T) {
 		f.Configure(usual(s.address))
 		f.Follow("web", "web.example:80")
 		f.expect("web")
-		if _, calls := f.told("web"); calls != 1 {
+		if _, calls := f.lastSet("web"); calls != 1 {
 			t.Errorf("told %d times that there is nothing", calls)
 		}
 		s.set("web.example. 10 A 192.0.2.1")
@@ -394,7 +394,7 @@ func TestOtherOptions(t *testing.T) {
 		f := follow(t, "", "")
 		f.Follow("web", "web.example:80")
 		pass(time.Minute)
-		if _, calls := f.told("web"); calls > 0 {
+		if _, calls := f.lastSet("web"); calls > 0 {
 			t.Error("it is looked up before there are options")
 		}
 		o := usual(s.address)
@@ -416,7 +416,7 @@ func TestOtherOptions(t *testing.T) {
 		f.Configure(o)
 		f.expect("web")
 		f.Follow("late", "web.example:80")
-		if _, calls := f.told("late"); calls != 1 {
+		if _, calls := f.lastSet("late"); calls != 1 {
 			t.Error("what a backend had before stays, though no name is looked up")
 		}
 		if state, _ := f.State("late"); state.Err == nil {
@@ -502,7 +502,7 @@ func TestAtTheSameTime(t *testing.T) {
 	all.Wait()
 	f.Configure(usual(s.address))
 	fixture.Holds(t, "the addresses of the name", func() bool {
-		got, _ := f.told("3")
+		got, _ := f.lastSet("3")
 		return slices.Equal(got, []string{"192.0.2.1:80"})
 	})
 }

@@ -33,7 +33,7 @@ func TestTenant11Names(t *testing.T) {
 	for id, want := range map[string]string{"c/one/80": "192.0.2.1:80", "c/shared/80": "192.0.2.2:80",
 		"b/shared/80": "192.0.2.2:80"} {
 		fixture.Holds(t, id+" has its address", func() bool {
-			got, _ := f.told(id)
+			got, _ := f.lastSet(id)
 			return slices.Equal(got, []string{want})
 		})
 	}
