@@ -32,7 +32,7 @@ var (
 )
 
 // serve validates a request and lets the table serve it, whichever server has read it. If it returns an error other
-// than exchange.ErrCut, or live.NoHost (no Ingress matches), nothing has been written yet.
+// than exchange.ErrAborted, or live.NoHost (no Ingress matches), nothing has been written yet.
 func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	if err := refuse(x.Request); err != nil {
 		return live.Served, err

@@ -29,7 +29,8 @@ type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 // Answer handles a request.
 type Answer func(w message.Writer, r *message.Request)
 
-// Binding is a server of one configuration, together with the settings that turn connections into requests for it.
+// Binding is a Caddy server of one configuration, together with the settings and functions with which the front serves
+// its connections.
 type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
@@ -41,7 +42,7 @@ type Binding struct {
 	// Answer handles requests in place of Server, for all HTTP versions. It is nil if Server has settings or routes
 	// that only Caddy can handle.
 	Answer Answer
-	// Reason is one word that says why Answer is nil.
+	// Reason is one word that explains why Answer is nil, for HandedOver.
 	Reason string
 	// AnswerOnListener handles requests that arrive at an address that Open has opened. Conn.Listener is the port of
 	// the address. If it is nil, Server handles them.

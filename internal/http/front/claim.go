@@ -136,7 +136,7 @@ func (a *adopted) Close() (err error) {
 	return err
 }
 
-// accept passes connections on until the listener is closed.
+// accept passes each accepted connection to the connSet, until the listener is closed.
 func (a *adopted) accept() {
 	acceptAll(a.Listener, func(conn net.Conn) {
 		a.conns.expect()

@@ -31,7 +31,7 @@ type clientConn struct {
 	// handed is true once the ConnHandler or net/http has taken over the connection. Only the goroutine of serve uses
 	// it.
 	handed bool
-	// netHTTP is the state of the connection once net/http serves it. Nil until then.
+	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn
 }
 

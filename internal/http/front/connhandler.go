@@ -43,7 +43,8 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving reports whether the connection has to end after the next response. That response must tell the client so.
+// Leaving reports whether the connection has to end after the next response. That response must ask the client to close
+// the connection.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
 // OnLeave registers a function that is called on another goroutine when connections have to end. If they have to end
@@ -78,7 +79,7 @@ func (i *ConnInfo) HandOver(conn net.Conn) {
 	s.http1AndH2C.push(conn)
 }
 
-// serveHTTP1 runs the ConnHandler on a connection. When the ConnHandler returns, the connection no longer counts,
+// serveHTTP1 runs the ConnHandler on a connection. When the ConnHandler returns, the connection is no longer counted,
 // unless the ConnHandler has handed it over.
 func (k *connSet) serveHTTP1(n *clientConn, conn net.Conn, m *connConfig) {
 	if conn == net.Conn(n) {

@@ -36,8 +36,8 @@ type connSet struct {
 
 	mu      sync.Mutex
 	servers map[settings]*servers
-	// latest are the servers that got the latest connection. They keep running without connections; all other servers
-	// are shut down.
+	// latest are the servers that got the most recent connection. They keep running without connections; all other
+	// servers are shut down.
 	latest *servers
 	// onLeave holds the functions that ConnHandlers have registered with OnLeave.
 	onLeave map[*ConnInfo]func()
@@ -62,7 +62,8 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, binding, &limits, k.port)
 }
 
-// expect counts a connection before begin serves it. It may have to wait for a place, and end must not miss it then.
+// expect counts a connection before begin serves it. The connection may wait for a place in between, and end must wait
+// for it, too.
 func (k *connSet) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
@@ -202,8 +203,8 @@ func (k *connSet) servesHTTP1(m *connConfig, protocol string) bool {
 	return k.group.front.ServeHTTP1 != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-// serversFor returns the servers for a connection with the current limits. It counts the connection until left is
-// called.
+// serversFor returns the servers for a connection with the current limits. The connection counts as theirs until
+// serverConnEnded is called.
 func (k *connSet) serversFor(m *connConfig) *servers {
 	limits := k.group.Binding().adjustedLimits(m.limits)
 	limits.Streams = k.group.front.requests.streams(limits.Streams)

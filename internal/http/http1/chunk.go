@@ -10,7 +10,7 @@ const (
 	// maxSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
 	maxSizeDigits = 15
 	// maxOverhead limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
-	// mostTrailers limits the size of the trailer section in bytes.
+	// maxTrailers limits the size of the trailer section in bytes.
 	maxOverhead = 16 << 10
 	maxTrailers = 8 << 10
 	// normalLine is the length in bytes of a chunk line that causes no overhead.

@@ -118,8 +118,8 @@ func (b *body) readSocket(p []byte) (int, error) {
 	return 0, unexpectedEnd(err)
 }
 
-// prepare sets the deadline for a read. It then checks over again, because the new deadline may have replaced the
-// deadline that halt set.
+// prepare sets the deadline for a read. It then checks stopped again, because the new deadline may have replaced the
+// deadline that stop set.
 func (b *body) prepare() error {
 	b.c.reads.extend(b.c.options.BodyTimeout)
 	if b.stopped.Load() {
@@ -128,7 +128,7 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// stop makes a read in progress and all later reads fail. It is only followed by the end of the request.
+// stop makes a read in progress and all later reads fail. Afterwards the request only ends.
 func (b *body) stop() {
 	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
@@ -213,7 +213,8 @@ const maxDrained = 256 << 10
 func (b *body) ended() bool { return errors.Is(b.err, io.EOF) }
 
 // rest returns the number of body bytes that must be read before the next request, and whether reading them is
-// worthwhile. It is not if the client still waits for 100 Continue, because such a client may send the body or not.
+// worthwhile. Reading is not worthwhile if the client still waits for 100 Continue, because it may or may not send the
+// body.
 func (b *body) rest() (int64, bool) {
 	switch {
 	case b.ended():

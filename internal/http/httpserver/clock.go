@@ -12,7 +12,7 @@ var processStart = time.Now()
 
 // deadline is a read or write deadline of a connection. It is changed at most once a second.
 type deadline struct {
-	// until is the deadline, relative to began. Zero means that there is no deadline.
+	// until is the deadline, relative to processStart. Zero means that there is no deadline.
 	until time.Duration
 	set   func(time.Time) error
 }
@@ -42,7 +42,7 @@ func (d *deadline) limit(from time.Duration) {
 	}
 }
 
-// fix sets the deadline to a time relative to began.
+// fix sets the deadline to a time relative to processStart.
 func (d *deadline) fix(until time.Duration) {
 	d.until = until
 	_ = d.set(processStart.Add(until)) // If the connection is closed, its next use returns an error.

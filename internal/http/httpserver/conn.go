@@ -40,7 +40,7 @@ type conn struct {
 	firstErr   error
 
 	state atomic.Int32
-	// idleSince is the time since began at which the connection last became idle.
+	// idleSince is the time since processStart at which the connection last became idle.
 	idleSince atomic.Int64
 	// mu is held while another goroutine sets the read deadline.
 	mu sync.Mutex
@@ -258,7 +258,7 @@ func (c *conn) endAfter(bodyRead bool) bool {
 
 const (
 	// lingerTime is how long input is read and discarded after a response for which the client did not wait, and
-	// mostLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
+	// maxLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
 	// lose the response.
 	lingerTime   = time.Second
 	maxLingering = 8 << 20

@@ -31,7 +31,7 @@ var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request mat
 
 // Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
 // Serve fills in the route. Unless the outcome is Served, nothing was written. The status of an error is
-// exchange.StatusOf(err). If there is an error, nothing was written, unless it is exchange.ErrCut.
+// exchange.StatusOf(err). If there is an error, nothing was written, unless it is exchange.ErrAborted.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	client, policy := x.Writer, t.global.compress.Load()
 	if policy == nil {

@@ -138,7 +138,7 @@ func (f Fields) Allowed(names Names) Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return !names.Allows(field.Kind) })
 }
 
-// TrailerFields removes all fields except those of kind Other, and returns the rest. It is used for trailers. Fields
+// TrailerFields removes all fields that may not be in a trailer, and returns the rest, which are of kind Other. Fields
 // for routing, authentication, framing or controls are only valid in the header, where they have been checked: RFC 9110
 // 6.5.1.
 func (f Fields) TrailerFields() Fields {

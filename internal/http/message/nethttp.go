@@ -12,8 +12,8 @@ import (
 )
 
 // FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and
-// the fields whose names r.Names does not allow. It keeps r.Names and r.LiftPause. The original order of fields is
-// lost, because net/http does not keep it.
+// the fields whose names r.Names does not allow. It keeps r.Names and r.LiftBodyTimeout. The original order of fields
+// is lost, because net/http does not keep it.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {

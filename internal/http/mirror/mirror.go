@@ -23,7 +23,7 @@ const (
 	// maxInFlight is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
 	// the Ingresses of a namespace divide its share.
 	maxInFlight = 512
-	// maxTime is the maximum time for a copy and its response. At most mostAnswer bytes of the response are read.
+	// maxTime is the maximum time for a copy and its response. At most maxResponse bytes of the response are read.
 	maxTime, connectTime = 10 * time.Second, 5 * time.Second
 	maxResponse          = 1 << 20
 )
@@ -62,7 +62,7 @@ type Sender struct {
 	running panics.Group
 }
 
-// NewSender returns a sender that calls mirrors with ask. Failures are logged to log at debug level.
+// NewSender returns a Sender that sends copies with call. Failures are logged to log at debug level.
 func NewSender(call func(*message.Request, *callout.Call) (callout.Response, error), log *zap.Logger) *Sender {
 	s := &Sender{
 		call: call, log: log, slots: budget.New(maxInFlight), memory: budget.Mirrors.Budget(),

@@ -43,8 +43,8 @@ type body struct {
 	// buffer holds the first size bytes. file holds the rest.
 	buffer pools.Buffer
 	size   int
-	// quota is the namespace's share of memory. charged is the number of bytes that the body uses of it. quota is nil
-	// while the body is short.
+	// quota is the namespace's share of memory. charged is the number of bytes that the body has taken from it. quota
+	// is nil while the body is short.
 	quota    *budget.Share
 	charged  int64
 	file     *spool
@@ -110,7 +110,7 @@ func (r *request) streams() bool {
 // the endpoint connection of such a request for long.
 func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
-// read reads the whole body, or as much as there is room for.
+// read buffers the whole body, or the part for which there is room.
 func (b *body) read() error {
 	for b.buffer = small.Get(); !b.rest.ended.Load(); {
 		if b.size == len(b.buffer.Bytes()) && !b.grow() {
@@ -213,8 +213,8 @@ func (b *body) reader() *bodyReader {
 	return &bodyReader{source: io.MultiReader(parts...), rest: b.rest}
 }
 
-// canResend reports whether the body can be sent to another endpoint, too. It returns an error if the client failed to
-// send the whole body.
+// canResend reports whether the whole body can still be sent to another endpoint. It returns an error if the client
+// failed to send the whole body.
 func (b *body) canResend() (bool, error) {
 	switch {
 	case b == nil || b.rest == nil:
@@ -225,8 +225,8 @@ func (b *body) canResend() (bool, error) {
 	return !b.rest.forwarded.Load(), nil
 }
 
-// sentAt returns the time at which the endpoint had everything that it needs to respond, from which its response time
-// is measured. Zero stands for the start of the attempt. A slow client must not make an endpoint look slow.
+// sentAt returns the time from which the response time of the endpoint is measured: the last read of the body that was
+// sent to it. Zero means the start of the attempt. A slow client must not make an endpoint look slow.
 func (b *body) sentAt() time.Time {
 	if b == nil || b.rest == nil || !b.rest.forwarded.Load() {
 		return time.Time{}
@@ -303,10 +303,10 @@ func (i *clientBody) Read(b []byte) (int, error) {
 type bodyReader struct {
 	source io.Reader
 	rest   *clientBody
-	// mu is held during a read. After stopped is set, nothing is read any more.
+	// mu is held during a read, stopping during a call of stop. After stopped is set, nothing is read.
 	mu, stopping sync.Mutex
 	stopped      atomic.Bool
-	// afterEnd means that the request had already ended when the reading was stopped. It is set before stopped.
+	// afterEnd means that the request had already ended when stop was called. It is set before stopped.
 	afterEnd bool
 }
 
@@ -339,8 +339,9 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 // before it returns that error, and the end of the request stops the read.
 func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
-// stop stops the reading. afterEnd means that the request has ended already. Only the first call has an effect. When a
-// call returns, no other call is running: afterwards the client's connection may be used for another request.
+// stop ends the current read and makes later reads fail. afterEnd means that the request has already ended. Only the
+// first call has an effect. When a call returns, no other call is running: afterwards the client's connection may be
+// used for another request.
 func (r *bodyReader) stop(afterEnd bool) {
 	r.stopping.Lock()
 	defer r.stopping.Unlock()
@@ -358,7 +359,7 @@ func (r *bodyReader) stop(afterEnd bool) {
 	}
 }
 
-// errClientBody means that the client did not send the body as announced.
+// errClientBody means that the client did not send the body that its request head announced.
 var errClientBody = errors.New("the client did not send the whole request body")
 
 // readFailed returns the error for a client whose body could not be read.

@@ -13,8 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// These IDs identify external services to the guard: services named by an address, services named by a DNS name, which
-// may resolve to any address, and services named by the host of the request, which this process itself may serve.
+// These are the backend IDs with which external services are dialled. The guard distinguishes services named by an IP
+// address, by a DNS name, which may resolve to any address, and by the host of the request, which this process itself
+// may serve.
 const (
 	serviceByAddress     = "service/address"
 	serviceByName        = "service/name"
@@ -34,7 +35,7 @@ func NewServicePool(guard *reach.Guard) *Pool {
 }
 
 // Call calls an external service on behalf of a request. The end of the request ends the call. At most
-// callout.MostBytes of the response are read, or q.Drain if it is larger, and redirects are not followed. As in
+// callout.MaxResponse bytes of the response are read, or q.Drain if it is larger, and redirects are not followed. As in
 // ingress-nginx, the certificate of an HTTPS service is not verified.
 func (p *Pool) Call(r *message.Request, q *callout.Call) (callout.Response, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
@@ -119,7 +120,7 @@ func (c *conn) roundTripCall(q *callout.Call, last bool) (response callout.Respo
 	}
 }
 
-// writeCall sends a writeCall.
+// writeCall writes the request of a call.
 func (c *conn) writeCall(q *callout.Call, last bool) error {
 	buffer := small.Get()
 	err := c.writeCallWith(buffer.Bytes(), q, last)
@@ -143,8 +144,8 @@ func (c *conn) writeCallWith(buffer []byte, q *callout.Call, last bool) error {
 }
 
 // discard reads the rest of a response of at most the given number of bytes, so that the connection can be reused. It
-// returns false if the rest is larger or does not arrive at once. With patience it waits for the rest until the read
-// timeout or the end of the request.
+// returns false if the rest is larger or does not arrive at once. If patience is true, it waits for the rest until the
+// read timeout or the end of the request.
 func (c *conn) discard(limit int, patience bool) bool {
 	var chunks http1.Decoder
 	left := c.response.Length

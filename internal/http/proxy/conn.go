@@ -22,7 +22,7 @@ const (
 	renewInterval = time.Second
 	renewParts    = 8
 	// watchDelay is how long an endpoint may take before the client is watched, because watching costs more than most
-	// responses. If the client leaves earlier, this is noticed at most twice this time later.
+	// responses. A client that leaves before that is noticed within twice this time.
 	watchDelay = 100 * time.Millisecond
 	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
@@ -68,13 +68,13 @@ type conn struct {
 	// touched means that data has arrived since the request was sent.
 	touched     bool
 	interrupted atomic.Bool
-	// These fields are for quiet, which is called before each request.
+	// These fields are used by quiet. They are kept because quiet is called before each request and must not allocate.
 	peek            func(fd uintptr)
 	oneByte         [1]byte
 	noData, hasData bool
 }
 
-// deadline ends a connection that is silent for too long.
+// deadline is the read or write deadline of a connection.
 type deadline struct {
 	limit, slack time.Duration
 	// moved is when the deadline was last set.
@@ -187,7 +187,7 @@ func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.in.slack = watchDelay
 }
 
-// watch lets the end of the request interrupt the connection. From now on, reads may take as long as the read timeout
+// watch makes the end of the request interrupt the connection. From now on, reads may take as long as the read timeout
 // allows.
 func (c *conn) watch() {
 	if c.unwatch != nil {

@@ -57,8 +57,8 @@ func (d *descriptors) usage() budget.Usage {
 }
 
 // descriptor takes a descriptor from the share of a namespace. The caller must return it to that share. If no
-// descriptor is free, idle connections of the namespace are closed. With spare set, half of all descriptors are left
-// for others.
+// descriptor is free, idle connections of the namespace are closed. If spare is true, half of all descriptors are left
+// for other requests.
 func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	share := p.descriptors.of(namespace)
 	take := share.Take
@@ -73,8 +73,8 @@ func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	return share, nil
 }
 
-// reuse returns an idle connection, or nil if there is none. With spare set, half of all descriptors are left for
-// others.
+// reuse returns an idle connection, or nil if there is no idle connection. If spare is true, half of all descriptors
+// are left for other requests.
 func (p *Pool) reuse(to key, spare bool) *conn {
 	if spare && !p.descriptors.budget().HasSpare() {
 		return nil
@@ -82,7 +82,7 @@ func (p *Pool) reuse(to key, spare bool) *conn {
 	return p.take(to)
 }
 
-// closeOneIdle closes an idle connection of a namespace. It returns false if there is none.
+// closeOneIdle closes an idle connection of a namespace. It returns false if the namespace has no idle connection.
 func (p *Pool) closeOneIdle(namespace string) bool {
 	c := p.anyIdle(namespace)
 	if c == nil {

@@ -21,7 +21,7 @@ type dialer struct {
 	// listed reports whether the endpoint still belongs to the backend. It may be called from any goroutine, even after
 	// the request has ended.
 	listed func() bool
-	// spare is true if half of all descriptors must be left for others.
+	// spare is true if half of all descriptors must be left for other requests.
 	spare bool
 }
 

@@ -48,7 +48,7 @@ func (r *request) sentTwice(err error) bool {
 		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
 
-// roundTripOn sends the request roundTripOn one connection. It returns the connection to the pool if it can be reused.
+// roundTripOn sends the request on one connection. It returns the connection to the pool if it can be reused.
 func (r *request) roundTripOn(c *conn) error {
 	over := false
 	defer c.closeUnless(&over)
@@ -72,7 +72,8 @@ func (r *request) roundTripOn(c *conn) error {
 	return nil
 }
 
-// send sends the head, together with a short body in memory. Another body is still being uploaded when send returns.
+// send sends the head, together with the body if it is short and in memory. It returns the running upload of any other
+// body.
 func (r *request) send(c *conn) (*upload, error) {
 	memory, kept := r.body.shortInMemory()
 	if len(memory) > 0 {

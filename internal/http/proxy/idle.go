@@ -12,10 +12,10 @@ import (
 )
 
 // idleTimer ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in
-// which the controller waits for the client is not counted, except for gRPC, where silence of both sides ends the
-// request after the read timeout.
+// which the controller waits for the client does not count towards the timeout, except for gRPC: if both sides are
+// silent for the read timeout, the request ends.
 type idleTimer struct {
-	ctx         context.Context //nolint:containedctx // An idle belongs to one request.
+	ctx         context.Context //nolint:containedctx // An idleTimer belongs to one request.
 	cancel      context.CancelCauseFunc
 	read, write time.Duration
 	// streams is true for gRPC.
@@ -37,8 +37,8 @@ func (silentError) Error() string {
 func (silentError) Timeout() bool   { return true }
 func (silentError) Temporary() bool { return true }
 
-// newIdleTimer returns an idle for one request. After a timeout it calls halt to stop reading the request body, because
-// net/http does not notice a cancelled context while it waits for the body.
+// newIdleTimer returns the idleTimer of one request. After a timeout it calls stop to end reading the request body,
+// because net/http does not notice a cancelled context while it waits for the body.
 func newIdleTimer(ctx context.Context, s *Settings, stop func()) *idleTimer {
 	i := &idleTimer{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
 	i.ctx, i.cancel = context.WithCancelCause(ctx)
@@ -120,7 +120,7 @@ func (s *timedRequestBody) Close() error {
 type timedResponseBody struct {
 	body io.ReadCloser
 	idle *idleTimer
-	// flushes has the same meaning as in answerBody.
+	// flushes has the same meaning as in responseBody.
 	flushes message.Writer
 }
 

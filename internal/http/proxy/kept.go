@@ -10,7 +10,7 @@ import (
 
 // The size of buffered bodies depends on clients, so the namespaces of backends share the memory, the files and the
 // bytes in files. A full budget causes no failure: a body that does not fit into memory goes into a file, and without a
-// file it is forwarded as it arrives, so that its sender waits for its receiver.
+// file it is forwarded as it arrives, so that the receiver slows the sender down.
 var (
 	// bodyMemory is created for the first body that needs it, because Caddy sets the memory limit when it starts.
 	bodyMemory = sync.OnceValue(budget.Bodies.Budget)

@@ -58,8 +58,8 @@ const (
 	defaultIdleTimeout = 60 * time.Second
 	// maxIdle is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
 	maxIdle = 8192
-	// freePlacesFactor limits one namespace to this many times the number of free places. A single namespace can use
-	// 8/9 of all places, so there is always room for another namespace, as in package budget.
+	// freePlacesFactor limits the idle connections of a namespace to this many times the number of free places. A
+	// single namespace can use 8/9 of all places, so there is always room for another namespace, as in package budget.
 	freePlacesFactor = 8
 	// sweepPeriod is the interval between sweeps. If connections are kept for a shorter time, the interval is that
 	// time, but at least shortestPeriod.

@@ -23,7 +23,7 @@ import (
 
 // Forward forwards a request to an endpoint and writes the endpoint's response to the client. secured is the TLS
 // configuration for connections to the endpoint; nil selects the default one. If nothing has been written yet, the
-// error is an *exchange.Failure with the status code for the client. Otherwise it wraps exchange.ErrCut, and the
+// error is an *exchange.Failure with the status code for the client. Otherwise it wraps exchange.ErrAborted, and the
 // response has been aborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
 	x.Forwarded = true
@@ -37,7 +37,7 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 	return err
 }
 
-// requests is a pool of request structs. Requests whose exchange is kept are not returned to it.
+// requests is a pool of request structs. Requests whose exchange is retained are not returned to it.
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
@@ -74,8 +74,8 @@ type request struct {
 	sent    bool
 	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
 	replaced *exchange.Failure
-	// goneAtStop is set when reading of the body is stopped. It points to the reason why the client had goneAtStop by
-	// then, or to nil if the client was still there.
+	// goneAtStop is set when reading of the request body is stopped. It points to the error that says why the client
+	// had left by then, or to a nil error if the client was still connected.
 	goneAtStop atomic.Pointer[error]
 	// heldContext is the request's context, for goroutines that may outlive the request.
 	heldContext context.Context //nolint:containedctx // It is the context of the request.
@@ -108,7 +108,7 @@ func (r *request) stopReading(from *bodyReader) {
 	from.stop(left != nil)
 }
 
-// stopReadingAndWait is like halt, but waits until a read in progress has returned.
+// stopReadingAndWait is like stopReading, but waits until a read in progress has returned.
 func (r *request) stopReadingAndWait(from *bodyReader) {
 	if from != nil {
 		r.stopReading(from)

@@ -13,7 +13,7 @@ import (
 const wwwAuthenticate = "WWW-Authenticate"
 
 // replace discards a response, because the client gets an error page instead. The connection is kept only if the whole
-// body arrived with the head, so that no one has to wait for the rest.
+// body arrived with the head, so that the request does not wait for the rest.
 func (r *request) replace(c *conn) {
 	status := c.response.Status
 	r.replaced = exchange.Fail(status, exchange.ErrReplaced)

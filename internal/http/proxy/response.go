@@ -212,7 +212,8 @@ func (r *request) write(part []byte) error {
 	return clientWriteError(err)
 }
 
-// clientWriteError wraps an error of writing to the client in errNotTaken, to distinguish it from errors of endpoints.
+// clientWriteError wraps an error of writing to the client in errClientWrite, to distinguish it from errors of
+// endpoints.
 func clientWriteError(err error) error {
 	if err == nil {
 		return nil

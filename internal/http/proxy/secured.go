@@ -105,14 +105,14 @@ func (s *Secured) Release() {
 	}
 }
 
-// forget retires the current generation, which closes its idle connections. The next request creates a new one.
+// forget retires the current client, which closes its idle connections. The next request creates a new client.
 func (s *Secured) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pool.retire(s.current.Swap(nil))
 }
 
-// currentClient returns the generation for the current contents of the Secret.
+// currentClient returns the client for the current contents of the Secret.
 func (s *Secured) currentClient() *tlsClient {
 	if g := s.current.Load(); g != nil && g.contents == s.key.authority.Contents() {
 		return g
@@ -143,7 +143,7 @@ func (s *Secured) newClient(contents *trust.Contents) *tlsClient {
 	return g
 }
 
-// retire closes the idle connections of a generation. Connections with requests are closed after their requests.
+// retire closes the idle connections of a client. Connections with requests are closed after their requests.
 func (p *Pool) retire(g *tlsClient) {
 	if g == nil {
 		return

@@ -67,7 +67,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 	return s, nil
 }
 
-// closes reports whether endpoints are told to close the connection after the response.
+// closes reports whether requests tell endpoints to close the connection after the response.
 func (s *Settings) closes() bool { return s.Connection == "close" }
 
 // retry holds the conditions of nginx's proxy_next_upstream.

@@ -143,7 +143,7 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	return u.complete, err
 }
 
-// because replaces an error with its cause. It keeps exchange.ErrCut.
+// because replaces an error with its cause. It keeps exchange.ErrAborted in the chain.
 func because(err, reason error) error {
 	if errors.Is(err, exchange.ErrAborted) {
 		return fmt.Errorf("%w: %w", exchange.ErrAborted, reason)
