@@ -81,7 +81,7 @@ func TestUnrequestedResponse(t *testing.T) {
 				})
 				p, s := pool(t), settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}})
 				for range 5 {
-					if got := sendCGI(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
+					if got := outcomeOf(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
 						t.Error(got)
 					}
 					fixture.Receive(t, "all that it says", said)
@@ -115,7 +115,7 @@ func TestTruncatedResponse(t *testing.T) {
 		return false
 	})
 	w := httptest.NewRecorder()
-	err := sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), settings(), of(e))
+	err := forwardOnce(pool(t), w, request(t, http.MethodGet, ""), settings(), of(e))
 	if !errors.Is(err, exchange.ErrAborted) || w.Body.String() != "half" || e.requests.Load() != 1 {
 		t.Errorf("error %v; the client got %q, and the endpoint %d requests", err, w.Body, e.requests.Load())
 	}

@@ -39,7 +39,7 @@ func TestEndpointRemovedWhileDialled(t *testing.T) {
 			backend := of(silent)
 			choice, _ := backend.Pick(nil, nil)
 			got := while(t.Context(), func() string {
-				return sendCGI(pool(t), request(t, http.MethodPost, "all"),
+				return outcomeOf(pool(t), request(t, http.MethodPost, "all"),
 					s, backend)
 			})
 			fixture.Eventually(t, "the request", func() error {
@@ -63,7 +63,7 @@ func TestEndpointRemovedWhileDialled(t *testing.T) {
 	t.Run("the connect timeout", func(t *testing.T) {
 		s := settings()
 		s.Connect, s.Tries = 300*time.Millisecond, 1
-		if got := sendCGI(pool(t), request(t, http.MethodGet, ""), s, of(unreachable(t))); got != "error 504" {
+		if got := outcomeOf(pool(t), request(t, http.MethodGet, ""), s, of(unreachable(t))); got != "error 504" {
 			t.Errorf("%s of an endpoint that is there and does not answer", got)
 		}
 	})
@@ -83,7 +83,7 @@ func TestFailedHandshake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}}, ir.RetryOnError)
-			if got := sendCGI(pool(t), request(t, http.MethodPost, "all"), s, of(first, well)); got != "200 ok" {
+			if got := outcomeOf(pool(t), request(t, http.MethodPost, "all"), s, of(first, well)); got != "200 ok" {
 				t.Errorf("%s", got)
 			}
 		})
@@ -91,7 +91,7 @@ func TestFailedHandshake(t *testing.T) {
 	t.Run("it says nothing", func(t *testing.T) {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
 		s.Connect, s.Tries = 300*time.Millisecond, 1
-		if got := sendCGI(pool(t), request(t, http.MethodPost, "all"), s,
+		if got := outcomeOf(pool(t), request(t, http.MethodPost, "all"), s,
 			of(&endpoint{Listener: fixture.Listen(t)})); got != "error 504" {
 			t.Errorf("%s, and the handshake is a part of connecting", got)
 		}

@@ -26,7 +26,7 @@ func TestFaultsOfClientsDoNotEject(t *testing.T) {
 	blameless := func(t *testing.T, e *endpoint, r *http.Request, want string) {
 		t.Helper()
 		s, backend := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: r.ContentLength < 0}}), of(e, spare)
-		if got := sendCGI(pool(t), r, s, backend); got != want {
+		if got := outcomeOf(pool(t), r, s, backend); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 		if failing(backend, e) {
@@ -46,7 +46,7 @@ func TestFaultsOfClientsDoNotEject(t *testing.T) {
 	t.Run("it takes no answer", func(t *testing.T) {
 		e := serve(t, respondWith(fine))
 		backend := of(e, spare)
-		err := sendCGIBody(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), backend)
+		err := forwardOnce(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), backend)
 		if !errors.Is(err, exchange.ErrAborted) {
 			t.Errorf("%v, want that the answer is cut off", err)
 		}
@@ -84,7 +84,7 @@ func TestFaultsOfEndpointsEject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := serve(t, func(conn net.Conn, r *http.Request) bool { return c.answer(conn, r) && false })
 			backend := of(e, refusing(t))
-			if got := sendCGI(pool(t), request(t, http.MethodPost, "body"), settings(),
+			if got := outcomeOf(pool(t), request(t, http.MethodPost, "body"), settings(),
 				backend); !strings.Contains(got, c.want) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -115,7 +115,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 			r := request(t, http.MethodPut, strings.Repeat("x", 100<<10))
 			r.ContentLength = -1
 			f := streaming(ir.RetryOnError, ir.RetryOn503)
-			got := sendCGI(f.pool, r, f.settings, of(serve(t, first), second))
+			got := outcomeOf(f.pool, r, f.settings, of(serve(t, first), second))
 			if got != "error 502" && got != "503 no" || second.requests.Load() != 0 {
 				t.Errorf("%s, and the second endpoint got %d requests", got, second.requests.Load())
 			}
@@ -123,7 +123,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 	}
 	t.Run("nobody is there", func(t *testing.T) {
 		f := streaming(ir.RetryOnError)
-		if got := sendCGI(f.pool, request(t, http.MethodPost, "all"), f.settings,
+		if got := outcomeOf(f.pool, request(t, http.MethodPost, "all"), f.settings,
 			of(refusing(t), serve(t, respondWith(fine)))); got != "200 ok" {
 			t.Errorf("%s, although the first endpoint got nothing", got)
 		}

@@ -59,7 +59,7 @@ func TestClientLeavesAReusedConnection(t *testing.T) {
 	p, s := pool(t), settings()
 	for _, buffers := range []bool{true, false, true} {
 		s.BufferResponse = buffers
-		if got := sendCGI(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
+		if got := outcomeOf(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
 			t.Fatal(got)
 		}
 	}

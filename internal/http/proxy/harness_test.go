@@ -143,7 +143,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer forwards a request as a server does. says reports failures to the client.
+// answer forwards a request as a server does, and responds to failures with their status.
 func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	x := &exchange.Exchange{
 		Request: r, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
@@ -230,16 +230,16 @@ func outcome(w *httptest.ResponseRecorder, err error) string {
 }
 
 func forward(p *proxy.Pool, r *http.Request, b *balancer.Backend) string {
-	return sendCGI(p, r, settings(ir.RetryOnError, ir.RetryOnTimeout), b)
+	return outcomeOf(p, r, settings(ir.RetryOnError, ir.RetryOnTimeout), b)
 }
 
-func sendCGI(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend) string {
+func outcomeOf(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend) string {
 	w := httptest.NewRecorder()
-	return outcome(w, sendCGIBody(p, w, r, s, b))
+	return outcome(w, forwardOnce(p, w, r, s, b))
 }
 
-// sendCGIBody forwards a request as a server does.
-func sendCGIBody(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
+// forwardOnce forwards a request as a server does.
+func forwardOnce(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
 	f := &front{pool: p, settings: s, backend: b, errs: make(chan error, 1)}
 	f.ServeHTTP(w, r)
 	return <-f.errs
@@ -252,7 +252,7 @@ func refusing(t *testing.T) *endpoint {
 	return e
 }
 
-// while calls ask repeatedly until ctx ends.
+// while calls ask in another goroutine, unless ctx has ended already, and returns a channel for the result.
 func while(ctx context.Context, ask func() string) <-chan string {
 	got := make(chan string, 1)
 	go func() {

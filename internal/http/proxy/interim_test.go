@@ -26,7 +26,7 @@ func TestManyInterimResponses(t *testing.T) {
 	e := serve(t, respondWith(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
 	w := &interim{ResponseRecorder: httptest.NewRecorder()}
 	if got := outcome(w.ResponseRecorder,
-		sendCGIBody(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
+		forwardOnce(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
 		t.Error(got)
 	}
 	if w.count != 50 {

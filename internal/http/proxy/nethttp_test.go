@@ -88,7 +88,7 @@ func TestGRPC(t *testing.T) {
 		})
 	}
 	s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}})
-	if got := sendCGI(pool(t), request(t, http.MethodPost, "x"), s, of(refusing(t))); got != "error 502" {
+	if got := outcomeOf(pool(t), request(t, http.MethodPost, "x"), s, of(refusing(t))); got != "error 502" {
 		t.Errorf("nobody is there: %s", got)
 	}
 }
@@ -109,7 +109,7 @@ func TestGRPCOfTwoNamespaces(t *testing.T) {
 			b := balancer.New(id)
 			b.SetPolicy(&ir.LoadBalancing{})
 			b.SetEndpoints([]ir.Endpoint{{Address: behind.Listener.Addr().String()}})
-			if got := sendCGI(p, request(t, http.MethodPost, "x"), s, b); got != "200 " {
+			if got := outcomeOf(p, request(t, http.MethodPost, "x"), s, b); got != "200 " {
 				t.Errorf("%s: %q", id, got)
 			}
 		}
@@ -166,7 +166,7 @@ func TestFastCGI(t *testing.T) {
 			r := request(t, http.MethodPost, string(pattern(size)))
 			r.Header["Cookie"] = []string{"a=b", "c=d"}
 			w := httptest.NewRecorder()
-			err := sendCGIBody(f.pool, w, r, f.settings, f.backend)
+			err := forwardOnce(f.pool, w, r, f.settings, f.backend)
 			if err != nil || w.Code != http.StatusAccepted || !bytes.Equal(w.Body.Bytes(), pattern(size)) {
 				t.Errorf("%d bytes, streamed %v: %d, %d bytes, %v", size, streams, w.Code, w.Body.Len(), err)
 			}
@@ -188,7 +188,7 @@ func TestFastCGI(t *testing.T) {
 	} {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI}})
 		s.Read, s.Write, s.Tries = 300*time.Millisecond, 300*time.Millisecond, 1
-		if got := sendCGI(pool(t), request(t, http.MethodGet, ""), s, of(c.e)); got != c.want {
+		if got := outcomeOf(pool(t), request(t, http.MethodGet, ""), s, of(c.e)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -32,7 +32,7 @@ func TestRetryConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			endpoints := of(serve(t, test.first), serve(t, respondWith(fine)))
-			if got := sendCGI(pool(t), request(t, test.method, "body"), settings(test.on...),
+			if got := outcomeOf(pool(t), request(t, test.method, "body"), settings(test.on...),
 				endpoints); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -44,7 +44,7 @@ func TestRetryConditions(t *testing.T) {
 // left.
 func TestLastResponseIsForwarded(t *testing.T) {
 	bad := serve(t, respondWith("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
-	if got := sendCGI(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
+	if got := outcomeOf(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" ||
 		bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
 	}

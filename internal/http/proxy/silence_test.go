@@ -24,7 +24,7 @@ func TestHangingEndpoint(t *testing.T) {
 	s := settings()
 	s.Read, s.Tries = 50*time.Millisecond, 1
 	w := httptest.NewRecorder()
-	if got := outcome(w, sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
+	if got := outcome(w, forwardOnce(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
 		t.Error(got)
 	}
 }
@@ -46,7 +46,7 @@ func TestSlowButAlive(t *testing.T) {
 	// On a busy machine the endpoint may occasionally be silent for longer, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := httptest.NewRecorder()
-		if got := outcome(w, sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+
+		if got := outcome(w, forwardOnce(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+
 			strings.Repeat("x", 20) {
 			return errors.New(got)
 		}
@@ -72,7 +72,7 @@ func TestSlowClientIsNotASlowEndpoint(t *testing.T) {
 	// On a busy machine the endpoint may occasionally be slow, so the test retries.
 	fixture.Eventually(t, "all of it", func() error {
 		w := slowly{httptest.NewRecorder()}
-		if err := sendCGIBody(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil ||
+		if err := forwardOnce(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil ||
 			w.Body.Len() != size {
 			return fmt.Errorf("%d bytes, error %w", w.Body.Len(), err)
 		}
@@ -90,7 +90,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 		e, p := serve(t, respondWith(fine)), pool(t)
 		for range 4 {
 			w := httptest.NewRecorder()
-			if got := outcome(w, sendCGIBody(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+			if got := outcome(w, forwardOnce(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
 				return errors.New(got)
 			}
 			<-time.After(2 * s.Read)
@@ -138,7 +138,7 @@ func TestPausingClientGets408(t *testing.T) {
 		e := &endpoint{Listener: fixture.Listen(t)}
 		fixture.Serve(e, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}})
-		if got := outcome(w.ResponseRecorder, sendCGIBody(pool(t), w, r, s, of(e))); got != "error 408" {
+		if got := outcome(w.ResponseRecorder, forwardOnce(pool(t), w, r, s, of(e))); got != "error 408" {
 			t.Errorf("%s: %s", protocol, got)
 		}
 	}

@@ -303,7 +303,7 @@ func TestBodyLimits(t *testing.T) {
 					r.ContentLength = -1
 				}
 				w := httptest.NewRecorder()
-				if got, _, _ := strings.Cut(outcome(w, sendCGIBody(f.pool, w, r, s, f.backend)), " x"); got != want {
+				if got, _, _ := strings.Cut(outcome(w, forwardOnce(f.pool, w, r, s, f.backend)), " x"); got != want {
 					t.Errorf("%d bytes, streamed %v, known %v: %s", size, streams, known, got)
 				}
 			}
@@ -321,7 +321,7 @@ func TestASlowBody(t *testing.T) {
 		r := request(t, http.MethodPost, "")
 		r.Body, r.ContentLength = io.NopCloser(late{}), 10
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams}})
-		if got := sendCGI(pool(t), r, s, of(serve(t, respondWith(fine)))); got != "error 408" {
+		if got := outcomeOf(pool(t), r, s, of(serve(t, respondWith(fine)))); got != "error 408" {
 			t.Errorf("streamed %v: %s", streams, got)
 		}
 	}
@@ -333,7 +333,8 @@ func TestEndpointReadsNothing(t *testing.T) {
 	e := &endpoint{Listener: fixture.Listen(t)}
 	s := settings()
 	s.Write, s.Tries = 100*time.Millisecond, 1
-	if got := sendCGI(pool(t), request(t, http.MethodPost, strings.Repeat("x", 20<<20)), s, of(e)); got != "error 504" {
+	if got := outcomeOf(pool(t), request(t, http.MethodPost, strings.Repeat("x", 20<<20)), s,
+		of(e)); got != "error 504" {
 		t.Error(got)
 	}
 }
