@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// manyAddresses is how many clients a limit counts at a time, and mostOfLimit how many bytes that may take. With
-	// it, the slowest request in a hundred may take mostWithLimit times as long.
+	// manyAddresses is the number of clients that a limit keeps at the same time. mostOfLimit is the maximum memory for
+	// them, in bytes. mostWithLimit is the maximum ratio of the p99 with the limit to the p99 without it.
 	manyAddresses = 100_000
 	mostOfLimit   = 16 << 20
 	mostWithLimit = 1.10
-	// limitedHost has the limit, and plainHost none.
+	// limitedHost is the number of the host with the limit. plainHost has no limit.
 	limitedHost = 2
 )
 
-// countsEverybody is a limit that refuses no client, and forgets none for as long as this takes.
+// countsEverybody configures a limit that rejects no client, and keeps the counter of every client during the
+// measurement.
 var countsEverybody = annotated(`limit-rpm: "1"`, `limit-burst-multiplier: "1000"`)
 
-// forwardedFor is what stands before the address of a client.
+// forwardedFor is the start of the header line with the address of the client.
 const forwardedFor = "X-Forwarded-For: 11."
 
-// addresses are those of the clients that a proxy in front speaks for. All are as long as each other.
+// addresses generates client addresses for the X-Forwarded-For header. All of them have the same length.
 type addresses struct{ turn atomic.Uint64 }
 
-// next puts the next address into a request that has one.
+// next overwrites the address in request with the next address. A nil receiver leaves request unchanged.
 func (a *addresses) next(request []byte) {
 	if a == nil {
 		return
@@ -39,17 +40,17 @@ func (a *addresses) next(request []byte) {
 	copy(request[bytes.Index(request, []byte(forwardedFor))+len(forwardedFor):], address)
 }
 
-// limited is a contestant with a host that has a limit.
+// limited measures a contestant that has one host with a limit.
 type limited struct {
 	*contestant
 	addresses addresses
-	// rounds are those with the limit and without, and grown how many bytes more are in use since all addresses are
-	// counted.
+	// rounds holds the figures with the limit and without it. grown is the growth of the live heap, in bytes, after the
+	// limit has counted all addresses.
 	rounds [2][]figures
 	grown  int64
 }
 
-// compareAddresses has many clients counted by a limit, and returns the bars.
+// compareAddresses measures a limit while it counts many clients, prints the figures, and returns the bars.
 func compareAddresses(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -81,7 +82,7 @@ func compareAddresses(ctx context.Context, o options, folder string, out io.Writ
 	return l.bars(), l.write(o, out)
 }
 
-// ask sends requests of all addresses in turn to one host.
+// ask sends requests with all addresses in turn to one host.
 func (l *limited) ask(ctx context.Context, o options, host int) (figures, error) {
 	return l.awake(func() (figures, error) {
 		all := l.load(o, host)
@@ -90,8 +91,8 @@ func (l *limited) ask(ctx context.Context, o options, host int) (figures, error)
 	})
 }
 
-// fill has every address counted. Before that, the same requests go to the host without a limit, so that nothing else
-// grows.
+// fill sends requests until the limit has counted every address. It sends the same requests to the host without a limit
+// first, so that the heap grows only by the counters.
 func (l *limited) fill(ctx context.Context, o options) error {
 	_, err := l.ask(ctx, o, plainHost)
 	if err != nil {
@@ -106,7 +107,7 @@ func (l *limited) fill(ctx context.Context, o options) error {
 	return errors.Join(err, failed)
 }
 
-// bars are those that a limit is held to.
+// bars returns the bars for the p99 and for the memory of the limit.
 func (l *limited) bars() []bar {
 	slower := series{p99s(l.rounds[0]), p99s(l.rounds[1])}
 	work := thousands(manyAddresses) + " addresses at one limit"

@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// fullRun is how long translation, rendering and apply of all Ingresses may take, and changeRun the same of one
-	// that changed.
+	// fullRun is the maximum time for translation, rendering and apply of all Ingresses. changeRun is the maximum time
+	// after a change of one Ingress.
 	fullRun, changeRun = 2 * time.Second, 5 * time.Millisecond
-	// mostAnnotated is how many times as much memory Ingresses with annotations may take.
+	// mostAnnotated is the maximum ratio of the memory with annotations to the memory without them.
 	mostAnnotated = 1.30
-	// applyTimes is the metric of what one run takes.
+	// applyTimes is the name of the controller's metric for the duration of translation, rendering and apply.
 	applyTimes = "k8singress_apply_duration_seconds"
 )
 
-// eight are annotations as each Ingress of many may have them.
+// eight is a set of annotations that are common in practice.
 var eight = annotated(`force-ssl-redirect: "false"`, `enable-cors: "true"`, "rewrite-target: /app",
 	"proxy-body-size: 8m",
 	`proxy-connect-timeout: "2"`, `proxy-read-timeout: "20"`, `allowlist-source-range: "10.0.0.0/8,127.0.0.0/8"`,
 	`limit-rps: "100000"`)
 
-// many are two contestants with as many Ingresses: with annotations, and without.
+// many compares two contestants with the same number of Ingresses. The first one's Ingresses have annotations.
 type many struct {
 	options options
 	site    site
 	both    [2]*contestant
-	// full is what the first run took, and processor what the process has had of the processors until it was ready.
+	// full holds the duration of the first run. processor holds the processor time of the process until it was ready.
+	// Both are in nanoseconds.
 	full, processor series
 	memory, heap    series
-	// changed is how long the runs took for changes of one Ingress, in nanoseconds each.
+	// changed holds the duration of each run after a change of one Ingress, in nanoseconds.
 	changed []float64
 }
 
-// compareAnnotated measures what annotations cost where there are many Ingresses, and returns the bars.
+// compareAnnotated measures the cost of annotations with many Ingresses, prints the figures, and returns the bars.
 func compareAnnotated(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -65,10 +66,10 @@ func (m *many) stop() {
 	}
 }
 
-// hosts is how many Ingresses there are.
+// hosts returns the number of Ingresses.
 func (m *many) hosts() int { return m.options.hosts[len(m.options.hosts)-1] }
 
-// start starts one side, and notes what its first run took.
+// start starts one side, and records the duration of its first run, its processor time and its memory.
 func (m *many) start(ctx context.Context, side, round int) error {
 	if c := m.both[side]; c != nil {
 		c.stop()
@@ -94,8 +95,8 @@ func (m *many) start(ctx context.Context, side, round int) error {
 	return errors.Join(err, c.pause())
 }
 
-// runs returns how long all runs of translation, rendering and apply have taken until now, in nanoseconds. It leaves a
-// contestant awake.
+// runs returns the total time that the controller has spent in translation, rendering and apply, in nanoseconds. The
+// contestant is not paused when runs returns.
 func (c *contestant) runs(ctx context.Context) (float64, error) {
 	if err := c.resume(); err != nil {
 		return 0, err
@@ -107,7 +108,7 @@ func (c *contestant) runs(ctx context.Context) (float64, error) {
 	return took[0] * float64(time.Second), nil
 }
 
-// metrics returns the values of metrics without labels.
+// metrics returns the values of metrics that have no labels.
 func (c *contestant) metrics(ctx context.Context, names ...string) ([]float64, error) {
 	text, err := c.ask(ctx, "/metrics")
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *contestant) metrics(ctx context.Context, names ...string) ([]float64, e
 	return values, nil
 }
 
-// change changes an Ingress with annotations among many.
+// change changes one Ingress with annotations repeatedly, and records the duration of each run.
 func (m *many) change(ctx context.Context) error {
 	c := m.both[0]
 	before, err := c.runs(ctx)
@@ -142,7 +143,7 @@ func (m *many) change(ctx context.Context) error {
 	return err
 }
 
-// bars are those that many Ingresses are held to.
+// bars returns the bars for many Ingresses.
 func (m *many) bars() []bar {
 	work := thousands(float64(m.hosts())) + " Ingresses with 8 annotations each"
 	full := bar{Work: work + ": translation, rendering and apply", Bar: "under " + fullRun.String(),

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// answerBody is short, so that the proxy's own cost shows.
+	// answerBody is short, so that most of the time of a request is spent in the proxy.
 	answerBody = "ok\n"
-	// slowPath is the path of requests that take slowTime, once they are released.
+	// slowPath is the path of requests whose responses wait until the backend is released, and then for slowTime.
 	slowPath = "/slow"
 	slowTime = 2 * time.Second
-	// headRoom is how long a line of a head may be that the backend reads, and how much of a body it reads at once.
+	// headRoom is the size of the read buffer, and so the maximum length of a line in a request head.
 	headRoom = 32 << 10
-	// textAnswer is the size of an answer that compresses as prose does, and textPath its path.
+	// textAnswer is the size of a response that compresses like prose. textPath is its path.
 	textAnswer = 10 << 10
 	textPath   = "/text"
-	// noiseAnswer is the size of an answer that hardly compresses, and noisePath its path.
+	// noiseAnswer is the size of a response that hardly compresses. noisePath is its path.
 	noiseAnswer = 4 << 20
 	noisePath   = "/noise"
 )
 
-// longBody is the body of the answer to a request whose path is a number of bytes.
+// longBody returns a response body of the given size.
 func longBody(size int) string {
 	const line = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-\n"
 	return strings.Repeat(line, size/len(line)+1)[:size]
 }
 
-// longText is the same in every run, and has words again as prose has.
+// longText is a text that repeats words, like prose. It is the same in every run.
 var longText = func() string {
 	var text strings.Builder
 	random := rand.New(rand.NewPCG(1, 2))
@@ -51,7 +51,7 @@ var longText = func() string {
 	return text.String()[:textAnswer]
 }()
 
-// longNoise returns letters that do not repeat, the same in every run.
+// longNoise returns text without repetitions. It is the same in every run.
 func longNoise() string {
 	random := rand.New(rand.NewPCG(3, 4))
 	noise := make([]byte, noiseAnswer)
@@ -66,25 +66,25 @@ func answerWithBody(body string) []byte {
 		len(body), body)
 }
 
-// switching is the answer to a request that asks for a WebSocket. What comes after it is sent back.
+// switching is the response to a request for a WebSocket. After it, the backend echoes what it receives.
 const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
-// backend is an HTTP/1.1 server that costs as little as possible: it knows the requests that the clients here send,
-// whose bodies have a length.
+// backend is an HTTP/1.1 server that uses as little processor time as possible. It supports only the requests that
+// bench sends; their bodies have a declared length.
 type backend struct {
 	listener net.Listener
 	address  string
-	// answers are those of paths that have one of their own. All others are answered with a short body.
+	// answers holds the responses of special paths. Other paths get the short response.
 	answers map[string][]byte
 	short   []byte
-	// slow is how many requests of slowPath wait for their answers. They do so until released is closed, and for
-	// slowTime.
+	// slow is the number of requests for slowPath that are in progress. They get their responses slowTime after
+	// released is closed.
 	slow     atomic.Int64
 	released chan struct{}
 }
 
 func startBackend() (*backend, error) {
-	// On all addresses, so that each of 127.0.0.0/8 is an endpoint of its own.
+	// Listen on all addresses, so that each address in 127.0.0.0/8 can be a separate endpoint.
 	listener, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (b *backend) accept() {
 	}
 }
 
-// serve answers one connection until the client closes it.
+// serve responds to the requests on one connection until the client closes it.
 func (b *backend) serve(connection net.Conn) {
 	defer connection.Close()
 	reader := bufio.NewReaderSize(connection, headRoom)
@@ -130,7 +130,7 @@ func (b *backend) serve(connection net.Conn) {
 	}
 }
 
-// answer reads one request, and returns what is to be answered.
+// answer reads one request and returns the response.
 func (b *backend) answer(connection net.Conn, reader *bufio.Reader) ([]byte, error) {
 	line, err := reader.ReadSlice('\n')
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *backend) answer(connection net.Conn, reader *bufio.Reader) ([]byte, err
 	return answer, nil
 }
 
-// of returns the answer to a request line, and whether it is to take its time.
+// of returns the response for a request line. slow reports whether the response has to wait.
 func (b *backend) of(line []byte) (answer []byte, slow bool) {
 	_, rest, _ := bytes.Cut(line, []byte(" "))
 	path, _, _ := bytes.Cut(rest, []byte(" "))
@@ -166,7 +166,8 @@ func (b *backend) of(line []byte) (answer []byte, slow bool) {
 	return b.short, string(path) == slowPath
 }
 
-// readFields reads the rest of a head, and returns the length of the body, and whether a WebSocket is asked for.
+// readFields reads the rest of a request head. It returns the length of the body, and whether the request is for a
+// WebSocket.
 func readFields(reader *bufio.Reader) (length int, upgrade bool, err error) {
 	for {
 		line, err := reader.ReadSlice('\n')
@@ -184,7 +185,7 @@ func readFields(reader *bufio.Reader) (length int, upgrade bool, err error) {
 	}
 }
 
-// fieldOf returns the value of a line of a head that has this name.
+// fieldOf returns the value of a header line if it has the given name.
 func fieldOf(line []byte, name string) (value []byte, ok bool) {
 	n := len(name)
 	if len(line) <= n || line[n] != ':' || !bytes.EqualFold(line[:n], []byte(name)) {
@@ -193,7 +194,7 @@ func fieldOf(line []byte, name string) (value []byte, ok bool) {
 	return bytes.TrimSpace(line[n+1:]), true
 }
 
-// echo sends back all that comes, until the client closes the connection.
+// echo sends back everything that it receives until the client closes the connection.
 func echo(connection net.Conn, reader *bufio.Reader) error {
 	if _, err := io.WriteString(connection, switching); err != nil {
 		return err

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// bar is one line of what must be reached. test/scale writes its bars as JSON of the same form.
+// bar is one row in the table of requirements. test/scale writes its bars as JSON with the same fields.
 type bar struct {
 	Work     string `json:"work"`
 	Bar      string `json:"bar"`
 	Measured string `json:"measured"`
-	// Met is yes or no, or empty for what was not measured.
+	// Met is "yes" or "no". It is empty if nothing was measured.
 	Met string `json:"met"`
 }
 
-// bars are those that the contestants are held to.
+// bars returns the bars for all contestants.
 func (f *field) bars() []bar {
 	first, largest := f.pairs[0], f.largest()
 	one := func(hosts int) string {
@@ -42,8 +42,8 @@ func (f *field) manyAgainstOne() bar {
 	return atLeast(work, 0.95, f.many.first, f.pairs[0].ours.first)
 }
 
-// atLeast compares requests per second, round by round. It says beside that how the processor times compare, which
-// other work on the machine changes less.
+// atLeast returns a bar for the ratio of requests per second, computed for each round. Measured also has the ratio of
+// processor times, because it varies less if the machine is busy with other work.
 func atLeast(work string, least float64, of, to []figures) bar {
 	all := ratios(of, to)
 	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: spread(all)}
@@ -53,7 +53,7 @@ func atLeast(work string, least float64, of, to []figures) bar {
 	return held(b, middle(all) >= least)
 }
 
-// atMost is for what costs: it compares how much of it one gets for the price, round by round.
+// atMost returns a bar for the ratio of costs, such as latencies, computed for each round.
 func atMost(work string, most float64, of, to []figures) bar {
 	all := ratios(to, of)
 	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", most), Measured: spread(all)}, middle(all) <= most)
@@ -71,7 +71,7 @@ func held(b bar, met bool) bar {
 	return b
 }
 
-// writeBars prints the last table.
+// writeBars prints the table of requirements.
 func writeBars(out io.Writer, bars []bar) error {
 	var text strings.Builder
 	text.WriteString("\n## What must be reached\n\n| work | bar | measured | met |\n| --- | --- | --- | --- |\n")

@@ -32,7 +32,7 @@ func TestLoad(t *testing.T) {
 	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2,
 		duration: 50 * time.Millisecond}
 	fixture.Eventually(t, "figures", func() error {
-		// A busy machine may answer nothing in a short time.
+		// On a busy machine, a short load may get no response at all.
 		l.duration *= 2
 		f, err := l.run(t.Context())
 		if err != nil {
@@ -64,7 +64,7 @@ func TestLoadRejectsOtherResponses(t *testing.T) {
 	}
 }
 
-// answerWith answers one request and closes the connection.
+// answerWith starts a server that responds to one request and closes the connection.
 func answerWith(t *testing.T, text string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -125,7 +125,7 @@ func TestPlainConfigIsCaddys(t *testing.T) {
 	isCaddys(t, plainConfig("127.0.0.1:0", "127.0.0.1:0", 3, "127.0.0.1:9"))
 }
 
-// isCaddys holds that Caddy takes a configuration.
+// isCaddys checks that Caddy accepts a configuration.
 func isCaddys(t *testing.T, made any) {
 	t.Helper()
 	data, err := json.Marshal(made)
@@ -168,7 +168,7 @@ func TestManifestsAreIngresses(t *testing.T) {
 	}
 }
 
-// readManifests returns the path of each host, and the Services of all.
+// readManifests returns the path of each host, and the names of all Services.
 func readManifests(t *testing.T, folder string) (paths map[string]string, services map[string]bool) {
 	t.Helper()
 	paths, services = map[string]string{}, map[string]bool{}
@@ -257,7 +257,7 @@ func TestLoadKeepsItsPace(t *testing.T) {
 		case s.Requests > 150 || s.Failed > 0:
 			t.Fatalf("they are %+v", s)
 		case s.Requests < 20 || s.P99 == 0:
-			// A busy machine may have answered fewer.
+			// On a busy machine, fewer requests may have got a response.
 			return fmt.Errorf("they are %+v", s)
 		}
 		return nil
@@ -323,7 +323,8 @@ func TestSeriesAreComparedRoundByRound(t *testing.T) {
 	}
 }
 
-// TestNoSideIsAlwaysTheSecond: what comes second finds the machine warm.
+// TestNoSideIsAlwaysTheSecond checks that the order of the sides alternates between rounds. The second side always runs
+// on a warmed-up machine.
 func TestNoSideIsAlwaysTheSecond(t *testing.T) {
 	var order []int
 	for round := range 2 {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// bulkStreams is how many connections send at once.
+// bulkStreams is the number of connections that send at the same time.
 const bulkStreams = 2
 
-// bulk is a number of connections that send as much as they can.
+// bulk is a load of connections that each send as much data as possible.
 type bulk struct {
 	address  string
 	streams  int
@@ -21,14 +21,14 @@ type bulk struct {
 	duration time.Duration
 }
 
-// moved is what came of it.
+// moved is the result of a bulk load.
 type moved struct {
-	// perSecond is bytes that the backend has read; perProcessor is the same in a second of the proxy's processor time.
-	// It is zero without a proxy.
+	// perSecond is the number of bytes that the backend has read per second. perProcessor is the number per second of
+	// the proxy's processor time; it is 0 without a proxy.
 	perSecond, perProcessor float64
 }
 
-// run sends through a proxy, which is nil where there is none.
+// run sends data through a proxy. proxy is nil if there is none.
 func (b bulk) run(ctx context.Context, backend *streamBackend, proxy *process) (moved, error) {
 	limited, cancel := context.WithTimeout(ctx, b.warmUp+b.duration)
 	defer cancel()
@@ -46,7 +46,7 @@ func (b bulk) run(ctx context.Context, backend *streamBackend, proxy *process) (
 	return result, errors.Join(append(errs, err, ctx.Err())...)
 }
 
-// watch counts from the end of the warm-up until ctx ends.
+// watch measures from the end of the warm-up until ctx ends.
 func (b bulk) watch(ctx context.Context, backend *streamBackend, proxy *process) (moved, error) {
 	wait(ctx, time.Now().Add(b.warmUp))
 	begin, before := time.Now(), backend.received.Load()
@@ -65,8 +65,8 @@ func (b bulk) watch(ctx context.Context, backend *streamBackend, proxy *process)
 	return moved{bytes / took.Seconds(), bytes / (after - spent).Seconds()}, nil
 }
 
-// send writes until ctx ends, and waits until the backend has closed the connection, too: what is in buffers must not
-// count for the next one that is measured.
+// send writes until ctx ends. Then it waits until the backend has closed the connection, so that buffered data is not
+// counted in the next measurement.
 func (b bulk) send(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.address)
 	if err != nil {
@@ -92,8 +92,8 @@ func (b bulk) send(ctx context.Context) error {
 	return err
 }
 
-// oneByte makes a connection on which a byte goes each way. The backend closes it first: otherwise this machine would
-// run out of ports.
+// oneByte opens a connection and sends one byte in each direction. The backend closes the connection first. Otherwise
+// this machine would run out of ports.
 func oneByte(address string) error {
 	conn, err := net.DialTimeout("tcp", address, lateness)
 	if err != nil {

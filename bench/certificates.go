@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// maker issues certificates with keys of P-256.
+// maker issues certificates with P-256 keys.
 type maker struct {
 	authority *x509.Certificate
 	key       *ecdsa.PrivateKey
@@ -34,7 +34,8 @@ func newMaker() (*maker, error) {
 	}}, nil
 }
 
-// issue returns a new certificate for a host and its key, in PEM. Its serial number is larger than all before.
+// issue returns a new certificate for a host and its key, both in PEM. Each serial number is larger than the previous
+// one.
 func (m *maker) issue(host string) (certificate, key []byte, err error) {
 	m.serial++
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,7 +57,7 @@ func (m *maker) issue(host string) (certificate, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), nil
 }
 
-// secured is an Ingress with a certificate. Its values are the number and the host.
+// secured is the manifest of an Ingress with a certificate. Its values are the number of the host and its name.
 const secured = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -69,7 +70,7 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app, port: {number: 80}}}}]}
 `
 
-// securedService is what those Ingresses name. Nobody asks it.
+// securedService is the Service that these Ingresses refer to. No requests are sent to it.
 const securedService = `---
 apiVersion: v1
 kind: Service
@@ -77,7 +78,7 @@ metadata: {name: app, namespace: bench}
 spec: {ports: [{port: 80}]}
 `
 
-// tlsSecret has the number, the certificate and the key.
+// tlsSecret is the manifest of a Secret. Its values are the number, the certificate and the key.
 const tlsSecret = `---
 apiVersion: v1
 kind: Secret
@@ -91,7 +92,7 @@ func secretOf(host int, certificate, key []byte) string {
 		base64.StdEncoding.EncodeToString(key))
 }
 
-// writeSecured writes an Ingress with a Secret for each host.
+// writeSecured writes an Ingress and a Secret for each host.
 func writeSecured(folder string, m *maker, hosts int) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -107,7 +108,7 @@ func writeSecured(folder string, m *maker, hosts int) error {
 	return writeSecrets(folder, m, hosts)
 }
 
-// writeSecrets gives the first hosts new certificates.
+// writeSecrets writes new certificates for the first hosts.
 func writeSecrets(folder string, m *maker, hosts int) error {
 	for first := 1; first <= hosts; first += perFile {
 		var text strings.Builder
@@ -118,7 +119,7 @@ func writeSecrets(folder string, m *maker, hosts int) error {
 			}
 			text.WriteString(secretOf(i, certificate, key))
 		}
-		// At once, as an editor does: half a file is not what is measured.
+		// Replace the file atomically, like an editor. Otherwise the controller could read an incomplete file.
 		draft := filepath.Join(filepath.Dir(folder), "secrets.draft")
 		if err := os.WriteFile(draft, []byte(text.String()), 0o644); err != nil {
 			return err

@@ -16,20 +16,20 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// clients are some that speak one version of HTTP, and do so until they are told to stop.
+// clients is a group of clients that use one version of HTTP until they are stopped.
 type clients struct {
 	name string
-	// ask works until ctx ends. A request that is under way then is still answered.
+	// ask sends requests until ctx ends. A request that is in progress at that time is completed.
 	ask func(ctx context.Context) *tally
-	// tally is what came of it.
+	// tally is the result of ask.
 	tally *tally
 }
 
-// endless is longer than what clients wait for.
+// endless is a duration that is longer than any measurement.
 const endless = 10 * patience
 
-// repeated are a number of clients that each do the same thing again and again. What they do has a context that does
-// not end with them.
+// repeated returns a number of clients that call do repeatedly. The context of do does not end when the clients are
+// stopped.
 func repeated(name string, number int, do func(ctx context.Context, client int) error) *clients {
 	r := repetition{clients: number, duration: endless, tolerant: true}
 	return &clients{name: name, ask: func(ctx context.Context) *tally {
@@ -37,7 +37,7 @@ func repeated(name string, number int, do func(ctx context.Context, client int) 
 	}}
 }
 
-// keptClients send one request after the other on connections that are never to end.
+// keptClients returns clients that send one request after the other on connections that must stay open.
 func (c *contestant) keptClients(name string, number int, secure bool) *clients {
 	l := load{
 		address: c.addressOf(secure), secure: secure, hosts: []string{hostOf(secure)}, body: answerBody,
@@ -60,7 +60,8 @@ func hostOf(secure bool) string {
 	return hostName(plainHost)
 }
 
-// newClients make a connection for each request. The server closes it: otherwise this machine would run out of ports.
+// newClients returns clients that open a connection for each request. The server closes the connection. Otherwise this
+// machine would run out of ports.
 func (c *contestant) newClients(name string, number int, secure bool) *clients {
 	l := load{address: c.addressOf(secure), secure: secure, body: answerBody, header: "Connection: close"}
 	return repeated(name, number, func(ctx context.Context, _ int) error {
@@ -76,7 +77,7 @@ func (c *contestant) newClients(name string, number int, secure bool) *clients {
 	})
 }
 
-// open makes a connection, and has one request answered on it.
+// open opens a connection and sends one request on it.
 func (l load) open(ctx context.Context, host string) (net.Conn, error) {
 	connection, err := l.dial(ctx, host)
 	if err != nil {
@@ -95,13 +96,13 @@ func (l load) open(ctx context.Context, host string) (net.Conn, error) {
 	return connection, nil
 }
 
-// clientTLS is how clients look at the certificate of the secure host.
+// clientTLS returns the TLS configuration of clients for the secure host.
 func clientTLS(protocols ...string) *tls.Config {
 	return &tls.Config{ServerName: hostName(secureHost), InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
 		NextProtos: protocols}
 }
 
-// twoClients have a connection of HTTP/2 each, which is never to end.
+// twoClients returns clients with one HTTP/2 connection each. The connection must stay open.
 func (c *contestant) twoClients(number int) *clients {
 	all := make([]*http.Client, number)
 	for i := range all {
@@ -111,7 +112,7 @@ func (c *contestant) twoClients(number int) *clients {
 		func(ctx context.Context, client int) error { return askBy(ctx, all[client], "/") })
 }
 
-// twoClient makes one connection, and no other.
+// twoClient returns a client that opens only one connection.
 func (c *contestant) twoClient() *http.Client {
 	var dialed atomic.Bool
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -124,7 +125,7 @@ func (c *contestant) twoClient() *http.Client {
 		ForceAttemptHTTP2: true}}
 }
 
-// threeClients speak HTTP/3. They make another connection when they are asked to.
+// threeClients returns HTTP/3 clients. They open a new connection if the server closes the old one.
 func (c *contestant) threeClients(number int) *clients {
 	all := make([]*http.Client, number)
 	for i := range all {
@@ -143,7 +144,7 @@ func (c *contestant) threeClient() *http.Client {
 	return &http.Client{Transport: &http3.Transport{TLSClientConfig: clientTLS("h3"), Dial: dial}}
 }
 
-// askBy asks the secure host.
+// askBy sends a request to the secure host and checks the response.
 func askBy(ctx context.Context, client *http.Client, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, lateness)
 	defer cancel()
@@ -162,8 +163,8 @@ func askBy(ctx context.Context, client *http.Client, path string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// askUntilTaken asks again while the server says that it has not begun to work on the request, and wants another
-// connection. The client of quic-go, other than browsers, leaves that to who uses it.
+// askUntilTaken sends a request again if the server has rejected it before processing it and requires a new connection.
+// Browsers do this, but quic-go's client leaves it to its caller.
 func askUntilTaken(ctx context.Context, client *http.Client) error {
 	for {
 		var why *http3.Error
@@ -171,15 +172,16 @@ func askUntilTaken(ctx context.Context, client *http.Client) error {
 		switch {
 		case errors.As(err, &why) && (why.ErrorCode == http3.ErrCodeRequestRejected ||
 			why.ErrorCode == http3.ErrCodeNoError && !why.Remote):
-			// The second one is that of the client itself: it closes a connection that it is asked to leave, even if it
-			// has just begun a request.
+			// The second error comes from the client itself. It closes a connection after the server's GOAWAY, even if
+			// it has just started a request.
 		default:
 			return err
 		}
 	}
 }
 
-// webSockets are connections that stay open, and on which bytes go both ways. One that ends is made anew, and counted.
+// webSockets returns clients that keep a WebSocket open and exchange messages on it. If a connection ends, it is
+// counted as a failure and opened again.
 func (c *contestant) webSockets(number int) *clients {
 	all := make([]net.Conn, number)
 	return repeated("WebSockets", number, func(ctx context.Context, client int) error {
@@ -192,10 +194,10 @@ func (c *contestant) webSockets(number int) *clients {
 	})
 }
 
-// webSocketPause is the time between two exchanges on a WebSocket.
+// webSocketPause is the time between two messages on a WebSocket.
 const webSocketPause = 20 * time.Millisecond
 
-// exchangeOn sends a message on a connection, and waits until it comes back.
+// exchangeOn sends a message and waits until it comes back.
 func (c *contestant) exchangeOn(ctx context.Context, connection *net.Conn) error {
 	if *connection == nil {
 		var err error
@@ -221,7 +223,7 @@ func (c *contestant) exchangeOn(ctx context.Context, connection *net.Conn) error
 	return nil
 }
 
-// upgraded makes a connection that is a WebSocket from then on.
+// upgraded opens a connection and upgrades it to a WebSocket.
 func (c *contestant) upgraded(ctx context.Context) (net.Conn, error) {
 	connection, err := load{address: c.http}.dial(ctx, "")
 	if err != nil {
@@ -241,8 +243,7 @@ func (c *contestant) upgraded(ctx context.Context) (net.Conn, error) {
 	return connection, nil
 }
 
-// readSwitching reads the head of the answer. The WebSocket is silent at first, so nothing behind the head is read with
-// it.
+// readSwitching reads the response head. It may read ahead, because the server sends nothing after the head.
 func readSwitching(connection net.Conn) error {
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	if err != nil {

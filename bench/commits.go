@@ -12,28 +12,26 @@ import (
 	"strings"
 )
 
-// notLess is the share of what another commit reaches that this checkout must reach.
+// notLess is the minimum ratio of this checkout's results to the results of the other commit.
 const notLess = 0.98
 
-// duel is this checkout's Caddy and that of another commit, with the same manifests and the same addresses to listen
-// on.
+// duel compares this checkout's Caddy with the Caddy of another commit. Both use the same manifests.
 type duel struct {
 	options options
 	sites   [2]site
-	// one has the fewest hosts, many the most. Those of this checkout come first.
+	// one has the fewest hosts and many has the most. The first element of each belongs to this checkout.
 	one, many [2]*contestant
 	rows      rows
 }
 
-// rows are the figures that are compared.
+// rows holds the figures that are compared.
 type rows struct {
 	requestsOne, requestsMany, change, memory, heap, start series
-	// Processor times say less about users, and are the same on a machine that has other work.
+	// Processor times matter less to users, but they do not depend on other work of the machine.
 	processorOne, processorMany, processorStart series
 }
 
-// compareCommits measures this checkout's Caddy and that of another commit in turn, prints the figures of both, and
-// returns the bars.
+// compareCommits measures both Caddys in turn, prints the figures, and returns the bars.
 func compareCommits(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	binaries, err := bothBinaries(ctx, o, folder)
 	if err != nil {
@@ -57,7 +55,7 @@ func compareCommits(ctx context.Context, o options, folder string, out io.Writer
 	return d.write(out)
 }
 
-// bothBinaries returns copies of this checkout's Caddy and of the other commit's, in a folder.
+// bothBinaries returns copies in folder of this checkout's Caddy and of the other commit's Caddy.
 func bothBinaries(ctx context.Context, o options, folder string) (binaries [2]string, err error) {
 	other, err := buildCommit(ctx, o.against, folder)
 	if err != nil {
@@ -72,8 +70,8 @@ func bothBinaries(ctx context.Context, o options, folder string) (binaries [2]st
 	return binaries, nil
 }
 
-// buildCommit builds the Caddy of a commit, from a checkout of its own in a folder. What it builds stays in .cache, by
-// commit.
+// buildCommit builds the Caddy of a commit from a temporary checkout in folder. It keeps the binary in .cache/commits,
+// by commit.
 func buildCommit(ctx context.Context, commit, folder string) (string, error) {
 	id, err := git(ctx, "rev-parse", "--verify", "--short=12", commit+"^{commit}")
 	if err != nil {
@@ -102,8 +100,8 @@ func buildCommit(ctx context.Context, commit, folder string) (string, error) {
 	return binary, nil
 }
 
-// copyProgram copies a binary, so that both are written in the same way. What the linker wrote piece by piece is mapped
-// in other portions, and that alone makes 8 MB of the memory that a process is said to have.
+// copyProgram copies a binary. The linker writes a file piece by piece, and such a file is mapped in other portions,
+// which adds 8 MB to the memory of the process. Copying both binaries removes this difference.
 func copyProgram(to, from string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -112,7 +110,7 @@ func copyProgram(to, from string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// git runs a command of git in this folder, and returns what it prints.
+// git runs a git command in the current folder and returns its output without surrounding white space.
 func git(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", arguments...)
 	var said strings.Builder
@@ -132,7 +130,7 @@ func (d *duel) stop() {
 	}
 }
 
-// measureStarts starts both with the most hosts in each round. Those of the last round stay.
+// measureStarts starts both sides with the most hosts in each round. The processes of the last round keep running.
 func (d *duel) measureStarts(ctx context.Context) error {
 	for round := range d.options.rounds {
 		if err := inTurn(round, func(side int) error { return d.measureStart(ctx, side, round) }); err != nil {
@@ -164,7 +162,7 @@ func (d *duel) applications(hosts int) applications {
 	return applications{hosts: hosts, endpoints: 1, backend: d.sites[0].backend}
 }
 
-// measureRequests asks both for their last host, of few and of many.
+// measureRequests measures requests to the last host of both sides, with few hosts and with many.
 func (d *duel) measureRequests(ctx context.Context) error {
 	for side := range d.one {
 		var err error
@@ -198,14 +196,14 @@ func (d *duel) measureChanges(ctx context.Context) error {
 	return timeChanges(ctx, d.options, d.many, &d.rows.change)
 }
 
-// comparedRow is one line of the table.
+// comparedRow is one row of the table.
 type comparedRow struct {
 	name string
 	of   *series
-	// costs says that less is better.
+	// costs reports whether smaller values are better.
 	costs bool
 	unit  func(float64) string
-	// held says that there is a bar for it.
+	// held reports whether there is a bar for the row.
 	held bool
 }
 
@@ -225,7 +223,7 @@ func (d *duel) table() []comparedRow {
 	}
 }
 
-// write prints the medians, and returns the bars.
+// write prints the medians and returns the bars.
 func (d *duel) write(out io.Writer) ([]bar, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text,
@@ -251,11 +249,11 @@ func (d *duel) write(out io.Writer) ([]bar, error) {
 
 func megabytesOf(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/(1<<20)) }
 
-// unknownOption is what a binary says of an option that it does not have.
+// unknownOption matches the error of a binary that does not support an option.
 var unknownOption = regexp.MustCompile(`k8singress has no option \\?"(\w+)\\?"`)
 
-// known returns a Caddyfile without the options that the binary does not have: another commit may be older than some of
-// them.
+// known removes the options that the binary does not support from a Caddyfile, because the other commit may be older
+// than an option.
 func (s site) known(ctx context.Context, folder string, caddyfile []byte) ([]byte, error) {
 	file := filepath.Join(folder, "Caddyfile")
 	for {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// candidates is how many routes with a condition a path has, of which the last matches, and leastWithCandidates the
-	// share of the requests that it must answer of those that a path without any answers.
+	// candidates is the number of routes with a condition on one path; only the last one matches. leastWithCandidates
+	// is the minimum ratio of requests per second to a path without conditions.
 	candidates          = 16
 	leastWithCandidates = 0.90
-	// conditionHeader is what the conditions are about.
+	// conditionHeader is the header field that the conditions match.
 	conditionHeader = "X-Bench"
 )
 
-// compareConditions measures a path with conditions against the same path without.
+// compareConditions compares a path with conditions with the same path without them.
 func compareConditions(ctx context.Context, o options, folder string, _ io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -62,7 +62,7 @@ func compareConditions(ctx context.Context, o options, folder string, _ io.Write
 	return []bar{answered.atLeast(work, leastWithCandidates)}, nil
 }
 
-// documentOf returns what a controller with one host serves.
+// documentOf returns the document of a controller with one host.
 func documentOf(ctx context.Context, s site) ([]byte, error) {
 	c, err := startOurs(ctx, s, "document", applications{hosts: 1, endpoints: 1, backend: s.backend})
 	defer c.stop()
@@ -76,8 +76,8 @@ func documentOf(ctx context.Context, s site) ([]byte, error) {
 	return []byte(text), err
 }
 
-// withCandidates puts routes with a condition each before the route of the first host. Load sends what the last one
-// asks for.
+// withCandidates adds routes with one condition each before the route of the first host. Requests of the load match the
+// last condition.
 func withCandidates(document []byte) ([]byte, error) {
 	var whole object
 	if err := json.Unmarshal(document, &whole); err != nil {
@@ -103,7 +103,7 @@ func withCandidates(document []byte) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// startWithDocument starts Caddy without objects, and gives it a document.
+// startWithDocument starts Caddy without a source of objects, and loads a document.
 func startWithDocument(ctx context.Context, s site, name string, document []byte) (*contestant, error) {
 	c, err := newContestant(s.folder, name, 1)
 	if err != nil {
@@ -115,13 +115,13 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 			"%s\n\t}\n}\n",
 		c.admin, c.http, c.https)
 	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
-		// A process whose configuration has no controller yet would take the addresses of the document, too.
+		// Wait for the controller first. Without it, Caddy would load the document as its whole configuration.
 		_, err := c.ask(ctx, "/k8singress/status")
 		return err == nil && c.put(ctx, document) == nil && c.serves(ctx, 1)
 	})
 }
 
-// put has the controller serve a document.
+// put loads a document into the controller.
 func (c *contestant) put(ctx context.Context, document []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+c.admin+"/k8singress/config",
 		bytes.NewReader(document))
@@ -138,10 +138,10 @@ func (c *contestant) put(ctx context.Context, document []byte) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// picks is the line in which the test of the split says what it has measured.
+// picks matches the line in which the test of the weighted split prints its result.
 var picks = regexp.MustCompile(`(?m)1,000,000 picks are at most ([0-9.]+ %) off the weights$`)
 
-// compareSplit has the test of the split by weights count picks. It fails where they are too far off.
+// compareSplit runs the test of the weighted split, which fails if the shares are too far from the weights.
 func compareSplit(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, error) {
 	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestSplitMatchesTheWeights$",
 		"./internal/upstream/split")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// contestant is one proxy with one configuration.
+// contestant is a proxy process with one configuration.
 type contestant struct {
 	name    string
 	hosts   int
@@ -23,24 +23,25 @@ type contestant struct {
 	http    string
 	https   string
 	process *process
-	// header is a line of every request that it gets; it may be empty.
+	// header is a header line that is added to every request. It may be empty.
 	header string
-	// annotations are those of the Ingress that changes.
+	// annotations are the annotations of the Ingress that change rewrites.
 	annotations string
-	// idle says that it does nothing without requests, and need not be paused.
+	// idle reports whether the process does nothing without requests, so that it need not be paused.
 	idle bool
 
-	// toReady is the time from the start of the process until it is ready to serve all hosts.
+	// toReady is the time from the start of the process until it can serve all hosts.
 	toReady time.Duration
-	// memory is the resident set when it is ready, and peak the same after all measurements.
+	// memory is the resident memory when the process is ready, and peak is the resident memory after all measurements.
+	// Both are in bytes.
 	memory, peak int64
-	// first and last hold one figure for each round, for the first and the last host.
+	// first and last hold the figures of each round, for the first and the last host.
 	first, last []figures
-	// answered has the same for each of the works.
+	// answered holds the figures of each round, for each of the works.
 	answered [][]figures
 }
 
-// newContestant prepares a folder below another one, and addresses.
+// newContestant creates a folder in another folder, and chooses free addresses.
 func newContestant(below, name string, hosts int) (*contestant, error) {
 	folder := filepath.Join(below, name)
 	c := &contestant{name: name, hosts: hosts, folder: folder, answered: make([][]figures, len(works))}
@@ -52,18 +53,18 @@ func newContestant(below, name string, hosts int) (*contestant, error) {
 	return c, os.MkdirAll(folder, 0o755)
 }
 
-// installed leaves out those that are nil.
+// installed returns the contestants that are not nil.
 func installed(all ...*contestant) []*contestant {
 	return slices.DeleteFunc(all, func(c *contestant) bool { return c == nil })
 }
 
-// rotated is the order of a round: another one is first in each.
+// rotated returns the order for a round. Each round starts with another contestant.
 func rotated(all []*contestant, round int) []*contestant {
 	first := round % len(all)
 	return slices.Concat(all[first:], all[:first])
 }
 
-// startOurs starts Caddy with a folder of manifests, and more options.
+// startOurs starts Caddy as a controller for a folder of manifests, with more options.
 func startOurs(ctx context.Context, s site, name string, a applications, options ...string) (*contestant, error) {
 	c, err := newContestant(s.folder, name, a.hosts)
 	if err != nil {
@@ -88,8 +89,8 @@ func (c *contestant) startWith(ctx context.Context, s site, a applications, cadd
 	return c.takesAll(ctx)
 }
 
-// takesAll fails if the controller has refused a part of an Ingress: what is measured then is not what the Ingress
-// says.
+// takesAll returns an error if the controller has rejected a part of an Ingress, because the measurement would be
+// wrong.
 func (c *contestant) takesAll(ctx context.Context) error {
 	_, err := c.awake(func() (figures, error) {
 		text, err := c.ask(ctx, "/k8singress/objects")
@@ -101,8 +102,8 @@ func (c *contestant) takesAll(ctx context.Context) error {
 	return err
 }
 
-// refusedIn returns the first problem with an Ingress in what the controller says of its objects, but for Services
-// without endpoints: the canary of filteredIngress has none.
+// refusedIn returns an error for the first problem with an Ingress in the controller's list of objects. It ignores
+// Services without endpoints, because the canary of filteredIngress has none.
 func refusedIn(objects string) error {
 	var all []struct {
 		Object   struct{ Kind, Name string }
@@ -121,7 +122,7 @@ func refusedIn(objects string) error {
 	return nil
 }
 
-// caddyfile is what the controller of a folder of manifests is started with, and more options.
+// caddyfile returns the Caddyfile of a controller for the folder of manifests, with more options.
 func (c *contestant) caddyfile(options ...string) []byte {
 	return fmt.Appendf(nil, `{
 	admin %s
@@ -138,7 +139,7 @@ func (c *contestant) caddyfile(options ...string) []byte {
 `, c.admin, c.manifests(), c.http, c.https, strings.Join(options, "\n\t\t"))
 }
 
-// startPlain starts Caddy with one route for each host, as its own configuration has it.
+// startPlain starts Caddy without k8singress. Its configuration has one route for each host.
 func startPlain(ctx context.Context, s site, name string, hosts int) (*contestant, error) {
 	c, err := newContestant(s.folder, name, hosts)
 	if err != nil {
@@ -154,7 +155,7 @@ func startPlain(ctx context.Context, s site, name string, hosts int) (*contestan
 
 type object = map[string]any
 
-// plainConfig has the shortest route that Caddy needs for a host.
+// plainConfig returns a Caddy configuration with the shortest possible route for each host.
 func plainConfig(admin, http string, hosts int, backend string) object {
 	routes := make([]object, 0, hosts)
 	for i := 1; i <= hosts; i++ {
@@ -171,12 +172,12 @@ func plainConfig(admin, http string, hosts int, backend string) object {
 	}
 }
 
-// site is what all contestants share.
+// site holds what all contestants have in common: the binary, the folder and the address of the backend.
 type site struct {
 	binary, folder, backend string
 }
 
-// setup is a program and the file that it reads its configuration from.
+// setup is a program and the path of its configuration file.
 type setup struct {
 	program
 	config string
@@ -187,7 +188,7 @@ func (s site) caddy(folder, config string) setup {
 	return setup{program{s.binary, []string{"run", "--config", path}, syscall.SIGKILL}, path}
 }
 
-// start runs the process, waits until it is ready, checks that it serves, and pauses it.
+// start runs the process, waits until it is ready, checks that it serves the hosts, and pauses it.
 func (c *contestant) start(ctx context.Context, s setup, config []byte, ready func(context.Context) bool) error {
 	begin := time.Now()
 	if err := c.launch(ctx, s, config, ready); err != nil {
@@ -205,7 +206,7 @@ func (c *contestant) start(ctx context.Context, s setup, config []byte, ready fu
 	return c.pause()
 }
 
-// launch runs the process, and waits until it is ready.
+// launch runs the process and waits until it is ready.
 func (c *contestant) launch(ctx context.Context, s setup, config []byte, ready func(context.Context) bool) error {
 	if err := os.WriteFile(s.config, config, 0o644); err != nil {
 		return err
@@ -242,7 +243,7 @@ func (c *contestant) stop() {
 
 func (c *contestant) manifests() string { return filepath.Join(c.folder, "manifests") }
 
-// ready asks the controller whether it has applied everything.
+// ready reports whether the controller has applied all objects.
 func (c *contestant) ready(ctx context.Context) bool {
 	response, err := get(ctx, "http://"+c.admin+"/k8singress/status", "")
 	if err != nil {
@@ -255,10 +256,10 @@ func (c *contestant) ready(ctx context.Context) bool {
 	return json.NewDecoder(response.Body).Decode(&status) == nil && status.Ready
 }
 
-// servesFirst asks for the first host.
+// servesFirst reports whether requests to the first host succeed.
 func (c *contestant) servesFirst(ctx context.Context) bool { return c.serves(ctx, 1) }
 
-// serves asks for one host, counted from 1.
+// serves reports whether a request to a host succeeds. Hosts are counted from 1.
 func (c *contestant) serves(ctx context.Context, host int) bool {
 	response, err := get(ctx, "http://"+c.http+"/", hostName(host))
 	if err != nil {
@@ -288,7 +289,7 @@ func (c *contestant) measure(ctx context.Context, o options) error {
 	return nil
 }
 
-// load is short GETs for one host, counted from 1.
+// load returns a load of short GETs for a host. Hosts are counted from 1.
 func (c *contestant) load(o options, host int) load {
 	return load{
 		proxy: c.process, address: c.http, hosts: []string{hostName(host)}, body: answerBody,
@@ -296,12 +297,12 @@ func (c *contestant) load(o options, host int) load {
 	}
 }
 
-// requests sends as many as it can to one host, counted from 1, while the contestant is not paused.
+// requests resumes the contestant and measures as many requests as possible to one host. Hosts are counted from 1.
 func (c *contestant) requests(ctx context.Context, o options, host int) (figures, error) {
 	return c.awake(func() (figures, error) { return c.load(o, host).run(ctx) })
 }
 
-// awake measures while the contestant is not paused.
+// awake resumes the contestant, calls measure, and pauses the contestant again.
 func (c *contestant) awake(measure func() (figures, error)) (figures, error) {
 	if err := c.resume(); err != nil {
 		return figures{}, err
@@ -313,7 +314,7 @@ func (c *contestant) awake(measure func() (figures, error)) (figures, error) {
 	return f, c.pause()
 }
 
-// change changes one Ingress, and returns the time until a request is served by it.
+// change changes one Ingress, and returns the time until a request uses the change.
 func (c *contestant) change(ctx context.Context, number int) (time.Duration, error) {
 	begin := time.Now()
 	if err := writeWhole(c.manifests(), changingFile, fmt.Sprintf(changing, number, c.annotations)); err != nil {
@@ -330,7 +331,7 @@ func (c *contestant) change(ctx context.Context, number int) (time.Duration, err
 	return time.Since(begin), nil
 }
 
-// liveHeap has Caddy collect its garbage, and returns the size of what is left in bytes.
+// liveHeap returns the size of the heap after a garbage collection, in bytes.
 func (c *contestant) liveHeap(ctx context.Context) (int64, error) {
 	if err := c.resume(); err != nil {
 		return 0, err
@@ -339,7 +340,7 @@ func (c *contestant) liveHeap(ctx context.Context) (int64, error) {
 	return said.heap, errors.Join(err, c.pause())
 }
 
-// ask returns what the admin API answers.
+// ask returns the response of the admin API.
 func (c *contestant) ask(ctx context.Context, path string) (string, error) {
 	response, err := get(ctx, "http://"+c.admin+path, "")
 	if err != nil {
@@ -350,7 +351,7 @@ func (c *contestant) ask(ctx context.Context, path string) (string, error) {
 	return string(text), err
 }
 
-// finish notes the memory, and checks that a Caddy has metrics on: they cost time, and users have them on.
+// finish records the memory, and checks that metrics are enabled in Caddy. Metrics cost time, and users enable them.
 func (c *contestant) finish(ctx context.Context) error {
 	if err := c.resume(); err != nil {
 		return err

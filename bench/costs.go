@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// mostAllocations is how many a request may make, and mostIdle how many bytes a connection may hold between two
-	// requests.
+	// mostAllocations is the maximum number of allocations per request. mostIdle is the maximum memory of an idle
+	// connection, in bytes.
 	mostAllocations, mostIdle = 2, 12 << 10
-	// idleConnections is how many there are when their memory is measured.
+	// idleConnections is the number of idle connections for which the memory is measured.
 	idleConnections = 2000
-	// collections are enough for stacks to shrink, and for pools to be empty.
+	// collections is the number of garbage collections that are enough to shrink stacks and to empty pools.
 	collections = 5
 )
 
-// costs are what a Caddy takes for requests and connections.
+// costs measures the allocations and the memory of one Caddy.
 type costs struct {
 	*contestant
-	// allocations and bytes are those of one request, and idle the bytes in use for one connection.
+	// allocations and bytes are the allocations of one request. idle is the number of bytes in use for one idle
+	// connection.
 	allocations, bytes, idle float64
 }
 
-// compareCosts has Caddy's runtime count, with k8singress and without, and returns the bars.
+// compareCosts reads the figures of the Go runtime with k8singress and without it, prints them, and returns the bars.
 func compareCosts(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -55,8 +56,8 @@ func compareCosts(ctx context.Context, o options, folder string, out io.Writer) 
 	return both[0].bars(), writeCosts(out, both)
 }
 
-// count sends requests for a short and for a long time, and divides what has been allocated in the long one beyond the
-// short one by the requests beyond. So neither connections count that are made, nor asking for the figures.
+// count sends requests for a short and for a long time. It divides the additional allocations of the long load by its
+// additional requests, so that neither new connections nor the queries of the figures are counted.
 func (c *costs) count(ctx context.Context, o options) error {
 	var said [3]runtimeFigures
 	var requests [3]int64
@@ -82,7 +83,7 @@ func (c *costs) count(ctx context.Context, o options) error {
 	return nil
 }
 
-// hold opens connections, has a request answered on each, and leaves them idle.
+// hold opens connections, sends one request on each, and leaves them idle.
 func (c *costs) hold(ctx context.Context) error {
 	before, err := c.inUse(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *costs) hold(ctx context.Context) error {
 	return err
 }
 
-// inUse is how many bytes the heap and the stacks have after collections of garbage.
+// inUse returns the size of the heap and of the stacks after several garbage collections, in bytes.
 func (c *costs) inUse(ctx context.Context) (int64, error) {
 	var said runtimeFigures
 	for range collections {
@@ -112,13 +113,12 @@ func (c *costs) inUse(ctx context.Context) (int64, error) {
 	return said.heapInUse + said.stacks, nil
 }
 
-// runtimeFigures are some of what Go's runtime says of a process: what has been allocated so far in number and bytes,
-// and what is in use.
+// runtimeFigures holds figures of the Go runtime: the number and bytes of all allocations so far, and the bytes in use.
 type runtimeFigures struct {
 	mallocs, total, heap, heapInUse, stacks int64
 }
 
-// runtimeSays asks for them. The query says whether garbage is collected before.
+// runtimeSays reads the figures of the process. The query determines whether a garbage collection runs first.
 func (c *contestant) runtimeSays(ctx context.Context, query string) (runtimeFigures, error) {
 	text, err := c.ask(ctx, "/debug/pprof/heap"+query)
 	if err != nil {
@@ -145,7 +145,7 @@ func readRuntimeFigures(text string) (runtimeFigures, error) {
 	return f, nil
 }
 
-// bars are those that k8singress is held to.
+// bars returns the bars for allocations and for idle connections.
 func (c *costs) bars() []bar {
 	requests := bar{
 		Work: "allocations of one request", Bar: fmt.Sprintf("at most %d", mostAllocations),

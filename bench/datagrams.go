@@ -13,16 +13,16 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// datagramFlows is how many clients send datagrams.
+// datagramFlows is the number of clients that send datagrams.
 const datagramFlows = 16
 
-// datagramLoad is what clients send.
+// datagramLoad describes the datagrams that clients send.
 type datagramLoad struct {
 	bytes int
-	// window is how many one client sends before it waits for answers.
+	// window is the number of datagrams that a client sends before it waits for responses.
 	window int
-	// trains says that clients and the backend give the kernel a window as one message, and take them like that, as
-	// programs for QUIC do.
+	// trains reports whether clients and the backend send and receive a whole window in one call, like QUIC
+	// implementations.
 	trains bool
 }
 
@@ -34,40 +34,39 @@ func (l datagramLoad) String() string {
 	return text
 }
 
-// datagramLoads have windows that fit into the buffer which the kernel gives a socket that asks for none, all of them
-// together. It is 208 KiB, and a small datagram takes 1 KiB of it and a large one 2.25.
+// The windows of all clients together fit into the default buffer of a socket. Its size is 208 KiB; a small datagram
+// needs 1 KiB of it, and a large one needs 2.25 KiB.
 var datagramLoads = []datagramLoad{{64, 12, false}, {1400, 5, false}, {64, 12, true}, {1400, 5, true}}
 
-// datagramBuffer is what our own sockets ask for.
+// datagramBuffer is the size of the buffers of our own sockets.
 const datagramBuffer = 1 << 20
 
-// lostAfter is after how long without an answer what is under way is lost.
+// lostAfter is the time without any response after which the datagrams in transit are considered lost.
 const lostAfter = 200 * time.Millisecond
 
-// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back. One goroutine
-// is all of them and the backend, and asks each in turn for what it has, so that they take no more of the processors
-// than they have to.
+// datagrams is a load of UDP clients that each keep a window of datagrams in transit. The backend echoes the datagrams.
+// One goroutine runs the backend and polls all clients in turn, so that the load uses little processor time.
 type datagrams struct {
 	datagramLoad
 
 	address string
-	// backend is nil where somebody else answers.
+	// backend is nil if another process responds.
 	backend  *streamBackend
 	flows    int
 	warmUp   time.Duration
 	duration time.Duration
 }
 
-// echoed is what came of it.
+// echoed is the result of a load of datagrams.
 type echoed struct {
-	// perSecond is how many came back; perProcessor is the same in a second of the proxy's processor time. It is zero
-	// without a proxy.
+	// perSecond is the number of datagrams that came back per second. perProcessor is the number per second of the
+	// proxy's processor time; it is 0 without a proxy.
 	perSecond, perProcessor float64
 	lost                    int
 }
 
-// run sends them through a proxy, which is nil where there is none. What comes back too late, or is not what was sent,
-// does not count.
+// run sends datagrams through a proxy. proxy is nil if there is none. Datagrams that come back late or changed are not
+// counted.
 func (d datagrams) run(ctx context.Context, proxy *process) (result echoed, err error) {
 	together, err := keepApart(proxy)
 	if err != nil {
@@ -93,7 +92,7 @@ func (d datagrams) run(ctx context.Context, proxy *process) (result echoed, err 
 	return result, errors.Join(errExchange, errBefore, errAfter, ctx.Err())
 }
 
-// exchange counts what came back after begin.
+// exchange counts the datagrams that come back after begin.
 func (d datagrams) exchange(ctx context.Context, begin time.Time, result *echoed) error {
 	flows := make([]flow, d.flows)
 	for i := range flows {
@@ -112,7 +111,7 @@ func (d datagrams) exchange(ctx context.Context, begin time.Time, result *echoed
 			came += n
 		}
 		if n == 0 {
-			// They are on their way.
+			// All datagrams are in transit. Leave the processors to the proxy.
 			<-time.After(restTime)
 		}
 	}
@@ -123,10 +122,10 @@ func (d datagrams) exchange(ctx context.Context, begin time.Time, result *echoed
 	return nil
 }
 
-// restTime is for how long nobody is asked when nobody had anything.
+// restTime is the pause after a poll of all clients in which nothing was received.
 const restTime = 20 * time.Microsecond
 
-// turn asks everybody once, and returns how many datagrams came back.
+// turn polls every client once, and returns the number of datagrams that came back.
 func (d datagrams) turn(flows []flow, now time.Time) (came int, err error) {
 	for i := range flows {
 		n, err := flows[i].turn(now)
@@ -145,17 +144,18 @@ func (d datagrams) turn(flows []flow, now time.Time) (came int, err error) {
 type flow struct {
 	socket *ipv4.PacketConn
 	conn   *net.UDPConn
-	// out is a window of datagrams, and in is room for as many.
+	// out is a window of datagrams. in is the buffer for the same number of datagrams.
 	out, in []ipv4.Message
-	// train is the window as one message, and control says where to cut it. They are nil where it is not sent as one.
+	// train is the window as one message, and control tells the kernel where to split it. Both are nil if the datagrams
+	// are sent separately.
 	train   [][]byte
 	control []byte
-	// number is that of the newest datagram, oldest that of the first one that was not given up, and before comes
-	// before all of them, and after those of all clients that have ended.
+	// number is the number of the newest datagram. oldest is the number of the first datagram that was not given up.
+	// Numbers up to before belong to earlier clients.
 	number, oldest, before uint64
 	underWay               int
 	lost                   int
-	// heard is when something came back.
+	// heard is the time of the last received datagram.
 	heard time.Time
 }
 
@@ -181,8 +181,8 @@ func (f *flow) open(d *datagrams) error {
 	return nil
 }
 
-// turn takes what came back, and returns how many these are. When nothing comes any more, those under way are lost, and
-// count no more if they come late.
+// turn receives datagrams and returns their number. If nothing has come for lostAfter, it counts the datagrams in
+// transit as lost, and ignores them if they come later.
 func (f *flow) turn(now time.Time) (came int, err error) {
 	if came, err = f.receive(); err != nil {
 		return 0, err
@@ -197,7 +197,7 @@ func (f *flow) turn(now time.Time) (came int, err error) {
 	return came, f.fill()
 }
 
-// fill sends as many as there is room for in the window, each with a number.
+// fill sends datagrams until the window is full. Each datagram contains its number.
 func (f *flow) fill() error {
 	next := f.out[:len(f.out)-f.underWay]
 	for i := range next {
@@ -211,7 +211,7 @@ func (f *flow) fill() error {
 	return writeAll(f.socket, next)
 }
 
-// receive waits for nothing.
+// receive reads the datagrams that have arrived. It does not wait.
 func (f *flow) receive() (came int, err error) {
 	n, err := readSome(f.socket, f.in)
 	if err != nil {
@@ -235,7 +235,8 @@ func (f *flow) receive() (came int, err error) {
 	return came, nil
 }
 
-// isOurs says whether a datagram is one of this client. What another one of the same port was sent may come late.
+// isOurs reports whether a datagram belongs to this client. A late datagram may belong to an earlier client with the
+// same port.
 func (f *flow) isOurs(datagram []byte) bool {
 	if len(datagram) < 8 {
 		return false
@@ -244,7 +245,7 @@ func (f *flow) isOurs(datagram []byte) bool {
 	return number > f.before && number <= f.number
 }
 
-// readSome returns zero when nothing is there.
+// readSome returns 0 if no datagram has arrived.
 func readSome(socket *ipv4.PacketConn, into []ipv4.Message) (int, error) {
 	n, err := socket.ReadBatch(into, syscall.MSG_DONTWAIT)
 	if errors.Is(err, syscall.EAGAIN) {

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// slowClients is how many requests of each protocol are under way when the process is told to end.
+	// slowClients is the number of requests of each protocol that are in progress when the process is terminated.
 	slowClients = 8
-	// shutdownDelay is how long new requests are still taken then, so that all clients are asked to leave.
+	// shutdownDelay is the time for which the process still accepts new requests after the signal, so that it can ask
+	// all clients to close their connections.
 	shutdownDelay = time.Second
 )
 
-// compareEnd tells a process to end while requests that take long are under way and others come, and returns the bar.
+// compareEnd terminates a process during slow and new requests, prints the figures, and returns the bar.
 func compareEnd(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -62,7 +63,7 @@ func compareEnd(ctx context.Context, o options, folder string, out io.Writer) ([
 	return []bar{held(b, all.failed() == 0)}, all.write(out, head)
 }
 
-// end tells a process to end, has the backend go on with the requests under way, and waits until the process has ended.
+// end sends SIGTERM to the process, releases the slow requests, and waits until the process has ended.
 func (c *contestant) end(ctx context.Context, b *backend) error {
 	if err := c.process.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -78,7 +79,8 @@ func (c *contestant) end(ctx context.Context, b *backend) error {
 	}
 }
 
-// slowClients send one request each, by each protocol. Those of HTTP/2 share a connection, and so do those of HTTP/3.
+// slowClients returns clients that send one slow request each, with each protocol. The requests of HTTP/2 share a
+// connection, and so do the requests of HTTP/3.
 func (c *contestant) slowClients(ctx context.Context) (crowd, error) {
 	ask := func(secure bool) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -102,7 +104,7 @@ func (c *contestant) slowClients(ctx context.Context) (crowd, error) {
 	}, nil
 }
 
-// once are clients that ask a single time, with a context that does not end with the others.
+// once returns clients that call do once. The context of do does not end when the clients are stopped.
 func once(name string, do func(context.Context) error) *clients {
 	return &clients{name: name, ask: func(ctx context.Context) *tally {
 		ctx = context.WithoutCancel(ctx)
@@ -117,8 +119,8 @@ func once(name string, do func(context.Context) error) *clients {
 	}}
 }
 
-// leavingClients send one request after the other, and close a connection when an answer asks them to. They stop when
-// they cannot connect any more.
+// leavingClients returns clients that send one request after the other, and close a connection if a response asks them
+// to. They stop when they cannot connect any more.
 func (c *contestant) leavingClients(name string, number int, secure bool) *clients {
 	l := load{address: c.addressOf(secure), secure: secure, hosts: []string{hostOf(secure)}, body: answerBody}
 	r := repetition{clients: number, duration: endless, tolerant: true}
@@ -137,7 +139,7 @@ func (c *contestant) leavingClients(name string, number int, secure bool) *clien
 	}}
 }
 
-// askUntilClose sends requests until an answer says that the connection is to be closed.
+// askUntilClose sends requests until a response has the header Connection: close.
 func (l load) askUntilClose(ctx context.Context, connection net.Conn, t *tally) error {
 	reader := bufio.NewReader(connection)
 	for ctx.Err() == nil {

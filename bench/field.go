@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// pair is the two contestants with the same number of hosts.
+// pair is two contestants with the same number of hosts.
 type pair struct {
 	hosts       int
 	plain, ours *contestant
 }
 
-// manyEndpoints is how many the first host of one contestant has.
+// manyEndpoints is the number of endpoints of the first host of one contestant.
 const manyEndpoints = 1000
 
-// field is all contestants. They run all the time, and all but the one that is measured are paused.
+// field holds all contestants. All processes run during the whole benchmark, but only the measured one is not paused.
 type field struct {
 	pairs []pair
-	// many has the hosts of the first pair, and many endpoints for the first of them. It is nil where a machine has not
-	// so many addresses.
+	// many has the hosts of the first pair, and manyEndpoints endpoints for the first host. It is nil if the machine
+	// does not have so many addresses.
 	many *contestant
 }
 
-// startField starts all of them. What it returns is to be stopped even when there is an error.
+// startField starts all contestants. The caller must stop the result even if there is an error.
 func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	f := &field{}
 	for _, n := range hosts {
@@ -48,7 +48,7 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	return f, err
 }
 
-// all are in the order of a round: those that are compared follow each other.
+// all returns the contestants in the order of a round. Contestants that are compared are next to each other.
 func (f *field) all() []*contestant {
 	var all []*contestant
 	for i, p := range f.pairs {
@@ -66,7 +66,7 @@ func (f *field) stop() {
 	}
 }
 
-// measure lets each contestant run once in each round, so that what else the machine does meets all of them.
+// measure runs each contestant once in each round, so that other work of the machine affects all of them.
 func (f *field) measure(ctx context.Context, o options) error {
 	for range o.rounds {
 		for _, c := range f.all() {
@@ -86,11 +86,11 @@ func (f *field) measure(ctx context.Context, o options) error {
 	return nil
 }
 
-// largest is the pair with the most hosts.
+// largest returns the pair with the most hosts.
 func (f *field) largest() pair { return f.pairs[len(f.pairs)-1] }
 
-// change changes one Ingress a number of times, at the largest number of hosts, and returns the times from each change
-// until a request is served by it.
+// change changes one Ingress repeatedly, with the largest number of hosts. It returns the times from each change until
+// a request uses it.
 func (f *field) change(ctx context.Context, changes int) ([]time.Duration, error) {
 	c := f.largest().ours
 	if err := c.resume(); err != nil {

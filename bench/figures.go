@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// figures are the result of one load.
+// figures is the result of a load.
 type figures struct {
 	perSecond float64
 	p50, p99  time.Duration
-	// processor is the proxy's processor time of one request; it is zero where that is not known.
+	// processor is the proxy's processor time for one request. It is 0 if it is not known.
 	processor time.Duration
 }
 
-// tally is what came of a load, with its failures.
+// tally is the result of a load with its failures.
 type tally struct {
 	figures
 	latencies []time.Duration
@@ -30,7 +30,7 @@ func (t *tally) fail(err error) {
 	}
 }
 
-// join makes one of the tallies of all connections.
+// join combines the tallies of all connections.
 func join(tallies []*tally, duration time.Duration) *tally {
 	all := &tally{}
 	for _, t := range tallies {
@@ -44,7 +44,7 @@ func join(tallies []*tally, duration time.Duration) *tally {
 	return all
 }
 
-// summarize makes figures of the times of all requests.
+// summarize computes the figures from the latencies of all requests.
 func summarize(latencies []time.Duration, duration time.Duration) figures {
 	slices.Sort(latencies)
 	return figures{
@@ -54,7 +54,8 @@ func summarize(latencies []time.Duration, duration time.Duration) figures {
 	}
 }
 
-// quantile returns the smallest of sorted values that at least the given share of them does not exceed; zero of none.
+// quantile returns the smallest value that is not exceeded by at least the given share of the values. It returns 0 if
+// there are no values. The values must be sorted.
 func quantile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -63,7 +64,7 @@ func quantile(sorted []time.Duration, share float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// medianOf returns the figures whose parts are each the median of the rounds.
+// medianOf returns the median of each figure over all rounds.
 func medianOf(rounds []figures) figures {
 	return figures{
 		perSecond: median(rounds, func(f figures) float64 { return f.perSecond }),
@@ -73,7 +74,7 @@ func medianOf(rounds []figures) figures {
 	}
 }
 
-// ratios compares the requests per second of two rows of rounds.
+// ratios returns the ratios of requests per second, one for each round.
 func ratios(of, to []figures) []float64 { return quotients(rates(of), rates(to)) }
 
 func rates(rounds []figures) []float64 {
@@ -84,8 +85,8 @@ func rates(rounds []figures) []float64 {
 	return all
 }
 
-// quotients compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides.
-// They are sorted.
+// quotients divides the values of each round, so that what affects the machine during one round affects both sides. The
+// result is sorted.
 func quotients(of, to []float64) []float64 {
 	all := make([]float64, 0, len(of))
 	for i := range of {
@@ -107,7 +108,7 @@ func median(rounds []figures, part func(figures) float64) float64 {
 	return middle(values)
 }
 
-// middle returns the median. It sorts the values.
+// middle returns the median. It sorts values.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	half := len(values) / 2

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// product is what of a commit is counted: what is built into the program. It is in the words of git.
+// product selects the files of a commit that become part of the binary, as pathspecs of git.
 var product = []string{"--", "*.go", ":!*_test.go", ":!bench", ":!test"}
 
-// recipe is the commit that added two annotations, with a setting each, and their keys of the ConfigMap. It shows which
-// files CONTRIBUTING's steps for an annotation touch.
+// recipe is a commit that added two annotations with a setting each, and their ConfigMap keys. It shows which files
+// change for a new annotation, according to the steps in CONTRIBUTING.
 const recipe = "a6709cf"
 
-// countFiles compares the number of files that the commit recipe changed by hand with the bars for a setting, and for a
-// key of the ConfigMap that has the meaning of an annotation. A clone without that commit measures nothing.
+// countFiles compares the number of files that the commit recipe changed by hand with the bars: for a setting, and for
+// a ConfigMap key with the meaning of an annotation. If the clone lacks this commit, nothing is measured.
 func countFiles(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, error) {
 	if _, err := git(ctx, "cat-file", "-e", recipe+"^{commit}"); err != nil {
 		measured := "this clone lacks the commit " + recipe

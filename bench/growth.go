@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// growth is how many times more Ingresses the larger of two folders has, and mostGrowth how many times longer a
-	// change may take there.
+	// growth is the ratio of Ingresses in the larger folder to those in the smaller one. mostGrowth is the maximum
+	// ratio of the times for a change.
 	growth     = 10
 	mostGrowth = 1.30
 )
 
-// compareGrowth changes one Ingress of a folder and of a larger one in turn, prints how long it takes until a request
-// is served by the change, and returns the bars.
+// compareGrowth changes one Ingress in a small and in a large folder in turn, prints the times until a request uses the
+// change, and returns the bars.
 func compareGrowth(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -47,7 +47,7 @@ func compareGrowth(ctx context.Context, o options, folder string, out io.Writer)
 	return bars, err
 }
 
-// compareSizes changes one Ingress in folders with two numbers of hosts in turn.
+// compareSizes changes one Ingress in turn in two folders with different numbers of hosts.
 func compareSizes(ctx context.Context, o options, s site, a applications, hosts [2]int) (*series, error) {
 	var both [2]*contestant
 	times := &series{}
@@ -63,8 +63,8 @@ func compareSizes(ctx context.Context, o options, s site, a applications, hosts 
 	return times, timeChanges(ctx, o, both, times)
 }
 
-// timeChanges changes one Ingress of two contestants in turn, and adds the times until a request is served by it.
-// Neither is paused meanwhile: without changes and requests they do nothing.
+// timeChanges changes one Ingress of two contestants in turn, and adds the times until a request uses the change. No
+// contestant is paused, since they do nothing without changes and requests.
 func timeChanges(ctx context.Context, o options, both [2]*contestant, times *series) error {
 	for _, c := range both {
 		if err := c.resume(); err != nil {

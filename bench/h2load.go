@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// h2Connections and h2Streams are how many connections of HTTP/2 h2load has, and how many streams are open on each.
+	// h2Connections is the number of HTTP/2 connections that h2load opens. h2Streams is the number of concurrent
+	// streams on each.
 	h2Connections, h2Streams = 8, 32
 	h2loadMissing            = "h2load is not installed: apt-get install nghttp2-client"
 )
 
-// h2Finished is the line in which h2load says how fast it was.
+// h2Finished matches the line in which h2load prints the request rate.
 var h2Finished = regexp.MustCompile(`(?m)^finished in [^,]+, ([0-9.]+) req/s`)
 
-// h2WarmUp is how many requests h2load sends before others count.
+// h2WarmUp is the number of requests before the measurement.
 const h2WarmUp = 2000
 
-// sendTwo has h2load send short GETs by HTTP/2, for about as long as other works take. It knows no quantiles.
+// sendTwo measures short GETs over HTTP/2 with h2load, for about as long as other works take. It returns no quantiles.
 func sendTwo(ctx context.Context, o options, c *contestant) (figures, error) {
 	rate, err := h2load(ctx, c.https, h2WarmUp)
 	if err != nil {
@@ -37,8 +38,8 @@ func sendTwo(ctx context.Context, o options, c *contestant) (figures, error) {
 	return figures{perSecond: rate, processor: processor / time.Duration(requests)}, errors.Join(err, errSpent)
 }
 
-// h2load sends a number of requests, and returns how many it has sent in a second. One that fails is an error. The
-// number is given rather than a time, because h2load 1.52 does not always end when its time is over.
+// h2load sends a number of requests, and returns how many it has sent per second. It returns an error if a request
+// fails. It passes a number rather than a duration, because h2load 1.52 does not always end after the duration.
 func h2load(ctx context.Context, address string, requests int) (perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -52,7 +53,7 @@ func h2load(ctx context.Context, address string, requests int) (perSecond float6
 	return readH2load(string(output), requests)
 }
 
-// readH2load reads what it prints.
+// readH2load parses the output of h2load.
 func readH2load(output string, requests int) (perSecond float64, err error) {
 	finished := h2Finished.FindStringSubmatch(output)
 	if finished == nil || !strings.Contains(output,

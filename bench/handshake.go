@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// handshakes is a number of clients that make one TLS connection after the other: TLS 1.3, and no session is resumed.
+// handshakes is a number of clients that open one TLS connection after the other. They use TLS 1.3 and do not resume
+// sessions.
 type handshakes struct {
 	repetition
 	address string
-	// hosts is how many names they ask for, one after the other.
+	// hosts is the number of server names that they use, one after the other.
 	hosts int
 }
 
-// count makes the handshakes, and counts those that fail, or show the certificate of another host, with the rest.
+// count performs the handshakes. It also counts failures, and handshakes in which the server presents the certificate
+// of another host.
 func (h handshakes) count(ctx context.Context) *tally {
 	return h.repetition.count(ctx, func(turn int) error {
 		_, err := handshake(h.address, hostName(turn%h.hosts+1))
@@ -26,11 +28,11 @@ func (h handshakes) count(ctx context.Context) *tally {
 	})
 }
 
-// handshakeTime is how long one may take. Only a failure takes so long.
+// handshakeTime is the time limit of a handshake. Only a failure takes that long.
 const handshakeTime = 10 * time.Second
 
-// handshake makes a connection, and returns the serial number of the certificate that it is shown. The server closes
-// the connection first: otherwise this machine would run out of ports.
+// handshake opens a connection, and returns the serial number of the server's certificate. The server closes the
+// connection first. Otherwise this machine would run out of ports.
 func handshake(address, host string) (serial int64, err error) {
 	plain, err := net.DialTimeout("tcp", address, handshakeTime)
 	if err != nil {

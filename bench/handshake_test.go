@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// certificateFile writes a certificate and its key into a file.
+// certificateFile writes a certificate and its key to a file.
 func certificateFile(t *testing.T, folder string) string {
 	t.Helper()
 	m, err := newMaker()
@@ -30,7 +30,7 @@ func certificateFile(t *testing.T, folder string) string {
 	return name
 }
 
-// serveTLS shows one certificate to everybody.
+// serveTLS starts a server that presents the same certificate for every server name.
 func serveTLS(t *testing.T, host string) (address string) {
 	t.Helper()
 	m, err := newMaker()
@@ -60,7 +60,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// TestHandshakesWithTheWrongCertificate: one that is not the host's is a failure.
+// TestHandshakesWithTheWrongCertificate checks that a certificate of another host is a failure.
 func TestHandshakesWithTheWrongCertificate(t *testing.T) {
 	address := serveTLS(t, "other.test")
 	for _, tolerant := range []bool{false, true} {

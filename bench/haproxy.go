@@ -9,14 +9,14 @@ import (
 
 const haproxyMissing = "haproxy is not installed: apt-get install haproxy"
 
-// haproxySetup keeps haproxy in the foreground.
+// haproxySetup runs haproxy in the foreground.
 func haproxySetup(path, folder string) setup {
 	config := filepath.Join(folder, "haproxy.cfg")
 	return setup{program{path, []string{"-db", "-f", config}, syscall.SIGTERM}, config}
 }
 
-// haproxyWebConfig does for HTTP and HTTPS what nginxConfig does. Its values are the addresses to listen on, the file
-// with the certificate and its key, and the address of the backend.
+// haproxyWebConfig configures haproxy for HTTP and HTTPS like nginxConfig. Its values are the addresses to listen on,
+// the file with the certificate and its key, and the address of the backend.
 const haproxyWebConfig = `global
 	maxconn 4096
 	ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
@@ -44,7 +44,7 @@ backend backend
 	server one %[4]s
 `
 
-// startHAProxy starts haproxy. It is nil if there is no haproxy.
+// startHAProxy starts haproxy. It returns nil if haproxy is not installed.
 func startHAProxy(ctx context.Context, s site, certificate string) (*contestant, error) {
 	path := serverProgram("haproxy")
 	if path == "" {

@@ -50,7 +50,7 @@ type outcomes struct {
 	counts map[string]int
 }
 
-// The outcomes of clients that got no answer.
+// Outcomes of clients that got no response.
 const (
 	heldOpen   = "open at the end"
 	closedOnIt = "closed by the server"
@@ -123,7 +123,7 @@ func silent(name, address string, clients int, ramp time.Duration) *hostile {
 		do: func(ctx context.Context, number int, results *outcomes) {
 			for ctx.Err() == nil {
 				connected(ctx, address, number, results, func(conn net.Conn) {
-					// Whether the server sends an answer or not, the end of the connection counts.
+					// Only the end of the connection matters, not the response.
 					_, _ = io.Copy(io.Discard, conn)
 					results.add(endOf(ctx), 1)
 				})
@@ -160,7 +160,7 @@ func upload(conn net.Conn, head string, block []byte) {
 	}
 }
 
-// answered waits for the answer on a connection, and returns the outcome.
+// answered waits for the response on a connection, and returns the outcome.
 func answered(ctx context.Context, conn net.Conn) string {
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -170,20 +170,20 @@ func answered(ctx context.Context, conn net.Conn) string {
 	return fmt.Sprintf("answered %d", response.StatusCode)
 }
 
-// Slow readers read a byte every readerPause, and have small buffers.
+// Slow readers read one byte every readerPause, and have small receive buffers.
 const (
 	readerPause  = time.Second
 	readerBuffer = 4 << 10
 )
 
-// readers returns clients that accept brotli and read the answer slowly.
+// readers returns clients that accept brotli and read the response slowly.
 func (t *target) readers(clients int, ramp time.Duration) *hostile {
 	name := fmt.Sprintf("%d slow readers of brotli", clients)
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: br\r\n\r\n", noisePath, hostName(plainHost))
 	return &hostile{name: name, clients: clients, ramp: ramp,
 		do: func(ctx context.Context, number int, results *outcomes) {
 			connected(ctx, t.http, number, results, func(conn net.Conn) {
-				// Without it the kernel holds a little more of the answer.
+				// With a larger buffer, the kernel would hold more of the response.
 				_ = conn.(*net.TCPConn).SetReadBuffer(readerBuffer)
 				if _, err := io.WriteString(conn, request); err != nil {
 					results.add(endOf(ctx), 1)
@@ -194,7 +194,7 @@ func (t *target) readers(clients int, ramp time.Duration) *hostile {
 		}}
 }
 
-// readSlowly reads the head, and then a byte of the body at a time. It returns the outcome.
+// readSlowly reads the head, and then the body byte by byte. It returns the outcome.
 func readSlowly(ctx context.Context, conn net.Conn) string {
 	reader := bufio.NewReaderSize(conn, 1<<10)
 	response, err := http.ReadResponse(reader, nil)

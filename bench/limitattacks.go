@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// fewDescriptors is the limit on open files of the process whose descriptors are attacked.
+	// fewDescriptors is the limit on open files for the process in the attack on descriptors.
 	fewDescriptors = 800
 	// muteClients connect to each port and send nothing.
 	muteClients = 1000
-	// halfConnections and halfStreams are how many connections send half of a body each, and how often.
+	// halfConnections is the number of connections, and halfStreams the number of requests on each. Every request sends
+	// halfBody bytes, which is half of its body.
 	halfConnections, halfStreams, halfBody = 10, 100, 32 << 10
-	// promptly is the time in which each honest request is answered while descriptors are attacked.
+	// promptly is the time within which honest requests must get a response during the attack on descriptors.
 	promptly = 2 * time.Second
 	// attackRamp is the time in which the silent clients connect.
 	attackRamp = 5 * time.Second
 )
 
-// attackDescriptors opens more connections and bodies than the process has descriptors for, and sends honest requests
-// each second.
+// attackDescriptors opens more connections and request bodies than the process has descriptors for, and sends honest
+// requests every second.
 func attackDescriptors(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
 	t, err := startTarget(ctx, l, folder, "descriptors", fmt.Sprintf("ulimit -n %d", fewDescriptors))
 	defer t.stop()
@@ -90,7 +91,7 @@ func (t *target) honest() []*asker {
 	}
 }
 
-// probe asks the health port, on a connection of its own.
+// probe sends a request to the health port on a new connection.
 func (t *target) probe(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.health+"/healthz", nil)
@@ -107,7 +108,7 @@ func (t *target) probe(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// askEachSecond lets each asker ask once a second. A late answer does not delay the next request.
+// askEachSecond sends a request with each asker once a second. A late response does not delay the next request.
 func askEachSecond(ctx context.Context, duration time.Duration, all []*asker) error {
 	var group sync.WaitGroup
 	begin := time.Now()
@@ -121,7 +122,7 @@ func askEachSecond(ctx context.Context, duration time.Duration, all []*asker) er
 	return ctx.Err()
 }
 
-// once asks once, and counts an answer after promptly as a failure.
+// once sends one request. A response after promptly is a failure.
 func (a *asker) once(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, promptly)
 	defer cancel()
@@ -152,20 +153,20 @@ func (a *asker) bar(attack string) bar {
 }
 
 const (
-	// memoryLimit is GOMEMLIMIT in MiB of the process whose memory is attacked; its resident memory stays below
-	// memoryFactor times that.
+	// memoryLimit is GOMEMLIMIT in MiB for the process in the attack on memory. Its resident memory must stay below
+	// memoryFactor times this limit.
 	memoryLimit  = 256
 	memoryFactor = 1.3
-	// slowdown is how many times longer than without the attack the slowest honest request in a hundred may take.
+	// slowdown is the maximum ratio of the p99 of honest requests during the attack to their p99 before it.
 	slowdown = 2.0
 	// The clients that use memory: connections of HTTP/2 with largeStreams requests each, slow readers, uploads, and
 	// floods.
 	largeConnections, largeStreams = 200, 100
 	slowReaders, heldUploads       = 500, 200
 	floods                         = 2
-	// honestRate is how many honest requests are sent in a second, by honestClients.
+	// honestRate is the number of honest requests per second. honestClients is the number of clients that send them.
 	honestRate, honestClients = 50, 4
-	// memoryTick is the time between two looks at the resident memory.
+	// memoryTick is the interval at which the resident memory is measured.
 	memoryTick = 250 * time.Millisecond
 )
 
@@ -242,7 +243,7 @@ func memoryBar(attack string, most int64) bar {
 	return held(b, most > 0 && share < memoryFactor)
 }
 
-// slowdownBar is met only if no honest request fails.
+// slowdownBar returns a bar that is met only if no honest request fails.
 func slowdownBar(attack string, quiet, beside *tally) bar {
 	b := bar{Work: "p99 of honest requests, " + attack,
 		Bar: fmt.Sprintf("under %.1f times the quiet p99, no failure", slowdown)}

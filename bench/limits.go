@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// limitsCommand is the first argument of a bench that measures honest requests beside hostile clients. `make limits`
-// runs it.
+// limitsCommand is the first argument that runs honest requests during attacks. `make limits` uses it.
 const limitsCommand = "limits"
 
 // limits holds the flags of that command.
@@ -23,11 +22,11 @@ type limits struct {
 	binary string
 	// duration is the length of each attack.
 	duration time.Duration
-	// share divides the number of clients that attack the memory; 1 is all of them.
+	// share divides the number of clients in the attack on memory; 1 means all of them.
 	share int
 }
 
-// quickLimits and quickShare are the length of an attack and the share of the clients of a short run.
+// quickLimits is the length of an attack in a quick run. quickShare is the value of share in a quick run.
 const (
 	quickLimits = 10 * time.Second
 	quickShare  = 4
@@ -36,7 +35,7 @@ const (
 // siege starts a process with limited resources, attacks it, prints how the clients ended, and returns the bars.
 type siege func(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error)
 
-// runLimits runs each attack. A bar that is missed is an error.
+// runLimits runs each attack. It returns an error if a bar is not met.
 func runLimits(ctx context.Context, arguments []string, out io.Writer) error {
 	l, err := parseLimits(arguments)
 	if err != nil {
@@ -104,22 +103,22 @@ func missed(bars []bar) error {
 	return fmt.Errorf("%d of %d bars are missed", count, len(bars))
 }
 
-// target is a process under attack. Its clients come from addresses of this machine.
+// target is a process under attack. Its clients use addresses of this machine.
 type target struct {
 	*contestant
 	backend *backend
-	// health is the address of the probes.
+	// health is the address of the health port.
 	health string
 }
 
 const (
-	// hostileAddresses is how many addresses the hostile clients have. The honest clients have 127.0.0.1.
+	// hostileAddresses is the number of addresses of hostile clients. Honest clients use 127.0.0.1.
 	hostileAddresses = 10
-	// uploadSize is the length of an upload that never ends.
+	// uploadSize is the declared length of an upload that is never completed.
 	uploadSize = 8 << 20
 )
 
-// limitedSettings lets the longest upload in, and compresses answers with brotli.
+// limitedSettings allows uploads of uploadSize and enables brotli.
 var limitedSettings = fmt.Sprintf(`---
 apiVersion: v1
 kind: ConfigMap
@@ -176,7 +175,7 @@ func (t *target) stop() {
 	}
 }
 
-// lives reports whether the process still runs.
+// lives reports whether the process is still running.
 func (t *target) lives() bool {
 	select {
 	case <-t.process.ended:
@@ -196,7 +195,7 @@ func (t *target) livesBar(attack string) bar {
 	return held(b, t.lives())
 }
 
-// descriptors returns how many files the process has open; 0 if this system does not list them.
+// descriptors returns the number of open files of the process. It returns 0 if this system does not list them.
 func (t *target) descriptors() int {
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", t.process.command.Process.Pid))
 	if err != nil {
@@ -205,7 +204,7 @@ func (t *target) descriptors() int {
 	return len(open)
 }
 
-// dialHostile connects from one of the hostile addresses, as a client on a network does.
+// dialHostile connects from one of the hostile addresses, with the socket options of a client on a network.
 func dialHostile(ctx context.Context, address string, number int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+number%hostileAddresses))}
 	dialer := net.Dialer{LocalAddr: from, Timeout: lateness, Control: asOnNetwork}
@@ -223,7 +222,7 @@ func writeAttack(out io.Writer, head string, all []*hostile) error {
 	return err
 }
 
-// longest returns the longest of some times; 0 of none.
+// longest returns the longest duration, or 0 if there is none.
 func longest(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

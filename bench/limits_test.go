@@ -100,7 +100,8 @@ func TestOutcomesAreListedByCount(t *testing.T) {
 	}
 }
 
-// TestOpenRequests has a server answer the first request, reset the second and leave the third open.
+// TestOpenRequests checks the outcomes of three requests: the server responds to the first, resets the second and
+// leaves the third open.
 func TestOpenRequests(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
@@ -122,7 +123,8 @@ func TestOpenRequests(t *testing.T) {
 	}
 }
 
-// answerThree reads three requests with bodies of 10 bytes, and answers the first two.
+// answerThree reads three requests with bodies of 10 bytes. It responds to the first one, resets the second and leaves
+// the third open.
 func answerThree(conn net.Conn) error {
 	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		return err

@@ -17,57 +17,57 @@ import (
 	"time"
 )
 
-// load is a number of keep-alive connections that send one request after the other. It speaks HTTP/1.1 itself: a client
-// library would cost as much as the proxy that is measured, on the same processors.
+// load is a number of keep-alive connections that send one request after the other. It implements HTTP/1.1 itself,
+// because a client library would use as much processor time as the measured proxy, on the same processors.
 type load struct {
-	// proxy is the process whose processor time is counted; it may be nil.
+	// proxy is the process whose processor time is measured. It may be nil.
 	proxy   *process
 	address string
-	// secure says that it is HTTPS.
+	// secure reports whether to use HTTPS.
 	secure bool
-	// hosts are taken in turn by the connections.
+	// hosts are used by the connections in turn.
 	hosts []string
-	// body is what the backend answers; it is on one line at most.
+	// body is the expected response body. It contains at most one line.
 	body string
-	// path is that of all requests; empty is "/".
+	// path is the path of all requests. The empty path is "/".
 	path string
-	// header is more lines of each request, with line ends between them; it may be empty.
+	// header contains more header lines for each request, separated by line ends. It may be empty.
 	header string
-	// from has each request come from another client than the one before, as a proxy in front would say; nil is one
-	// client.
+	// from sets another client address in each request, like a proxy in front. Nil leaves the request unchanged.
 	from *addresses
-	// compressed says that the answer comes compressed by gzip.
+	// compressed reports whether the response must be compressed with gzip.
 	compressed bool
-	// upload is the body of each request, which is a POST if it has one.
+	// upload is the request body. If it is not empty, requests are POSTs.
 	upload      string
 	connections int
-	// perSecond is how many requests all connections send together; 0 is as many as they can.
+	// perSecond is the total number of requests per second; 0 means as many as possible.
 	perSecond int
 	warmUp    time.Duration
 	duration  time.Duration
-	// tolerant says that a failure is counted and that its connection is made anew. Otherwise it ends the load.
+	// tolerant reports whether a failure is counted and the connection is opened again. Otherwise the first failure
+	// ends the load.
 	tolerant bool
 }
 
 const (
-	// lateness is how long after the end of the load its last answers may come.
+	// lateness is the time after the end of the load in which its last responses may arrive.
 	lateness = 10 * time.Second
-	// again is how long after a failure a connection is made anew.
+	// again is the delay before a connection is opened again after a failure.
 	again = 10 * time.Millisecond
 )
 
-// run sends the load. Any answer but the backend's is an error: a proxy that fails fast must not look fast.
+// run sends the load. Any unexpected response is an error, so that a proxy that fails quickly does not look fast.
 func (l load) run(ctx context.Context) (figures, error) {
 	t := l.count(ctx)
 	return t.figures, errors.Join(ctx.Err(), t.first)
 }
 
-// count sends the load, and counts the failures with the rest.
+// count sends the load. Its result includes the failures.
 func (l load) count(ctx context.Context) *tally {
 	return repetition{l.proxy, l.connections, l.warmUp, l.duration, l.tolerant}.together(ctx, l.repeat)
 }
 
-// repeat keeps one connection until ctx ends.
+// repeat keeps one connection open until ctx ends.
 func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally) {
 	p := l.pace(number)
 	for ctx.Err() == nil {
@@ -83,12 +83,13 @@ func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally)
 	}
 }
 
-// connection sends requests on one connection until ctx ends, and notes the times of those that were due after begin.
+// connection sends requests on one connection until ctx ends. It records the latencies of requests that were due after
+// begin.
 func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally) error {
 	deadline, _ := ctx.Deadline()
 	connection, err := l.dial(ctx, p.host)
 	if err != nil {
-		// A dialer notices the end by itself, maybe before ctx says so.
+		// The dialer checks the deadline itself, and may fail before ctx reports its end.
 		if ctx.Err() != nil || !time.Now().Before(deadline) {
 			return nil
 		}
@@ -115,7 +116,7 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 	return nil
 }
 
-// request is what each connection sends again and again.
+// request returns the request that each connection sends repeatedly.
 func (l load) request(host string) []byte {
 	method, more := "GET", l.header
 	if more != "" {
@@ -139,14 +140,15 @@ func (l load) dial(ctx context.Context, host string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", l.address)
 }
 
-// pace says when one connection sends its requests, and to which host.
+// pace determines when one connection sends its requests, and to which host.
 type pace struct {
 	host     string
 	interval time.Duration
 	due      time.Time
 }
 
-// pace spreads the connections over the time between two requests of one.
+// pace distributes the first requests of the connections evenly over the interval between two requests of one
+// connection.
 func (l load) pace(number int) *pace {
 	p := &pace{host: l.hosts[number%len(l.hosts)]}
 	if l.perSecond > 0 {
@@ -156,8 +158,8 @@ func (l load) pace(number int) *pace {
 	return p
 }
 
-// next waits until a request is due, and returns that time. What is late because an answer was late counts from when it
-// was due: users do not wait for each other.
+// next waits until a request is due, and returns that time. Latencies are measured from the due time even if the
+// previous response was late, because real users do not wait for each other.
 func (p *pace) next(ctx context.Context) time.Time {
 	if p.interval == 0 {
 		return time.Now()
@@ -189,8 +191,8 @@ func (l load) read(reader *bufio.Reader) error {
 	return readAnswer(reader, l.body)
 }
 
-// readAnswer reads one response and compares it with the backend's. It makes no garbage: this machine has the proxy's
-// work to do.
+// readAnswer reads one response and compares it with the expected body. It allocates nothing, because the proxy runs on
+// the same machine.
 func readAnswer(reader *bufio.Reader, body string) error {
 	line, err := reader.ReadSlice('\n')
 	if err != nil {
@@ -209,7 +211,7 @@ func readAnswer(reader *bufio.Reader, body string) error {
 	return readBody(reader, body)
 }
 
-// readBody compares what has come, and waits for more, until it has all.
+// readBody reads the body piece by piece and compares it with the expected body.
 func readBody(reader *bufio.Reader, body string) error {
 	for len(body) > 0 {
 		if _, err := reader.Peek(1); err != nil {
@@ -227,8 +229,8 @@ func readBody(reader *bufio.Reader, body string) error {
 	return nil
 }
 
-// readCompressed reads one response that is compressed, and compares what gzip says at its end, the sum and the length,
-// with the backend's.
+// readCompressed reads one compressed response. It compares the checksum and the length at the end of the gzip data
+// with the expected body.
 func readCompressed(reader *bufio.Reader, body string) error {
 	response, err := http.ReadResponse(reader, nil)
 	if err != nil {

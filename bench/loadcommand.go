@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// loadCommand is the first argument of a bench that only sends requests.
+// loadCommand is the first argument that only sends requests.
 const loadCommand = "load"
 
-// runLoad sends requests, and prints a sum of them as JSON.
+// runLoad sends requests and prints a summary as JSON.
 func runLoad(ctx context.Context, arguments []string, out io.Writer) error {
 	l := load{tolerant: true}
 	var hosts string
@@ -35,7 +35,7 @@ func runLoad(ctx context.Context, arguments []string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(sumOf(l.count(ctx)))
 }
 
-// sum is what other programs read of a load.
+// sum is the summary of a load for other programs.
 type sum struct {
 	Requests int    `json:"requests"`
 	Failed   int    `json:"failed"`

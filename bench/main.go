@@ -1,16 +1,16 @@
 // Bench measures this binary against the same binary with plain Caddy routes, nginx and haproxy, side by side in one
-// run, has test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its
-// last table has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures
-// it against the binary of another commit instead, and one change in a small folder against one in a large folder; with
-// -http it compares the HTTP rows of both commits, and nothing else.
+// run. It also runs test/scale, which measures on a real API server. It prints the result as Markdown; the last table
+// lists each requirement, the measured value, and whether it is met. `make bench` runs it. `bench -against COMMIT`
+// measures this checkout against the binary of another commit instead, and one change in a small folder against one in
+// a large folder. With -http, it only compares the HTTP rows of both commits.
 //
-// Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
-// machine of their own could do.
+// Clients, backend and proxy share one machine, so the figures only compare variants with each other. They do not show
+// what a dedicated machine could do.
 //
 // `bench limits` attacks the binary while it has few descriptors or little memory, and fails unless honest clients are
-// served. `make limits` runs it, with -quick in half a minute.
+// served. `make limits` runs it; -quick takes half a minute.
 //
-// `bench load` sends requests to one address of this machine, and prints what came of it as JSON; test/scale uses it.
+// `bench load` sends requests to one address of this machine and prints the result as JSON. test/scale uses it.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	binary      string
 	hosts       []int
@@ -39,24 +39,26 @@ type options struct {
 	connections int
 	changes     int
 	quick       bool
-	// scale are the flags of test/scale; noScale leaves it out.
+	// scale holds the flags for test/scale. noScale skips it.
 	scale   []string
 	noScale bool
-	// streams leaves out all but TCP and UDP; noStreams leaves those out.
+	// streams measures only TCP and UDP. noStreams skips them.
 	streams, noStreams bool
-	// http leaves out all but HTTP, annotations all but what annotations and keys cost, and tenants all but what one
-	// namespace does to another.
+	// http measures only HTTP, annotations only the cost of annotations and keys, and tenants only the effect of one
+	// namespace on another.
 	http, annotations, tenants bool
-	// against is a commit. Nothing but what is compared with it, and what must hold beside that, is measured then.
+	// against is a commit. If it is set, only comparisons with this commit are measured, and bars that must hold beside
+	// them.
 	against string
 }
 
-// commands do something other than the benchmark. The first argument names them.
+// commands maps the first argument to a command other than the benchmark.
 var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad,
 	limitsCommand: runLimits}
 
 func main() {
-	// A process that this one starts ends with the thread that started it, so that nothing outlives the benchmark.
+	// Child processes end together with the thread that started them, so the main goroutine keeps its thread. Otherwise
+	// a child process could end early, or outlive the benchmark.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -111,16 +113,15 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return writeBars(out, bars)
 }
 
-// comparison measures something, prints the figures, and returns the bars that they are held to. It has a folder for
-// its files.
+// comparison measures something, prints the figures, and returns the bars. It may write files to folder.
 type comparison func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error)
 
-// repetition is what clients do that make connections for as long as a measurement takes.
+// repetition returns the settings of clients that open connections during a measurement.
 func (o options) repetition(proxy *process) repetition {
 	return repetition{proxy: proxy, clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
 }
 
-// compare measures the contestants, prints the figures, and returns the bars that they are held to.
+// compare measures the contestants, prints the figures, and returns the bars.
 func compare(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -142,7 +143,7 @@ func compare(ctx context.Context, o options, folder string, out io.Writer) ([]ba
 	return field.bars(), write(out, o, field, changes)
 }
 
-// quick are the flags of a run that takes a few minutes. Those that are given as well go first.
+// quick holds the flags of a run that takes a few minutes. Flags on the command line take precedence.
 var quick = map[string]string{"rounds": "3", "duration": "1s", "changes": "10"}
 
 func parse(arguments []string) (options, error) {
@@ -179,7 +180,7 @@ func parse(arguments []string) (options, error) {
 	return o.complete(hosts)
 }
 
-// hurry sets what the user has not set.
+// hurry sets the flags of quick that are not on the command line.
 func hurry(flags *flag.FlagSet) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -7,40 +7,43 @@ import (
 	"strings"
 )
 
-// perFile is how many hosts stand in one manifest.
+// perFile is the number of hosts in one manifest file.
 const perFile = 100
 
-// hostName returns the name of a host, counted from 1.
+// hostName returns the name of a host. Hosts are counted from 1.
 func hostName(i int) string { return fmt.Sprintf("app-%05d.bench.test", i) }
 
-// class is what the Ingresses belong to.
+// class is the manifest of the IngressClass that all Ingresses use.
 const class = `apiVersion: networking.k8s.io/v1
 kind: IngressClass
 metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 `
 
-// applications are what a folder of manifests describes.
+// applications describes the contents of a folder of manifests.
 type applications struct {
 	hosts int
-	// endpoints are the first host's; the others have one.
+	// endpoints is the number of endpoints of the first host. Other hosts have one.
 	endpoints int
-	// backend is the address of the first endpoint. The others have its port, on other addresses of this machine.
+	// backend is the address of the first endpoint. The other endpoints have the same port on other addresses of this
+	// machine.
 	backend string
-	// shared says that all have the Service of the first.
+	// shared reports whether all hosts use the Service of the first host.
 	shared bool
-	// annotations are those of each Ingress, and of the one that changes, as annotated writes them; empty is none.
+	// annotations are the annotations of each Ingress, in the format of annotated. They may be empty.
 	annotations string
-	// more is further objects.
+	// more contains manifests of more objects.
 	more string
 }
 
-// annotated writes annotations of ingress-nginx, each "name: value", as they stand in the metadata of an Ingress.
+// annotated returns annotations of ingress-nginx in the format for the metadata of an Ingress. Each argument has the
+// form "name: value".
 func annotated(all ...string) string {
 	return ", annotations: {nginx.ingress.kubernetes.io/" + strings.Join(all, ", nginx.ingress.kubernetes.io/") + "}"
 }
 
-// ingress is that of one host. Its values are its number, the host, the number of its Service, and its annotations.
+// ingress is the manifest of one host's Ingress. Its values are the number of the host, its name, the number of its
+// Service, and its annotations.
 const ingress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -56,7 +59,7 @@ spec:
             backend: {service: {name: app-%05[3]d, port: {number: 80}}}
 `
 
-// service is a Service and its EndpointSlice. Its values are its number, the endpoints and their port.
+// service is the manifest of a Service and its EndpointSlice. Its values are its number, the endpoints and their port.
 const service = `---
 apiVersion: v1
 kind: Service
@@ -71,8 +74,8 @@ endpoints: [%[2]s]
 ports: [{port: %[3]s}]
 `
 
-// changing is the Ingress that changes. Its values are the number of the change, which is in the path, and its
-// annotations.
+// changing is the manifest of the Ingress that change rewrites. Its values are the number of the change, which is part
+// of the path, and its annotations.
 const changing = `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: changing, namespace: bench%[2]s}
@@ -92,7 +95,7 @@ const (
 	changingFile = "changing.yaml"
 )
 
-// writeManifests fills a folder with the objects of a number of hosts.
+// writeManifests writes the manifests of all hosts to a new folder.
 func writeManifests(folder string, a applications) error {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
@@ -113,7 +116,7 @@ func writeManifests(folder string, a applications) error {
 	return nil
 }
 
-// write adds the objects of one host.
+// write appends the objects of one host.
 func (a applications) write(text *strings.Builder, i int) {
 	_, port, _ := strings.Cut(a.backend, ":")
 	endpoints, of := 1, i
@@ -129,7 +132,7 @@ func (a applications) write(text *strings.Builder, i int) {
 	}
 }
 
-// endpointList has addresses of this machine, from 127.0.0.1 on.
+// endpointList returns a list of addresses of this machine, starting with 127.0.0.1.
 func endpointList(count int) string {
 	list := make([]string, 0, count)
 	for i := range count {
@@ -138,7 +141,7 @@ func endpointList(count int) string {
 	return strings.Join(list, ", ")
 }
 
-// writeWhole puts a file into a folder of manifests at once, as kubectl apply or git would.
+// writeWhole replaces a file in a folder of manifests atomically.
 func writeWhole(folder, file, text string) error {
 	next := folder + "-" + file
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {

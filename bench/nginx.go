@@ -10,10 +10,11 @@ import (
 	"syscall"
 )
 
-// nginxMissing is what the table says without nginx.
+// nginxMissing is the text in the table if nginx is not installed.
 const nginxMissing = "nginx is not installed: apt-get install nginx-light"
 
-// serverProgram returns the path of a program, or nothing. Debian has servers where only root's shell looks.
+// serverProgram returns the path of a program, or "" if it is not installed. Debian installs servers in /usr/sbin,
+// which is not in the PATH of every user.
 func serverProgram(name string) string {
 	for _, name := range []string{name, "/usr/sbin/" + name} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -23,11 +24,11 @@ func serverProgram(name string) string {
 	return ""
 }
 
-// nginxConfig proxies two hosts to one backend, over HTTP and HTTPS, with the values that ingress-nginx's controller
-// writes by default for an Ingress: it tells the backend about the client, buffers no answers, keeps 320 connections,
-// and issues no tickets. Three things differ: there is no Lua, the access log is off, and no connection is closed
-// because of its age. Its values are a folder for its files, the addresses to listen on, that of the backend, the names
-// of the hosts, and the file with the certificate and its key, and the owner of its workers.
+// nginxConfig proxies two hosts to one backend, over HTTP and HTTPS, with the default values that the controller of
+// ingress-nginx writes for an Ingress: headers about the client, no response buffering, 320 keep-alive connections, and
+// no session tickets. There are three differences: no Lua, no access log, and no age limit for connections. Its values
+// are a folder for its files, the addresses to listen on, the address of the backend, the names of the hosts, the file
+// with the certificate and its key, and the user of its workers.
 const nginxConfig = `daemon off;
 %[7]s
 master_process on;
@@ -104,8 +105,8 @@ http {
 }
 `
 
-// startNginx starts nginx. It is nil if there is no nginx. The master ends its workers when it is asked to end; it
-// could not when it is killed.
+// startNginx starts nginx. It returns nil if nginx is not installed. nginx must be terminated and not killed, because
+// only its master process can end the workers.
 func startNginx(ctx context.Context, s site, certificate string) (*contestant, error) {
 	path := serverProgram("nginx")
 	if path == "" {
@@ -125,8 +126,8 @@ func startNginx(ctx context.Context, s site, certificate string) (*contestant, e
 	return c, c.start(ctx, nginxSetup(path, c.folder), text, c.servesFirst)
 }
 
-// nginxOwner has the workers of a master that root has started be root's, too: they keep long bodies in a folder that
-// only its owner may read.
+// nginxOwner returns a directive that runs the workers as root if this process runs as root. Long bodies are stored in
+// a folder that only its owner can read.
 func nginxOwner() (string, error) {
 	if os.Getuid() != 0 {
 		return "", nil

@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// frameSize is the largest frame that every server accepts, and streamWindow how much of a body it accepts unasked.
+	// frameSize is the maximum frame size that every server accepts. streamWindow is the number of bytes that every
+	// server accepts in a body before it opens the window.
 	frameSize    = 16 << 10
 	streamWindow = 64<<10 - 1
-	// largeFields fields of largeField bytes make a head of 16 KB.
+	// largeFields is the number of fields of largeField bytes that result in a head of 16 KB.
 	largeFields, largeField = 4, 4 << 10
 )
 
 // openRequests describes the requests of one HTTP/2 connection. Their bodies never end.
 type openRequests struct {
 	streams int
-	// fields and fieldSize are more fields of each head.
+	// fields is the number of additional fields in each head. fieldSize is the size of each, in bytes.
 	fields, fieldSize int
 	// length is the declared length of each body; 0 declares none. sent is how much of it is sent, at most
 	// streamWindow.
@@ -59,9 +60,10 @@ type twoConn struct {
 	encoder *hpack.Encoder
 	block   bytes.Buffer
 	results *outcomes
-	// mutex guards what follows, and writes of frames.
+	// mutex guards the fields below, and writes of frames.
 	mutex sync.Mutex
-	// window is how many bytes of bodies the server accepts; room wakes the writer when there is more, or at the end.
+	// window is the number of bytes of bodies that the server accepts. room wakes the writer when window grows or the
+	// connection ends.
 	window int
 	room   *sync.Cond
 	ended  bool
@@ -115,7 +117,7 @@ func (c *twoConn) send(each openRequests) (sent int) {
 	return each.streams
 }
 
-// write runs do while no other frame is written, and reports whether it has worked.
+// write calls do while no other frame is written, and reports whether it was successful.
 func (c *twoConn) write(do func() error) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -129,7 +131,7 @@ func (c *twoConn) preface() error {
 	return c.framer.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0})
 }
 
-// head sends the head of a request in as many frames as it needs.
+// head sends the head of a request, in as many frames as necessary.
 func (c *twoConn) head(id uint32, each openRequests) error {
 	c.block.Reset()
 	fields := []hpack.HeaderField{
@@ -140,7 +142,7 @@ func (c *twoConn) head(id uint32, each openRequests) error {
 		fields = append(fields, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(each.length)})
 	}
 	for i := range each.fields {
-		// The table of hpack must not shrink the head.
+		// Sensitive fields are not added to the HPACK table, which would shrink later heads.
 		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x-large-%d", i),
 			Value: strings.Repeat("X", each.fieldSize), Sensitive: true})
 	}
@@ -168,7 +170,7 @@ func (c *twoConn) writeBlock(id uint32) error {
 	return err
 }
 
-// data sends a part of a body, if its request is still open.
+// data sends a part of a body if its request is still open.
 func (c *twoConn) data(id uint32, part []byte) error {
 	if !c.open[id] {
 		c.window += len(part)
@@ -177,7 +179,7 @@ func (c *twoConn) data(id uint32, part []byte) error {
 	return c.framer.WriteData(id, false, part)
 }
 
-// await takes n bytes of the window as soon as it has them. It returns false if the connection has ended.
+// await waits until the window has n bytes and takes them. It returns false if the connection has ended.
 func (c *twoConn) await(n int) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -230,7 +232,7 @@ func (c *twoConn) handle(frame http2.Frame) error {
 	return nil
 }
 
-// close counts the first outcome of a request.
+// close counts the outcome of a request, unless it has one already.
 func (c *twoConn) close(id uint32, outcome string) {
 	if c.open[id] {
 		delete(c.open, id)
@@ -240,8 +242,8 @@ func (c *twoConn) close(id uint32, outcome string) {
 }
 
 const (
-	// floodFrames is how many CONTINUATION frames a client sends on one connection, and floodPause the time until its
-	// next connection.
+	// floodFrames is the number of CONTINUATION frames that a client sends on one connection. floodPause is the time
+	// until it connects again.
 	floodFrames = 1000
 	floodPause  = silentAgain / 50
 )

@@ -19,22 +19,22 @@ import (
 	"time"
 )
 
-// manyPorts is how many there are while one of them comes and goes.
+// manyPorts is the number of ports that are open while one of them is added and removed.
 const manyPorts = 200
 
-// switchboard is a process with many TCP ports, which takes documents.
+// switchboard is a process with many TCP ports that gets its documents from the admin API.
 type switchboard struct {
 	*contestant
 	addresses []string
-	// all is the document with every port, and fewer that without the last one.
+	// all is the document with every port. fewer is the same document without the last port.
 	all, fewer []byte
-	// added and removed are the times of the changes.
+	// added and removed hold the duration of each change.
 	added, removed []time.Duration
-	// exchanged is what came of the connections on the other ports.
+	// exchanged is the result of the connections on the other ports.
 	exchanged *tally
 }
 
-// comparePorts adds and removes a port while all others are in use.
+// comparePorts adds and removes a port while all other ports are in use.
 func comparePorts(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error) {
 	b, err := startSwitchboard(ctx, site{binary: o.binary, folder: folder}, backend)
 	if b != nil {
@@ -66,7 +66,7 @@ func startSwitchboard(ctx context.Context, s site, backend *streamBackend) (*swi
 	return b, b.launch(ctx, s.caddy(b.folder, "Caddyfile"), config, takes)
 }
 
-// freeAddresses returns some of them, all different.
+// freeAddresses returns a number of different free addresses.
 func freeAddresses(count int) (addresses []string, err error) {
 	var listeners []net.Listener
 	defer func() {
@@ -85,8 +85,7 @@ func freeAddresses(count int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// makeDocuments lets the subcommand that users have for it make one of manifests, and leaves the last port out of
-// another.
+// makeDocuments renders a document from manifests with the render command, and removes the last port from a copy.
 func (b *switchboard) makeDocuments(ctx context.Context, binary, manifests string) error {
 	config := filepath.Join(b.folder, "render.caddyfile")
 	err := errors.Join(writeManifest(b.manifests(), manifests),
@@ -105,7 +104,7 @@ func (b *switchboard) makeDocuments(ctx context.Context, binary, manifests strin
 
 func (b *switchboard) last() string { return b.addresses[len(b.addresses)-1] }
 
-// withAndWithout returns a document, and the same without a port. They differ in nothing else, white space included.
+// withAndWithout returns a document in a normalized format, and the same document without a port.
 func withAndWithout(document []byte, port string) (with, without []byte, err error) {
 	var whole object
 	if err := json.Unmarshal(document, &whole); err != nil {
@@ -123,7 +122,8 @@ func withAndWithout(document []byte, port string) (with, without []byte, err err
 	return with, without, err
 }
 
-// branch returns a part of a tree, or nil, which has nothing in it.
+// branch returns a part of a tree. It returns nil if that part does not exist; a nil object can be read like an empty
+// one.
 func branch(tree object, names ...string) object {
 	for _, name := range names {
 		tree, _ = tree[name].(object)
@@ -131,7 +131,7 @@ func branch(tree object, names ...string) object {
 	return tree
 }
 
-// put hands over a document, which is in effect when it returns.
+// put loads a document. The document is in effect when put returns.
 func (b *switchboard) put(ctx context.Context, document []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.admin+"/k8singress/config",
 		bytes.NewReader(document))
@@ -150,7 +150,7 @@ func (b *switchboard) put(ctx context.Context, document []byte) error {
 	return err
 }
 
-// change removes and adds the last port a number of times, while bytes go both ways on all others.
+// change removes and adds the last port repeatedly while all other ports exchange data.
 func (b *switchboard) change(ctx context.Context, changes int) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,10 +197,10 @@ func (b *switchboard) alternate(ctx context.Context, changes int) error {
 }
 
 const (
-	// changePause is the time from one change of a port, or one reload, to the next.
+	// changePause is the time between two changes of a port, or between two reloads.
 	changePause = 50 * time.Millisecond
-	// exchangePause is the same for the bytes on one connection. All of them together must leave the processors to the
-	// changes.
+	// exchangePause is the time between two exchanges on a connection. All connections together must leave the
+	// processors to the changes.
 	exchangePause = 200 * time.Millisecond
 )
 
@@ -236,10 +236,10 @@ func exchange(ctx context.Context, address string, t *tally) error {
 	return nil
 }
 
-// portLimit is how long the change of one port may take.
+// portLimit is the maximum time for a change of one port.
 const portLimit = 5 * time.Millisecond
 
-// bars are those that it is held to.
+// bars returns the bars for changes of ports.
 func (b *switchboard) bars() []bar {
 	added, removed := medianTime(b.added), medianTime(b.removed)
 	loss := bar{

@@ -14,27 +14,27 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// price is what requests cost with something on their way, and without it, in turn.
+// price compares requests with a feature and without it.
 type price struct {
 	work  string
 	least float64
-	// sides are with it and without it, and rounds what came of each.
+	// sides holds the requests with the feature and without it. rounds holds the figures of each side.
 	sides  [2]asked
 	rounds [2][]figures
 }
 
-// asked is one kind of requests to one contestant.
+// asked is a kind of request that is sent to one contestant.
 type asked struct {
 	c    *contestant
 	load func(o options) load
 }
 
-// of are short GETs for a host of a contestant.
+// of returns short GETs for a host of the contestant.
 func (c *contestant) of(host int) asked {
 	return asked{c, func(o options) load { return c.load(o, host) }}
 }
 
-// texts are GETs for a long text, whose answer is to come compressed.
+// texts returns GETs for a long text, whose response must be compressed.
 func (c *contestant) texts() asked {
 	return asked{c, func(o options) load {
 		l := c.load(o, plainHost)
@@ -43,7 +43,7 @@ func (c *contestant) texts() asked {
 	}}
 }
 
-// annotation is a group of annotations that do one thing.
+// annotation is a group of annotations that together configure one feature.
 type annotation struct {
 	name  string
 	least float64
@@ -51,17 +51,18 @@ type annotation struct {
 }
 
 const (
-	// alone is the share of the requests without annotations that those with one group reach, and together that of
-	// those with all.
+	// alone is the minimum ratio of requests per second with one group of annotations to those without annotations.
+	// together is the minimum ratio with all groups.
 	alone, together = 0.93, 0.80
-	// kept and questioned are the same with an external service whose answers are kept, and with one that is asked each
-	// time. This machine is then busy with twice as many requests.
+	// kept is the minimum ratio with external authentication whose responses are cached. questioned is the minimum
+	// ratio if the service gets a request each time; this machine then handles twice as many requests.
 	kept, questioned = 0.85, 0.45
-	// logged and compressed are the shares of the requests without a log, and of those that stock Caddy compresses.
+	// logged is the minimum ratio of requests per second with an access log to those without one. compressed is the
+	// minimum ratio of compressed responses to those of stock Caddy.
 	logged, compressed = 0.90, 0.90
 )
 
-// ordinary are those that an Ingress may well have all together.
+// ordinary lists groups of annotations that an Ingress may well have together.
 var ordinary = []annotation{
 	{"redirect to HTTPS", alone, []string{`force-ssl-redirect: "true"`}},
 	{"CORS", alone, []string{`enable-cors: "true"`, `cors-allow-origin: "` + origin + `"`}},
@@ -73,8 +74,8 @@ var ordinary = []annotation{
 	{"basic auth by bcrypt, verified before", alone, []string{"auth-type: basic", "auth-secret: users"}},
 }
 
-// annotationsOf are all groups that requests are measured with. The service that external authentication asks is the
-// backend.
+// annotationsOf returns all groups of annotations that are measured. The backend is also the service for external
+// authentication.
 func annotationsOf(backend string) []annotation {
 	all := annotation{name: "all of these", least: together}
 	for _, each := range ordinary {
@@ -88,17 +89,17 @@ func annotationsOf(backend string) []annotation {
 
 const (
 	origin = "https://shop.example"
-	// userName and password are those of each request.
+	// userName and password are the credentials in each request.
 	userName, password = "alice", "correct horse"
 )
 
-// annotatedHeader is what all requests have, whether their Ingress has annotations or not.
+// annotatedHeader has the header lines of all requests, with and without annotations.
 var annotatedHeader = strings.Join([]string{
 	forwardedFor + "100.100.100", "X-Forwarded-Proto: https", "Origin: " + origin,
 	"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(userName+":"+password)),
 }, "\r\n")
 
-// trustedProxy is a ConfigMap by which this machine may speak for clients.
+// trustedProxy is a ConfigMap that trusts X-Forwarded-For headers from this machine.
 const trustedProxy = `---
 apiVersion: v1
 kind: ConfigMap
@@ -106,10 +107,10 @@ metadata: {name: controller, namespace: bench}
 data: {use-forwarded-headers: "true", proxy-real-ip-cidr: 127.0.0.0/8}
 `
 
-// gzipLevel is how hard both compress.
+// gzipLevel is the compression level of both sides.
 const gzipLevel = 5
 
-// compresses is a ConfigMap that has answers compressed. Its value is the level.
+// compresses is a ConfigMap that enables gzip. Its value is the level.
 const compresses = `---
 apiVersion: v1
 kind: ConfigMap
@@ -117,7 +118,7 @@ metadata: {name: controller, namespace: bench}
 data: {use-gzip: "true", gzip-level: "%d"}
 `
 
-// users is the Secret of basic auth. Its value is in the form of htpasswd.
+// users is the Secret for basic authentication. Its value has the htpasswd format.
 const users = `---
 apiVersion: v1
 kind: Secret
@@ -125,13 +126,14 @@ metadata: {name: users, namespace: bench}
 stringData: {auth: %q}
 `
 
-// prices are all that are measured, of contestants that run all the time and are paused while others are measured.
+// prices holds all comparisons and their contestants. All contestants run during the whole measurement, but only the
+// measured one is not paused.
 type prices struct {
 	contestants []*contestant
 	all         []*price
 }
 
-// comparePrices measures what annotations, the access log and compression cost, prints the figures, and returns the
+// comparePrices measures the cost of annotations, the access log and compression, prints the figures, and returns the
 // bars.
 func comparePrices(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
@@ -178,10 +180,10 @@ func (p *prices) start(ctx context.Context, s site) error {
 	return errors.Join(p.startLogging(ctx, s), p.startCompressing(ctx, s))
 }
 
-// firstAnnotated is the host of the first group of annotations, counted from 1.
+// firstAnnotated is the number of the host for the first group of annotations. Hosts are counted from 1.
 const firstAnnotated = 2
 
-// annotatedObjects are an Ingress for each group of annotations, and what they need.
+// annotatedObjects returns an Ingress for each group of annotations, and the objects that they refer to.
 func annotatedObjects(backend string) (string, error) {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -196,18 +198,18 @@ func annotatedObjects(backend string) (string, error) {
 	return text.String(), nil
 }
 
-// one are applications with one host, and more objects.
+// one returns applications with one host, and more objects.
 func (s site) one(more string) applications {
 	return applications{hosts: 1, endpoints: 1, backend: s.backend, more: more}
 }
 
-// add has a contestant stopped at the end, also one that has not started.
+// add registers a contestant, so that it is stopped at the end even if it has not started.
 func (p *prices) add(c *contestant, err error) (*contestant, error) {
 	p.contestants = append(p.contestants, installed(c)...)
 	return c, err
 }
 
-// startLogging starts one that notes requests in its access log, and one that does not.
+// startLogging starts a contestant with an access log, and one without it.
 func (p *prices) startLogging(ctx context.Context, s site) error {
 	noting, err := newContestant(s.folder, "noting", 1)
 	if err != nil {
@@ -223,7 +225,7 @@ func (p *prices) startLogging(ctx context.Context, s site) error {
 	return err
 }
 
-// startCompressing starts one that compresses answers, and Caddy with a handler that does.
+// startCompressing starts a contestant that compresses responses, and stock Caddy with a handler that does the same.
 func (p *prices) startCompressing(ctx context.Context, s site) error {
 	ours, err := p.add(startOurs(ctx, s, "compressing", s.one(fmt.Sprintf(compresses, gzipLevel))))
 	if err != nil {
@@ -242,7 +244,7 @@ func (p *prices) startCompressing(ctx context.Context, s site) error {
 	return err
 }
 
-// encodingConfig is Caddy's own configuration with its handler encode before the proxy.
+// encodingConfig returns a Caddy configuration with the encode handler before the proxy.
 func encodingConfig(c *contestant, backend string) object {
 	config := plainConfig(c.admin, c.http, 1, backend)
 	server := branch(config, "apps", "http", "servers", "bench")
@@ -264,7 +266,7 @@ func (p *price) measure(ctx context.Context, o options, round int) error {
 	})
 }
 
-// bars are those that all are held to.
+// bars returns the bars of all comparisons.
 func (p *prices) bars() []bar {
 	bars := make([]bar, 0, len(p.all))
 	for _, each := range p.all {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAnnotatedObjects: Kubernetes takes the objects, and each group of annotations has an Ingress with all of its
-// lines.
+// TestAnnotatedObjects checks that Kubernetes accepts the objects, and that each group of annotations has an Ingress
+// with all of its lines.
 func TestAnnotatedObjects(t *testing.T) {
 	const counted = 500
 	text, err := annotatedObjects("127.0.0.1:9")
@@ -56,7 +56,8 @@ func TestAnnotatedObjects(t *testing.T) {
 	}
 }
 
-// TestAddressesTakeTurns: none comes twice before all have come, and a server reads them.
+// TestAddressesTakeTurns checks that no address is used twice before all have been used, and that a server can parse
+// them.
 func TestAddressesTakeTurns(t *testing.T) {
 	a := &addresses{}
 	request := load{header: forwardedFor + "100.100.100\r\nOrigin: x"}.request("a.test")
@@ -77,7 +78,7 @@ func TestAddressesTakeTurns(t *testing.T) {
 	(*addresses)(nil).next(request)
 }
 
-// TestCompressedResponsesAreCompared: what does not come compressed is refused, and so is what is another text.
+// TestCompressedResponsesAreCompared checks that uncompressed responses and responses with other texts are rejected.
 func TestCompressedResponsesAreCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, coding string
@@ -108,7 +109,8 @@ func TestEncodingConfigIsCaddys(t *testing.T) {
 	isCaddys(t, encodingConfig(&contestant{admin: "127.0.0.1:0", http: "127.0.0.1:0"}, "127.0.0.1:9"))
 }
 
-// TestRejectedAnnotationsAreReported: what is measured is what the Ingress says.
+// TestRejectedAnnotationsAreReported checks that an annotation that the controller rejects is an error, because the
+// measurement would be wrong.
 func TestRejectedAnnotationsAreReported(t *testing.T) {
 	const said = `[{"object":{"kind":%q,"namespace":"bench","name":"a"},"accepted":true,"problems":[` +
 		`{"severity":"info","reason":"NoEndpoints","message":"no endpoint"},` +
@@ -121,7 +123,7 @@ func TestRejectedAnnotationsAreReported(t *testing.T) {
 	}
 }
 
-// TestMetrics: a metric is found by its whole name, and one that is not there is an error.
+// TestMetrics checks that a metric is found by its whole name, and that a missing metric is an error.
 func TestMetrics(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# HELP a\na_sum 1.5\na_sum_of 7\nb 2\n")
