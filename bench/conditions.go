@@ -115,7 +115,7 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 			"%s\n\t}\n}\n",
 		c.admin, c.http, c.https)
 	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
-		// Wait for the controller first. Without it, Caddy would load the document as its whole configuration.
+		// Wait for the controller. A process without it would also use the listen addresses of the document.
 		_, err := c.ask(ctx, "/k8singress/status")
 		return err == nil && c.put(ctx, document) == nil && c.serves(ctx, 1)
 	})

@@ -138,7 +138,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestAnnotationBars: what is too slow, too large or too long is held against its bar.
+// TestAnnotationBars checks that each bar is missed if its value is too slow, too large or too long.
 func TestAnnotationBars(t *testing.T) {
 	slow, fast := []figures{{perSecond: 50, p99: 3}}, []figures{{perSecond: 100, p99: 2}}
 	m := &many{options: options{hosts: []int{1, 10}}, processor: series{{1}, {1}}, heap: series{{2}, {1}},

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// patience is how long a process may take for what it is asked.
+// patience is the time limit for a process to become ready, and for the programs that bench runs.
 const patience = 2 * time.Minute
 
-// endTime is how long a process may take to end that is asked to.
+// endTime is the time limit for a process to end after the signal.
 const endTime = 10 * time.Second
 
-// program is what a process runs.
+// program is the command of a process.
 type program struct {
 	path      string
 	arguments []string
-	// end is the signal that ends it with all processes of its own.
+	// end is the signal that ends the process together with its child processes.
 	end syscall.Signal
 }
 
-// process is one running program.
+// process is a running program.
 type process struct {
 	program program
 	command *exec.Cmd
@@ -36,7 +36,7 @@ type process struct {
 	ended   chan struct{}
 }
 
-// startProcess runs a program that keeps its files in a folder.
+// startProcess runs a program. Its log and its working files are in folder.
 func startProcess(folder string, of program) (*process, error) {
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
@@ -68,11 +68,11 @@ func (p *process) stop() {
 	}
 }
 
-// pause and resume take a process off the processors while another one is measured.
+// pause and resume stop and continue a process, so that it uses no processor time while another one is measured.
 func (p *process) pause() error  { return p.command.Process.Signal(syscall.SIGSTOP) }
 func (p *process) resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
 
-// await asks until the answer is yes.
+// await calls yes until it returns true.
 func (p *process) await(ctx context.Context, yes func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +102,7 @@ func (p *process) lastWords() string {
 	return string(text[max(0, len(text)-enough):])
 }
 
-// meter returns a function that returns the processor time from begin until it is called.
+// meter waits until begin. It returns a function that returns the processor time used since then.
 func (p *process) meter(ctx context.Context, begin time.Time) func() (time.Duration, error) {
 	wait(ctx, begin)
 	before, err := p.processorTime()
@@ -115,7 +115,7 @@ func (p *process) meter(ctx context.Context, begin time.Time) func() (time.Durat
 	}
 }
 
-// memory returns the resident set in bytes.
+// memory returns the resident memory in bytes.
 func (p *process) memory() (int64, error) {
 	output, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.command.Process.Pid)).Output()
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *process) memory() (int64, error) {
 	return kilobytes << 10, err
 }
 
-// get sends one request with a Host header of its own.
+// get sends a GET request with the given Host header.
 func get(ctx context.Context, url, host string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// endWithParent lets the kernel send a process a signal when this one ends, however it ends.
+// endWithParent makes the kernel send the signal to a process when its parent ends for any reason.
 func endWithParent(signal syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: signal}
 }
 
-// ethernetSegment is the segment size of clients on a network. The kernel sizes send buffers by it: with the segments
-// of the loopback device a server could write 2.5 MB to a client that reads nothing.
+// ethernetSegment is the TCP segment size of clients on a network. The kernel derives the size of send buffers from it.
+// With the segment size of the loopback device, a server could write 2.5 MB to a client that reads nothing.
 const ethernetSegment = 1460
 
-// asOnNetwork gives a new socket the segment size of a client on a network.
+// asOnNetwork sets the segment size of a client on a network for a new socket.
 func asOnNetwork(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(socket uintptr) {
@@ -30,8 +30,7 @@ func asOnNetwork(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// processorTime returns what a process and its children have had of the processors, in their own code and in the
-// kernel's. It is zero for no process.
+// processorTime returns the user and system time of a process and its children. It returns 0 if p is nil.
 func (p *process) processorTime() (time.Duration, error) {
 	if p == nil {
 		return 0, nil
@@ -51,7 +50,7 @@ func (p *process) processorTime() (time.Duration, error) {
 	return total, nil
 }
 
-// family returns the numbers of a process and of its children.
+// family returns the process IDs of a process and its children.
 func (p *process) family() ([]string, error) {
 	own := strconv.Itoa(p.command.Process.Pid)
 	processes, err := filepath.Glob("/proc/[0-9]*")
@@ -67,8 +66,9 @@ func (p *process) family() ([]string, error) {
 	return family, nil
 }
 
-// timeOf adds up the threads of a process. Linux counts each in nanoseconds; for the process there are only hundredths
-// of a second. Threads that have ended are missing: none of those measured here ends any while it works.
+// timeOf returns the sum over the threads of a process, since Linux counts nanoseconds for threads, but only hundredths
+// of a second for processes. Threads that have ended are missing. The measured processes end no threads while they
+// work.
 func timeOf(process string) (time.Duration, error) {
 	threads, err := filepath.Glob("/proc/" + process + "/task/*/schedstat")
 	if err != nil || len(threads) == 0 {
@@ -90,13 +90,14 @@ func timeOf(process string) (time.Duration, error) {
 	return total, nil
 }
 
-// parentOf returns nothing for a process that has ended: it was not one that is measured.
+// parentOf returns the process ID of the parent, or "" if the process has ended. A process that has ended is not a
+// measured one.
 func parentOf(process string) string {
 	text, err := os.ReadFile(filepath.Join(process, "stat"))
 	if err != nil {
 		return ""
 	}
-	// The name of the program stands in brackets, and may have anything in it. Then come the state and the parent.
+	// The name of the program is in parentheses and may contain any character. The state and the parent follow it.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 2 {
 		return ""

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// endWithParent has no way to do it here: a benchmark that is killed leaves processes behind, one that is stopped does
-// not.
+// endWithParent has no equivalent on this system. If the benchmark is killed, its processes keep running; if it is
+// interrupted, they end.
 func endWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }
 
-// asOnNetwork leaves the segment size of the loopback device.
+// asOnNetwork does nothing. The segment size stays that for the loopback device.
 func asOnNetwork(_, _ string, _ syscall.RawConn) error { return nil }
 
-// processorTime is zero: it is not known here.
+// processorTime returns 0, because the time is not known on this system.
 func (p *process) processorTime() (time.Duration, error) { return 0, nil }
 
 var errOnlyLinux = errors.New("TCP and UDP are measured on Linux only")

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepApart leaves one processor to a process and its children alone, and the others to this one, so that what is
-// measured is how fast the process is, and not how fast those are who ask it. The returned function undoes it. Nothing
-// is done for no process, or with one processor.
+// keepApart reserves one processor for p and its children, and leaves the other processors to this process. So the
+// result depends on the speed of p and not on the speed of its clients. The returned function restores the affinity.
+// keepApart does nothing if p is nil or if there is only one processor.
 func keepApart(p *process) (undo func() error, err error) {
 	var all, first, others unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -44,7 +44,7 @@ func keepApart(p *process) (undo func() error, err error) {
 	return func() error { return place(&all, &all) }, place(&others, &first)
 }
 
-// putOn lets the threads of a process run on some processors only. Those that they start stay there, too.
+// putOn restricts the threads of a process to some processors. New threads inherit the restriction.
 func putOn(process string, on *unix.CPUSet) error {
 	threads, err := filepath.Glob("/proc/" + process + "/task/*")
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 	"slices"
 )
 
-// The hosts of those that all works are sent to, counted from 1. The last one is k8singress's alone.
+// The hosts for all works, counted from 1. Only k8singress has the last one.
 const (
 	plainHost = 1 + iota
 	secureHost
 	filteredHost
 )
 
-// proxies are the contestants that all works are sent to. They run all the time, and all but the one that is measured
-// are paused.
+// proxies holds the contestants for all works. All processes run during the whole measurement, but only the measured
+// one is not paused.
 type proxies struct {
 	ours, stock *contestant
 	// nginx and haproxy are nil if they are not installed.
 	nginx, haproxy *contestant
-	// filtered has one figure for each round of a host with filters, and of one without.
+	// filtered holds the figures of each round for a host with filters and for a host without them.
 	filtered [2][]figures
 }
 
-// compareWorks measures them, prints the figures, and returns the bars that they are held to.
+// compareWorks measures all works, prints the figures, and returns the bars.
 func compareWorks(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -75,18 +75,18 @@ func (p *proxies) start(ctx context.Context, s site) error {
 	return err
 }
 
-// startOther starts a program that others have written, with the file of a certificate and its key. It is nil if it is
+// startOther starts another proxy with a file that contains a certificate and its key. It returns nil if the proxy is
 // not installed.
 type startOther func(ctx context.Context, s site, certificate string) (*contestant, error)
 
-// worksApplications are those of k8singress: a host for HTTP, one for HTTPS and one with filters.
+// worksApplications returns the objects for k8singress: a host for HTTP, a host for HTTPS and a host with filters.
 func worksApplications(s site, certificate, key []byte) applications {
 	more := fmt.Sprintf(secureIngress, hostName(secureHost)) + secretOf(secureHost, certificate, key) +
 		fmt.Sprintf(filteredIngress, hostName(filteredHost))
 	return applications{hosts: 1, endpoints: 1, backend: s.backend, more: more}
 }
 
-// secureIngress is that of a host with a certificate. Its value is the host.
+// secureIngress is the manifest of a host with a certificate. Its value is the host.
 const secureIngress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -99,8 +99,8 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app-00001, port: {number: 80}}}}]}
 `
 
-// filteredIngress has three filters: it adds a field to answers, changes the path, and has a canary that gets requests
-// with a field. Its value is the host.
+// filteredIngress is the manifest of a host with three filters: it adds a response header, rewrites the path, and has a
+// canary that gets requests with a certain header. Its value is the host.
 const filteredIngress = `---
 apiVersion: v1
 kind: ConfigMap
@@ -146,7 +146,7 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: canary, port: {number: 80}}}}]}
 `
 
-// startStock starts Caddy without a controller, with the shortest routes that it needs for HTTP and HTTPS.
+// startStock starts Caddy without a controller, with the shortest possible routes for HTTP and HTTPS.
 func startStock(ctx context.Context, s site, certificate, key []byte) (*contestant, error) {
 	c, err := newContestant(s.folder, "stock", 1)
 	if err != nil {
@@ -171,7 +171,7 @@ func stockWebConfig(c *contestant, backend string, certificate, key []byte) obje
 	return config
 }
 
-// all are in the order of the first round. What is not installed is left out.
+// all returns the installed contestants in the order of the first round.
 func (p *proxies) all() []*contestant { return installed(p.ours, p.nginx, p.haproxy, p.stock) }
 
 func (p *proxies) stop() {
@@ -180,7 +180,8 @@ func (p *proxies) stop() {
 	}
 }
 
-// measure adds one round. Those that do the same work follow each other, and another one is first in each round.
+// measure adds one round. The contestants for one work run one after the other, and each round starts with another
+// contestant.
 func (p *proxies) measure(ctx context.Context, o options, round int) error {
 	for i, w := range works {
 		if w.tool != "" && serverProgram(w.tool) == "" {
@@ -201,7 +202,7 @@ func (p *proxies) measure(ctx context.Context, o options, round int) error {
 	})
 }
 
-// finish checks that nothing is measured without metrics.
+// finish checks that metrics are enabled in each Caddy.
 func (p *proxies) finish(ctx context.Context) error {
 	return errors.Join(p.ours.finish(ctx), p.stock.finish(ctx))
 }

@@ -11,20 +11,21 @@ import (
 	"strings"
 )
 
-// relay is a contestant that passes on a TCP port and a UDP port. Its TCP address is that of http.
+// relay is a contestant that forwards a TCP port and a UDP port. Its TCP address is in the field http.
 type relay struct {
 	*contestant
-	// udp is empty for one that knows TCP only.
+	// udp is the UDP address. It is empty for a relay that only supports TCP.
 	udp string
 
-	// One figure for each round: bytes a second, bytes in a second of processor time, and connections a second.
+	// The figures of each round: bytes per second, bytes per second of processor time, and connections per second.
 	throughput, economy, connects []figures
-	// The same of datagrams, a second and in a second of processor time, in the order of datagramLoads.
+	// The figures of each round for datagrams per second and per second of processor time, in the order of
+	// datagramLoads.
 	datagrams, thrift [][]figures
 	lost              int
 }
 
-// newRelay prepares a folder below another one, and addresses.
+// newRelay creates a folder in another folder, and chooses free addresses.
 func newRelay(below, name string) (*relay, error) {
 	c, err := newContestant(below, name, 0)
 	if err != nil {
@@ -49,7 +50,7 @@ func freeUDPAddress() (string, error) {
 	return socket.LocalAddr().String(), socket.Close()
 }
 
-// startRelay runs the process, waits until TCP and UDP come through, and pauses it.
+// startRelay runs the process, waits until it forwards TCP and UDP, and pauses it.
 func (r *relay) startRelay(ctx context.Context, s setup, b *streamBackend, config string) error {
 	passes := func(ctx context.Context) bool {
 		return oneByte(r.http) == nil && (r.udp == "" || oneDatagram(ctx, r.udp, b))
@@ -74,7 +75,7 @@ metadata: {name: %s, namespace: bench}
 data: {%s}
 `
 
-// streamApp is what those ports lead to. Its values are the ports of the endpoint.
+// streamApp is the Service of these ports. Its values are the ports of the endpoint.
 const streamApp = `---
 apiVersion: v1
 kind: Service
@@ -89,7 +90,7 @@ endpoints: [{addresses: ["127.0.0.1"], conditions: {ready: true}}]
 ports: [{name: tcp, port: %s, protocol: TCP}, {name: udp, port: %s, protocol: UDP}]
 `
 
-// streamManifests has a port on each of the addresses.
+// streamManifests returns manifests with a port for each of the addresses.
 func streamManifests(b *streamBackend, tcp, udp []string) string {
 	text := fmt.Sprintf(streamApp, portOf(b.tcpAddress()), portOf(b.udpAddress()))
 	for protocol, addresses := range map[string][]string{"tcp": tcp, "udp": udp} {
@@ -102,8 +103,8 @@ func streamManifests(b *streamBackend, tcp, udp []string) string {
 	return text
 }
 
-// streamOptions are those of a process that has such ports and nothing else. Their values are the admin address and the
-// source.
+// streamOptions is the Caddyfile of a process that only forwards TCP and UDP ports. Its values are the address of the
+// admin API and the source.
 const streamOptions = `{
 	admin %s
 	k8singress {
@@ -118,7 +119,7 @@ const streamOptions = `{
 }
 `
 
-// startOurRelay starts Caddy with a folder of manifests.
+// startOurRelay starts Caddy as a controller for a folder of manifests.
 func startOurRelay(ctx context.Context, s site, b *streamBackend) (*relay, error) {
 	r, err := newRelay(s.folder, "k8singress")
 	if err != nil {
@@ -137,7 +138,7 @@ func writeManifest(folder, text string) error {
 
 func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// startStockRelay starts Caddy with caddy-l4's own app and proxy.
+// startStockRelay starts Caddy with the app and the proxy handler of caddy-l4.
 func startStockRelay(ctx context.Context, s site, b *streamBackend) (*relay, error) {
 	r, err := newRelay(s.folder, "caddy-l4")
 	if err != nil {
@@ -152,7 +153,8 @@ func startStockRelay(ctx context.Context, s site, b *streamBackend) (*relay, err
 	return r, r.startRelay(ctx, s.caddy(r.folder, "caddy.json"), b, string(config))
 }
 
-// stockConfig has the shortest routes that caddy-l4 needs, from addresses to addresses.
+// stockConfig returns a Caddy configuration with the shortest possible caddy-l4 routes. The keys of routes are the
+// addresses to listen on, and the values are the addresses of the backend.
 func stockConfig(admin string, routes map[string]string) object {
 	servers := object{}
 	for from, to := range routes {
@@ -168,14 +170,14 @@ func stockConfig(admin string, routes map[string]string) object {
 	}
 }
 
-// streamModule is where Debian has the module of nginx for TCP and UDP.
+// streamModule is the path at which Debian installs nginx's module for TCP and UDP.
 const streamModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
 const nginxStreamMissing = "nginx with its stream module is not installed: apt-get install nginx-light " +
 	"libnginx-mod-stream"
 
-// nginxStreamConfig has the values that ingress-nginx sets for its ports. Its values are the module, a folder for its
-// files, the addresses to listen on for TCP and UDP and those of the backend.
+// nginxStreamConfig uses the values that ingress-nginx sets for TCP and UDP ports. Its values are the module, a folder
+// for its files, the addresses to listen on for TCP and UDP, and the addresses of the backend.
 const nginxStreamConfig = `load_module %[1]s;
 daemon off;
 master_process on;
@@ -190,7 +192,8 @@ stream {
 }
 `
 
-// startNginxRelay starts nginx with a TCP port and a UDP port. It is nil if there is no nginx that can do it.
+// startNginxRelay starts nginx with a TCP port and a UDP port. It returns nil if nginx or its stream module is not
+// installed.
 func startNginxRelay(ctx context.Context, s site, b *streamBackend) (*relay, error) {
 	path := serverProgram("nginx")
 	if _, err := os.Stat(streamModule); path == "" || err != nil {
@@ -205,7 +208,7 @@ func startNginxRelay(ctx context.Context, s site, b *streamBackend) (*relay, err
 	return r, r.startRelay(ctx, nginxSetup(path, r.folder), b, text)
 }
 
-// haproxyConfig passes TCP on. Its values are the address to listen on and that of the backend.
+// haproxyConfig forwards TCP. Its values are the address to listen on and the address of the backend.
 const haproxyConfig = `global
 	maxconn 4096
 defaults
@@ -218,7 +221,7 @@ listen bench
 	server backend %s
 `
 
-// startHAProxyRelay starts haproxy with a TCP port. It is nil if there is no haproxy.
+// startHAProxyRelay starts haproxy with a TCP port. It returns nil if haproxy is not installed.
 func startHAProxyRelay(ctx context.Context, s site, b *streamBackend) (*relay, error) {
 	path := serverProgram("haproxy")
 	if path == "" {
@@ -232,7 +235,7 @@ func startHAProxyRelay(ctx context.Context, s site, b *streamBackend) (*relay, e
 	return r, r.startRelay(ctx, haproxySetup(path, r.folder), b, fmt.Sprintf(haproxyConfig, r.http, b.tcpAddress()))
 }
 
-// direct is no proxy at all: what the generator and the backend can do together.
+// direct returns a relay without a proxy. Its figures show the limits of the load generator and the backend.
 func direct(b *streamBackend) *relay {
 	return relayOf(&contestant{name: "no proxy", http: b.tcpAddress(), idle: true}, b.udpAddress())
 }

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// reloads is how often Caddy loads a configuration under load.
+// reloads is the number of configurations that Caddy loads under load.
 const reloads = 200
 
-// crowd is clients of all kinds that ask one contestant at the same time.
+// crowd is a group of clients of all kinds that send requests to one contestant at the same time.
 type crowd []*clients
 
-// compareReloads has Caddy load one configuration after the other while clients ask, and returns the bar.
+// compareReloads loads configurations repeatedly while clients send requests, prints the figures, and returns the bar.
 func compareReloads(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -55,7 +55,7 @@ func compareReloads(ctx context.Context, o options, folder string, out io.Writer
 	return []bar{held(b, all.failed() == 0)}, all.write(out, head)
 }
 
-// startBoth starts Caddy with a host for HTTP and one for HTTPS, and more options, and does not pause it.
+// startBoth starts Caddy with a host for HTTP and a host for HTTPS, and more options. The process is not paused.
 func startBoth(ctx context.Context, s site, options ...string) (*contestant, error) {
 	c, err := startPaused(ctx, s, options...)
 	if err == nil {
@@ -64,7 +64,7 @@ func startBoth(ctx context.Context, s site, options ...string) (*contestant, err
 	return c, err
 }
 
-// startPaused starts Caddy with the hosts that all works are sent to, and pauses it.
+// startPaused starts Caddy with the hosts for all works, and pauses it.
 func startPaused(ctx context.Context, s site, options ...string) (*contestant, error) {
 	m, err := newMaker()
 	if err != nil {
@@ -77,7 +77,7 @@ func startPaused(ctx context.Context, s site, options ...string) (*contestant, e
 	return startOurs(ctx, s, "ours", worksApplications(s, certificate, key), options...)
 }
 
-// while has them ask for as long as something takes.
+// while runs all clients until do returns.
 func (cr crowd) while(ctx context.Context, do func() error) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -96,15 +96,15 @@ func (cr crowd) while(ctx context.Context, do func() error) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// reload has Caddy load two configurations in turn.
+// reload loads two configurations in turn.
 func (c *contestant) reload(ctx context.Context) error {
 	both := [2][]byte{c.caddyfile("disable_catch_all"), c.caddyfile()}
 	for i := range reloads {
 		begin := time.Now()
 		err := c.loadConfiguration(ctx, both[i%2])
 		for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
-			// The admin API, which is Caddy's, closes its socket at each reload, with connections that it has not
-			// accepted. A configuration that is in effect already is not loaded again.
+			// Caddy's admin API closes its socket at each reload, together with connections that it has not accepted
+			// yet. A retry is safe, because Caddy does not load a configuration again that is already in effect.
 			err = c.loadConfiguration(ctx, both[i%2])
 		}
 		if err != nil {
@@ -115,7 +115,7 @@ func (c *contestant) reload(ctx context.Context) error {
 	return nil
 }
 
-// loadConfiguration returns when a Caddyfile is in effect.
+// loadConfiguration loads a Caddyfile. The configuration is in effect when it returns.
 func (c *contestant) loadConfiguration(ctx context.Context, caddyfile []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.admin+"/load",
 		bytes.NewReader(caddyfile))
@@ -123,7 +123,7 @@ func (c *contestant) loadConfiguration(ctx context.Context, caddyfile []byte) er
 		return err
 	}
 	request.Header.Set("Content-Type", "text/caddyfile")
-	// The server of the admin API is another one after it.
+	// After the reload, the admin API has another server.
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *contestant) loadConfiguration(ctx context.Context, caddyfile []byte) er
 	return errors.Join(err, response.Body.Close())
 }
 
-// failed is how many requests and exchanges were not answered.
+// failed returns the number of requests and exchanges that failed.
 func (cr crowd) failed() int {
 	failed := 0
 	for _, each := range cr {
@@ -145,7 +145,7 @@ func (cr crowd) failed() int {
 	return failed
 }
 
-// failures says how many, and why first.
+// failures returns the number of failures and the first error as text.
 func (cr crowd) failures() string {
 	answered, first := 0, ""
 	for _, each := range cr {
@@ -157,7 +157,7 @@ func (cr crowd) failures() string {
 	return fmt.Sprintf("%d of %s failed%s", cr.failed(), thousands(float64(answered+cr.failed())), first)
 }
 
-// write prints what came of each kind of clients as Markdown.
+// write prints the result of each kind of client as Markdown.
 func (cr crowd) write(out io.Writer, head string) error {
 	var text strings.Builder
 	text.WriteString(head + "| clients | requests | failed |\n| --- | ---: | ---: |\n")

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// repetition is a number of clients that do the same thing again and again.
+// repetition describes a number of clients that do the same thing repeatedly.
 type repetition struct {
-	// proxy is the process whose processor time is counted; it may be nil.
+	// proxy is the process whose processor time is measured. It may be nil.
 	proxy    *process
 	clients  int
 	warmUp   time.Duration
 	duration time.Duration
-	// tolerant says that a failure is counted. Otherwise it ends the load.
+	// tolerant reports whether a failure is counted. Otherwise the first failure ends the load.
 	tolerant bool
 }
 
-// count lets them do it, and counts what fails with the rest. Each turn has a number of its own.
+// count runs do repeatedly with all clients. Its result includes the failures. turn is different in each call.
 func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
 	return r.together(ctx, func(ctx context.Context, begin time.Time, number int, t *tally) {
 		for turn := number; ctx.Err() == nil; turn += r.clients {
@@ -28,11 +28,11 @@ func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
 	})
 }
 
-// clientWork is what one of some clients does until ctx ends, or until it fails. What was due before begin does not
-// count.
+// clientWork is the work of one client until ctx ends, or until it fails. Results that were due before begin are not
+// counted.
 type clientWork func(ctx context.Context, begin time.Time, number int, t *tally)
 
-// together lets all clients work, and joins what they note. The proxy's processor time is that from begin on.
+// together runs all clients and joins their tallies. The proxy's processor time is measured from begin on.
 func (r repetition) together(ctx context.Context, work clientWork) *tally {
 	begin := time.Now().Add(r.warmUp)
 	ctx, cancel := context.WithDeadline(ctx, begin.Add(r.duration))
@@ -58,7 +58,7 @@ func (r repetition) together(ctx context.Context, work clientWork) *tally {
 	return all
 }
 
-// once returns false if the load is to end.
+// once returns false if the load must end.
 func (r repetition) once(begin time.Time, t *tally, do func() error) bool {
 	from := time.Now()
 	err := do()

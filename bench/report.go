@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// write prints everything as Markdown.
+// write prints all figures as Markdown.
 func write(out io.Writer, o options, f *field, changes []time.Duration) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
@@ -73,10 +73,10 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 
-// unknown is a cell without a figure.
+// unknown is the text of a cell without a figure.
 const unknown = "-"
 
-// processorCell is the processor time of one request, or nothing where that is not known.
+// processorCell returns the processor time of one request, or unknown if it was not measured.
 func processorCell(f figures) string {
 	if f.processor == 0 {
 		return unknown
@@ -84,7 +84,7 @@ func processorCell(f figures) string {
 	return shortDuration(float64(f.processor))
 }
 
-// processorRatio compares the processor time of one request, round by round.
+// processorRatio returns the ratio of processor times per request, computed for each round.
 func processorRatio(of, to []figures) string {
 	if medianOf(of).processor == 0 || medianOf(to).processor == 0 {
 		return unknown
@@ -102,7 +102,7 @@ func processorTimes(rounds []figures) []float64 {
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", bytes>>20) }
 
-// thousands writes a number without fraction, with commas.
+// thousands formats a number without fraction, with commas between thousands.
 func thousands(number float64) string {
 	digits := fmt.Sprintf("%.0f", number)
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// scaleFolder is where the program is that measures on a real API server, seen from the folder of the repository.
+// scaleFolder is the folder of test/scale's module, relative to the root of the repository.
 const scaleFolder = "test"
 
-// scale has test/scale measure the same binary, lets it print its own figures, and returns its bars.
+// scale runs test/scale with the same binary. test/scale prints its own figures, and scale returns its bars.
 func scale(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	missing := bar{Work: "changes and memory at 10,000 Ingresses on a real API server", Bar: "see test/scale"}
 	switch {
@@ -46,7 +46,8 @@ func mayMakeNamespaces(ctx context.Context) bool {
 		"true").Run() == nil
 }
 
-// runScale builds test/scale and runs it. It ends its cluster when it is asked to end.
+// runScale builds test/scale and runs it. If ctx ends, it terminates the program gently, so that it can remove its
+// cluster.
 func runScale(ctx context.Context, o options, folder string, arguments []string, out io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -10,34 +10,34 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// What a client of the TCP backend wants is in its first byte.
+// The first byte of a TCP connection tells the backend what to do.
 const (
-	// wantByte is answered with the same byte, and the connection closed.
+	// wantByte requests the same byte in response, and the end of the connection.
 	wantByte = 'b'
-	// wantSink takes all that comes and counts it.
+	// wantSink makes the backend read and count all data.
 	wantSink = 's'
-	// wantEcho sends back all that comes.
+	// wantEcho makes the backend send all data back.
 	wantEcho = 'e'
 )
 
-// longestTrain is as much as one message of UDP carries.
+// longestTrain is the maximum size of one UDP message in bytes.
 const longestTrain = 64 << 10
 
-// echoBatch is how many messages of UDP are sent back at once.
+// echoBatch is the number of UDP messages that are sent back with one system call.
 const echoBatch = 64
 
-// segment is how much is written and read at once of bulk data: what iperf3 does by default.
+// segment is the number of bytes in one read or write of bulk data. It is the default of iperf3.
 const segment = 128 << 10
 
-// streamBackend answers on a TCP port, and sends back what comes to a UDP port when it is asked to.
+// streamBackend listens on a TCP port and on a UDP port. It sends datagrams back only when echo is called.
 type streamBackend struct {
 	tcp net.Listener
 	udp *net.UDPConn
-	// received is how many bytes came to sinks.
+	// received is the number of bytes that connections with wantSink have sent.
 	received atomic.Int64
 
-	// socket is udp, and in and out are what comes there and is sent back. controls are by the size of datagrams in a
-	// train.
+	// socket wraps udp. in and out are its received and sent messages. controls has the control data for each size of
+	// datagrams in a train.
 	socket   *ipv4.PacketConn
 	in, out  []ipv4.Message
 	controls map[int][]byte
@@ -109,8 +109,8 @@ func (b *streamBackend) drain(conn net.Conn) {
 	}
 }
 
-// echo sends the datagrams back that are there, many with one call of the system. It answers a train by one. Whoever
-// sends them calls it.
+// echo sends back the datagrams that have arrived, many with one system call. It responds to a train with a train. The
+// goroutine that sends the datagrams calls it.
 func (b *streamBackend) echo() error {
 	n, err := readSome(b.socket, b.in)
 	if err != nil || n == 0 {
@@ -129,7 +129,7 @@ func (b *streamBackend) echo() error {
 	return writeAll(b.socket, b.out[:n])
 }
 
-// newMessages returns room for a number of datagrams, or of trains of them, and for what the kernel says beside them.
+// newMessages returns buffers for a number of datagrams or trains, and for their control data.
 func newMessages(count, size, control int) []ipv4.Message {
 	messages := make([]ipv4.Message, count)
 	for i := range messages {

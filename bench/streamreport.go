@@ -56,7 +56,7 @@ func (r *relay) row() string {
 		thousands(connects.perSecond), milliseconds(connects.p99))
 }
 
-// datagramRow is nothing for a relay that knows TCP only.
+// datagramRow returns an empty row for a relay that only supports TCP.
 func (r *relay) datagramRow() string {
 	if r.udp == "" {
 		return ""
@@ -70,7 +70,7 @@ func (r *relay) datagramRow() string {
 
 func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// microseconds is how long one takes, or nothing where that is not known.
+// microseconds returns the time of one operation, or "-" if it was not measured.
 func microseconds(perSecond float64) string {
 	if perSecond == 0 {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// compareStreams measures what passes TCP and UDP on, prints the figures, and returns the bars.
+// compareStreams measures proxies for TCP and UDP, prints the figures, and returns the bars.
 func compareStreams(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	missing := bar{Work: "TCP and UDP", Bar: "see the README", Measured: "left out"}
 	switch {
@@ -31,10 +31,10 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 	return bars, nil
 }
 
-// streamComparison is a comparison that has the backend that it is given.
+// streamComparison is a comparison that uses a given backend.
 type streamComparison func(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error)
 
-// withStreamBackend gives it one of its own.
+// withStreamBackend returns a comparison that starts a backend for compare.
 func withStreamBackend(compare streamComparison) comparison {
 	return func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 		backend, err := startStreamBackend()
@@ -46,13 +46,14 @@ func withStreamBackend(compare streamComparison) comparison {
 	}
 }
 
-// relays are the contestants that pass on TCP and UDP. They run all the time, and all but one are paused.
+// relays holds the contestants for TCP and UDP. All processes run during the whole measurement, but only the measured
+// one is not paused.
 type relays struct {
 	backend     *streamBackend
 	ours, stock *relay
 	// nginx and haproxy are nil if they are not installed.
 	nginx, haproxy *relay
-	// none is no proxy.
+	// none is the connection to the backend without a proxy.
 	none *relay
 }
 
@@ -89,7 +90,7 @@ func (r *relays) start(ctx context.Context, s site) error {
 
 type startRelay func(context.Context, site, *streamBackend) (*relay, error)
 
-// all are in the order of a round.
+// all returns the installed relays in the order of a round.
 func (r *relays) all() []*relay {
 	all := []*relay{r.none, r.haproxy, r.nginx, r.ours, r.stock}
 	return slices.DeleteFunc(all, func(r *relay) bool { return r == nil })
@@ -101,13 +102,13 @@ func (r *relays) stop() {
 	}
 }
 
-// rivalry is one thing in which our relay is compared with another one.
+// rivalry compares one figure of our relay with another relay.
 type rivalry struct {
 	work  string
 	limit float64
-	// cost says that the limit is the most that it may be.
+	// cost reports whether limit is an upper limit.
 	cost bool
-	// to is nil where there is none, and missing says why.
+	// to is the other relay. If it is nil, missing is the reason.
 	to      *relay
 	missing string
 	of      func(*relay) []figures
@@ -134,7 +135,7 @@ func (r *relays) rivalries() []rivalry {
 	return all
 }
 
-// bars are those that they are held to.
+// bars returns the bars of all comparisons.
 func (r *relays) bars() []bar {
 	var bars []bar
 	for _, c := range r.rivalries() {

@@ -36,7 +36,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestBulkOfAnIdleProxy: what takes no time was not moved by that process.
+// TestBulkOfAnIdleProxy checks that data is not attributed to a process that has used no processor time.
 func TestBulkOfAnIdleProxy(t *testing.T) {
 	b := newStreamBackend(t)
 	p, err := startProcess(t.TempDir(), program{"sleep", []string{"60"}, syscall.SIGKILL})
@@ -53,7 +53,7 @@ func TestBulkOfAnIdleProxy(t *testing.T) {
 	}
 }
 
-// awaitIdle waits until a process has started, and has nothing to do any more.
+// awaitIdle waits until a process has started and is idle.
 func awaitIdle(t *testing.T, p *process) {
 	t.Helper()
 	before := time.Duration(-1)
@@ -116,7 +116,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// answerDatagrams changes each datagram and sends it back, if there is anything left of it.
+// answerDatagrams starts a server that changes each datagram and sends it back. It drops a datagram if the result is
+// empty.
 func answerDatagrams(t *testing.T, change func([]byte) []byte) (address string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -157,7 +158,7 @@ func TestTruncatedDatagrams(t *testing.T) {
 	}
 }
 
-// TestOtherRelays: nginx and haproxy, where they are installed, pass on what is measured.
+// TestOtherRelays checks that nginx and haproxy, if they are installed, forward the measured data.
 func TestOtherRelays(t *testing.T) {
 	b := newStreamBackend(t)
 	o := options{connections: 2, duration: short}

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// tenantIngress is an Ingress of the tenant, whose namespace sorts first: of two objects without an age the other is
-// the older one. Its values are its name, an annotation, more of its spec, and its rules.
+// tenantIngress is an Ingress of the tenant. The name of its namespace sorts first, so it is older than the victim's
+// Ingresses, since none of them has a creation time. Its values are its name, an annotation, more of its spec, and its
+// rules.
 const tenantIngress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -20,15 +21,15 @@ spec:
 const tenantRule = "    - {host: %q, http: {paths: [{path: %q, pathType: %s, backend: {service: {name: %s, port: " +
 	"{number: 80}}}}]}}\n"
 
-// noAnnotation asks for nothing.
+// noAnnotation is an annotation without effect.
 const noAnnotation = `ssl-redirect: "false"`
 
-// tenantOf is one Ingress with one path.
+// tenantOf returns an Ingress with one path.
 func tenantOf(annotation, more, host, path, kind string) string {
 	return fmt.Sprintf(tenantIngress, "own", annotation, more, fmt.Sprintf(tenantRule, host, path, kind, "own"))
 }
 
-// patterns are the most expensive that are accepted, on a host of the tenant's own.
+// patterns are the most expensive regular expressions that are accepted, on a host of the tenant.
 var patterns = func() string {
 	const rewrite = "rewrite-target: /x"
 	var text strings.Builder
@@ -40,7 +41,7 @@ var patterns = func() string {
 	return text.String()
 }()
 
-// either alternates.
+// either returns even or odd, depending on number.
 func either(number int, even, odd string) string {
 	if number%2 == 0 {
 		return even
@@ -48,19 +49,19 @@ func either(number int, even, odd string) string {
 	return odd
 }
 
-// hostWide changes what holds for all of a host, on the victim's.
+// hostWide changes settings that affect a whole host, on the victim's host.
 func hostWide(number int) string {
 	annotation := either(number, `auth-tls-secret: another/nothing`, `ssl-passthrough: "true"`)
 	return tenantOf(annotation, "", hostName(plainHost), fmt.Sprintf("/tenant-%d", number), "Prefix")
 }
 
-// ciphers changes those of a host of the tenant's.
+// ciphers changes the ciphers of a host of the tenant.
 func ciphers(number int) string {
 	annotation := "ssl-ciphers: " + either(number, "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384")
 	return tenantOf(annotation, "", tenantHost, "/", "Prefix")
 }
 
-// large is an Ingress with a thousand hosts, in every other edit.
+// large returns an Ingress with a thousand hosts for every other edit.
 func large(number int) string {
 	if number%2 == 1 {
 		return patterns
@@ -72,7 +73,7 @@ func large(number int) string {
 	return fmt.Sprintf(tenantIngress, "own", noAnnotation, "", rules.String())
 }
 
-// garbage names a Secret that is no certificate for the victim's host.
+// garbage returns an Ingress that names a Secret without a valid certificate for the victim's host.
 func garbage(number int) string {
 	tls := fmt.Sprintf("  tls: [{hosts: [%q], secretName: garbage}]\n", hostName(secureHost))
 	secret := fmt.Sprintf(
@@ -81,7 +82,7 @@ func garbage(number int) string {
 	return tenantOf(noAnnotation, tls, hostName(secureHost), "/tenant", "Prefix") + either(number, secret, "")
 }
 
-// names are Services outside of the cluster, with names that there are not.
+// names returns Services of type ExternalName whose names do not exist.
 func names(number int) string {
 	const count = 500
 	var text, rules strings.Builder

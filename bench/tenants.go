@@ -13,31 +13,33 @@ import (
 )
 
 const (
-	// victimRate is how many requests a second the clients of the victim send, on victimConnections that are kept.
+	// victimRate is the number of requests per second by the clients of the victim. They use victimConnections
+	// keep-alive connections.
 	victimRate, victimConnections = 500, 16
-	// mostSlower is how many times longer the slowest in a hundred may take beside a tenant that does its worst, and
-	// mostToServe how long a change of the victim's own may take until it is served.
+	// mostSlower is the maximum ratio of the victim's p99 during an attack to its p99 without one. mostToServe is the
+	// maximum time until a change of the victim's objects takes effect.
 	mostSlower, mostToServe = 1.50, 5 * time.Second
-	// editPause is the time between two edits of a tenant, and askPause that between two of its requests.
+	// editPause is the time between two edits of a tenant. askPause is the time between two of its requests.
 	editPause, askPause = 10 * time.Millisecond, 20 * time.Millisecond
-	// silentClients is how many connections a tenant's clients open and say nothing on.
+	// silentClients is the number of connections on which the tenant's clients send nothing.
 	silentClients = 2000
 )
 
-// attack is the worst that a tenant does in one way.
+// attack is one way in which a tenant tries to affect others.
 type attack struct {
 	name string
-	// do goes on until ctx ends; it returns an error if the attack itself does not work.
+	// do attacks until ctx ends. It returns an error if the attack itself does not work.
 	do func(ctx context.Context, c *contestant) error
 
 	calm, beside []figures
 	failed       int
 	first        error
-	// change is how long the slowest change of the victim's took.
+	// change is the duration of the victim's slowest change.
 	change time.Duration
 }
 
-// attacks are all of them. Their objects belong to the namespace of the tenant, and stand beside those of the victim.
+// attacks returns all attacks. Their objects are in the tenant's namespace, and the victim's objects exist at the same
+// time.
 func attacks() []*attack {
 	return []*attack{
 		{name: "paths of 16 KiB against its patterns", do: askAgain(tenantHost, "/"+strings.Repeat("a", 16<<10))},
@@ -50,7 +52,8 @@ func attacks() []*attack {
 	}
 }
 
-// compareTenants measures the victim's requests alone and beside each attack, in turn, and returns the bars.
+// compareTenants measures the victim's requests alone and during each attack, in turn, prints the figures, and returns
+// the bars.
 func compareTenants(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -77,7 +80,7 @@ func compareTenants(ctx context.Context, o options, folder string, out io.Writer
 	return attackBars(all), writeAttacks(o, all, out)
 }
 
-// measure adds one round: the victim alone, and then beside the tenant.
+// measure adds one round: first the victim alone, then during the attack.
 func (a *attack) measure(ctx context.Context, o options, c *contestant, number int) error {
 	l := c.load(o, plainHost)
 	l.perSecond, l.connections, l.tolerant = victimRate, victimConnections, true
@@ -106,18 +109,19 @@ func (a *attack) measure(ctx context.Context, o options, c *contestant, number i
 	return errors.Join(err, <-attacking)
 }
 
-// tenantHost is the tenant's own, and tenantFile has its objects.
+// tenantHost is the tenant's own host. tenantFile contains its objects.
 const (
 	tenantHost = "tenant.bench.test"
 	tenantFile = "tenant.yaml"
 )
 
-// writeTenant puts the tenant's objects into the folder of manifests at once.
+// writeTenant replaces the tenant's objects in the folder of manifests atomically.
 func (c *contestant) writeTenant(objects string) error {
 	return writeWhole(c.manifests(), tenantFile, objects)
 }
 
-// edits has the tenant write its objects again and again. objects are those of the edit with a number.
+// edits returns an attack that writes the tenant's objects repeatedly. objects returns the objects for the edit with
+// the given number.
 func edits(objects func(number int) string) func(context.Context, *contestant) error {
 	return func(ctx context.Context, c *contestant) error {
 		for number := 0; ctx.Err() == nil; number++ {
@@ -130,7 +134,7 @@ func edits(objects func(number int) string) func(context.Context, *contestant) e
 	}
 }
 
-// askAgain has the tenant's clients ask for one path of a host. What the answer is does not matter.
+// askAgain returns an attack that sends requests for one path of a host. Responses are ignored.
 func askAgain(host, path string) func(context.Context, *contestant) error {
 	return func(ctx context.Context, c *contestant) error {
 		for ctx.Err() == nil {
@@ -151,7 +155,7 @@ func askAgain(host, path string) func(context.Context, *contestant) error {
 	}
 }
 
-// silence opens connections, by HTTP and by HTTPS, and says nothing on them.
+// silence opens HTTP and HTTPS connections and sends nothing on them.
 func silence(ctx context.Context, c *contestant) error {
 	var open []net.Conn
 	defer func() {
@@ -170,7 +174,7 @@ func silence(ctx context.Context, c *contestant) error {
 	return nil
 }
 
-// unlessEnded returns an error that is not because ctx has ended.
+// unlessEnded returns err, or nil if ctx has ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -178,7 +182,7 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// attackBars are what each attack is held to, and what all of them are.
+// attackBars returns the bars for each attack, and for all attacks together.
 func attackBars(all []*attack) []bar {
 	bars := make([]bar, 0, len(all)+2)
 	failed, slowest, first := 0, time.Duration(0), ""

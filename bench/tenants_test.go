@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTenantsObjects: each edit of a tenant is one that Kubernetes takes, and another one than the edit before.
+// TestTenantsObjects checks that Kubernetes accepts the objects of each edit, and that each edit differs from the one
+// before.
 func TestTenantsObjects(t *testing.T) {
 	for name, objects := range map[string]func(int) string{
 		"hostWide": hostWide, "ciphers": ciphers, "large": large, "garbage": garbage, "names": names,
@@ -35,7 +36,7 @@ func TestTenantsObjects(t *testing.T) {
 	}
 }
 
-// TestAttackBars: a slow round is held against the bar, and so is each failure.
+// TestAttackBars checks that a slow round misses its bar, and that each failure does.
 func TestAttackBars(t *testing.T) {
 	calm := []figures{{p99: time.Millisecond}, {p99: time.Millisecond}}
 	a := &attack{name: "it", calm: calm, beside: []figures{{p99: 2 * time.Millisecond}, {p99: 2 * time.Millisecond}},

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// manySecrets is how many hosts have a certificate of their own, and replaced how many of those get another one
-	// under load.
+	// manySecrets is the number of hosts with a certificate in a Secret. replaced is the number of certificates that
+	// are replaced under load.
 	manySecrets = 10_000
 	replaced    = 1_000
 )
@@ -22,19 +22,21 @@ const (
 // plainTLS is the name of the contestant without a controller.
 const plainTLS = "tls-plain"
 
-// terminators are the contestants that make TLS handshakes. They run all the time, and all but one are paused.
+// terminators holds the contestants for TLS handshakes. All processes run during the whole measurement, but only the
+// measured one is not paused.
 type terminators struct {
 	maker *maker
-	// plain is Caddy with one certificate in its configuration; one and many have a Secret for each host.
+	// plain is Caddy with one certificate in its configuration. one and many have a Secret for each host.
 	plain, one, many *contestant
-	// nginx and haproxy have one certificate; they are nil if they are not installed.
+	// nginx and haproxy have one certificate. They are nil if they are not installed.
 	nginx, haproxy *contestant
-	// rotation is what came of the handshakes while certificates were replaced, and took how long that was.
+	// rotation is the result of the handshakes while certificates are replaced. took is the time until all new
+	// certificates are in use.
 	rotation *tally
 	took     time.Duration
 }
 
-// compareHandshakes measures them, prints the figures, and returns the bars that they are held to.
+// compareHandshakes measures handshakes, prints the figures, and returns the bars.
 func compareHandshakes(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	m, err := newMaker()
 	if err != nil {
@@ -78,7 +80,7 @@ func (t *terminators) start(ctx context.Context, s site) error {
 	return err
 }
 
-// startOthers starts the programs that others have written, with a certificate of the first host.
+// startOthers starts nginx and haproxy with a certificate of the first host.
 func (t *terminators) startOthers(ctx context.Context, s site) error {
 	certificate, key, err := t.maker.issue(hostName(1))
 	if err != nil {
@@ -96,7 +98,7 @@ func (t *terminators) startOthers(ctx context.Context, s site) error {
 	return err
 }
 
-// all are in the order of a round: those that are compared follow each other. What is not installed is left out.
+// all returns the installed contestants in the order of a round. Contestants that are compared are next to each other.
 func (t *terminators) all() []*contestant {
 	return installed(t.plain, t.many, t.one, t.nginx, t.haproxy)
 }
@@ -133,13 +135,13 @@ func (t *terminators) startPlain(ctx context.Context, s site) (*contestant, erro
 	return c, c.startTLS(ctx, s.caddy(c.folder, "caddy.json"), config)
 }
 
-// plainTLSApp is Caddy's app for TLS with one certificate.
+// plainTLSApp returns the configuration of Caddy's TLS app with one certificate.
 func plainTLSApp(certificate, key []byte) object {
 	pair := object{"certificate": string(certificate), "key": string(key)}
 	return object{"disable_ocsp_stapling": true, "certificates": object{"load_pem": []object{pair}}}
 }
 
-// startOurs starts Caddy with a folder of Ingresses and Secrets.
+// startOurs starts Caddy as a controller for a folder of Ingresses and Secrets.
 func (t *terminators) startOurs(ctx context.Context, s site, name string, hosts int) (*contestant, error) {
 	c, err := newContestant(s.folder, name, hosts)
 	if err != nil {
@@ -155,10 +157,10 @@ func (t *terminators) startOurs(ctx context.Context, s site, name string, hosts 
 	return c, c.startTLS(ctx, s.caddy(c.folder, "Caddyfile"), []byte(config))
 }
 
-// startTLS runs the process until it shows the certificates of its hosts, and pauses it.
+// startTLS runs the process, waits until it presents the certificates of its hosts, and pauses it.
 func (c *contestant) startTLS(ctx context.Context, s setup, config []byte) error {
 	shows := func(ctx context.Context) bool {
-		// Before a controller is ready some certificates may be missing.
+		// Before a controller is ready, some certificates may be missing.
 		if c.name != plainTLS && !c.ready(ctx) {
 			return false
 		}
@@ -182,7 +184,7 @@ func (c *contestant) measureHandshakes(ctx context.Context, o options) error {
 	return err
 }
 
-// rotate replaces certificates while handshakes go on, and waits until the new ones are shown.
+// rotate replaces certificates during handshakes, and waits until the new certificates are in use.
 func (t *terminators) rotate(ctx context.Context, o options) error {
 	if err := t.many.resume(); err != nil {
 		return err
@@ -209,14 +211,14 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 		}
 	}
 	t.took = time.Since(begin)
-	// What comes right after it counts, too.
+	// Handshakes right after the replacement belong to the measurement, too.
 	wait(ctx, time.Now().Add(o.duration))
 	cancel()
 	t.rotation = <-ended
 	return t.many.pause()
 }
 
-// bars are those that they are held to.
+// bars returns the bars for handshakes.
 func (t *terminators) bars() []bar {
 	rotation := bar{
 		Work: fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(replaced),

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeTrains says whether the kernel gives a socket several datagrams of one size as one message.
+// takeTrains sets whether the kernel delivers several datagrams of one size as one message.
 func takeTrains(conn *net.UDPConn, take bool) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -27,7 +27,7 @@ func takeTrains(conn *net.UDPConn, take bool) error {
 	return os.NewSyscallError("setsockopt", refused)
 }
 
-// trainControl is what the kernel is told beside a number of datagrams that are sent as one.
+// trainControl returns the control data with which the kernel splits one message into datagrams of the given size.
 func trainControl(size int) []byte {
 	control := make([]byte, unix.CmsgSpace(2))
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
@@ -37,8 +37,8 @@ func trainControl(size int) []byte {
 	return control
 }
 
-// trainSize reads the size of each datagram in what the kernel tells beside a number of them. It is zero if there is
-// one.
+// trainSize returns the size of the datagrams in a received message from its control data. It returns 0 if the message
+// is a single datagram.
 func trainSize(control []byte) int {
 	if len(control) < unix.CmsgLen(4) {
 		return 0
@@ -50,5 +50,5 @@ func trainSize(control []byte) int {
 	return int(binary.NativeEndian.Uint32(control[unix.CmsgLen(0):]))
 }
 
-// trainControlRoom is enough for what trainSize reads.
+// trainControlRoom is the size of the control data that trainSize reads.
 var trainControlRoom = unix.CmsgSpace(4)

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// canaries is how many hosts have a canary each, weightPause the time between two changes of the weight of one of
-	// them, and leastWithCanary the share of the requests to a host without that one with a canary answers meanwhile.
+	// canaries is the number of hosts with a canary. weightPause is the time between two changes of the weight of one
+	// canary. leastWithCanary is the minimum ratio of requests per second to a host with that canary to those to a host
+	// without one.
 	canaries        = 1_000
 	weightPause     = 100 * time.Millisecond
 	leastWithCanary = 0.97
-	// canaryFile has the canary of the first host.
+	// canaryFile contains the canary of the first host.
 	canaryFile = "canary.yaml"
 )
 
-// canaryOf is the canary of a host, with a Service of its own.
+// canaryOf returns the canary of a host, with its own Service.
 func canaryOf(host, weight int, backend string) string {
 	number := canaries + host
 	return fmt.Sprintf(ingress, number, hostName(host), number,
@@ -32,14 +33,14 @@ func canaryOf(host, weight int, backend string) string {
 type weighed struct {
 	*contestant
 	backend string
-	// changes is how often a weight has changed, applied how often that came into effect, and failed how many requests
-	// failed meanwhile.
+	// changes is the number of changes of the weight, applied is the number of runs that applied changes, and failed is
+	// the number of failed requests during the changes.
 	changes, applied, failed int
 	first                    error
 	reloads                  float64
 }
 
-// compareWeights changes the weight of a canary while it is asked, and returns the bars.
+// compareWeights changes the weight of a canary during requests, prints the figures, and returns the bars.
 func compareWeights(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -109,12 +110,12 @@ func (w *weighed) measureWeights(ctx context.Context, o options) (figures, error
 	})
 }
 
-// counts are how often changes have come into effect, and how often Caddy has loaded its configuration.
+// counts returns the number of applied changes, and the number of configurations that Caddy has loaded.
 func (w *weighed) counts(ctx context.Context) ([]float64, error) {
 	return w.metrics(ctx, applyTimes+"_count", "k8singress_config_reloads_total")
 }
 
-// changeWeights goes on until ctx ends. The weight is a half in the middle.
+// changeWeights changes the weight until ctx ends. The average weight is one half.
 func (w *weighed) changeWeights(ctx context.Context) error {
 	for ; ctx.Err() == nil; w.changes++ {
 		if err := writeWhole(w.manifests(), canaryFile, canaryOf(plainHost, 40+w.changes%2*20, w.backend)); err != nil {
@@ -125,7 +126,7 @@ func (w *weighed) changeWeights(ctx context.Context) error {
 	return nil
 }
 
-// bars are those that canaries are held to.
+// bars returns the bars for canaries.
 func (w *weighed) bars(p *price) []bar {
 	b := bar{
 		Work: fmt.Sprintf("%d changes of its weight meanwhile", w.changes), Bar: "no reload, no request fails",

@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// mediumAnswer and longAnswer are sizes of answers; shortUpload and longUpload are sizes of bodies of requests.
+	// mediumAnswer and longAnswer are the sizes of responses. shortUpload and longUpload are the sizes of request
+	// bodies.
 	mediumAnswer, longAnswer = 16 << 10, 1 << 20
 	shortUpload, longUpload  = 4 << 10, 1 << 20
-	// manyConnections are more than the connections of the other works.
+	// manyConnections is larger than the number of connections in the other works.
 	manyConnections = 256
 )
 
-// browserHeader is what a browser sends beside Host: ten fields, of about 800 bytes.
+// browserHeader contains the header lines of a browser except Host: ten fields with about 800 bytes.
 var browserHeader = strings.Join([]string{
 	"Connection: keep-alive",
 	`sec-ch-ua: "Chromium";v="130", "Google Chrome";v="130", "Not?A_Brand";v="99"`,
@@ -28,17 +29,17 @@ var browserHeader = strings.Join([]string{
 	"Cookie: session=" + strings.Repeat("0123456789abcdef", 10) + "; theme=dark; consent=" + strings.Repeat("y", 60),
 }, "\r\n")
 
-// work is one kind of requests.
+// work is one kind of request.
 type work struct {
 	name string
-	// least is the share of nginx's requests per second that must be reached.
+	// least is the minimum ratio to nginx's requests per second.
 	least float64
-	// tool is a program that sends them, if it is not this one.
+	// tool is an external program that sends the requests. It is empty if bench sends them.
 	tool string
 	send func(ctx context.Context, o options, c *contestant) (figures, error)
 }
 
-// works are all kinds of requests that proxies are compared by.
+// works lists all kinds of requests for which proxies are compared.
 var works = []work{
 	{"short GET", 0.80, "", sends(func(*load) {})},
 	{"short GET, 10 fields of a browser", 0.80, "", sends(func(l *load) { l.header = browserHeader })},
@@ -52,13 +53,14 @@ var works = []work{
 	{fmt.Sprintf("HTTP/2, %d connections with %d streams", h2Connections, h2Streams), 0.60, "h2load", sendTwo},
 }
 
-// ask has the backend answer with a number of bytes.
+// ask requests a response with the given number of bytes.
 func (l *load) ask(size int) { l.path, l.body = sizePath(size), longBody(size) }
 
-// encrypt has HTTPS spoken.
+// encrypt makes the load use HTTPS.
 func (l *load) encrypt() { l.secure, l.hosts = true, []string{hostName(secureHost)} }
 
-// sends returns what sends a load that differs from a short GET. What differs is found once for each measurement.
+// sends returns a function that sends a load which differs from short GETs by change. It calls change once for each
+// measurement.
 func sends(change func(*load)) func(context.Context, options, *contestant) (figures, error) {
 	return func(ctx context.Context, o options, c *contestant) (figures, error) {
 		l := c.load(o, plainHost)

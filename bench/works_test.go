@@ -27,12 +27,13 @@ func backendFor(t *testing.T) *backend {
 	return b
 }
 
-// directTo is a contestant without a process: the backend itself.
+// directTo returns a contestant that is the backend itself, without a proxy process.
 func directTo(b *backend) *contestant {
 	return &contestant{name: "backend", http: b.address, idle: true, answered: make([][]figures, len(works))}
 }
 
-// measured lets a work take longer until the figures are enough, for which a busy machine may need more than a moment.
+// measured repeats a work with longer durations until enough accepts the figures, because a busy machine may need more
+// time.
 func measured(t *testing.T, w work, c *contestant, enough func(figures) bool) figures {
 	t.Helper()
 	o := options{connections: 2, rounds: 1, duration: 30 * time.Millisecond}
@@ -48,8 +49,7 @@ func measured(t *testing.T, w work, c *contestant, enough func(figures) bool) fi
 	return f
 }
 
-// TestWorksReachTheBackend: each kind of requests that this program sends in clear text gets the answer that it asks
-// for.
+// TestWorksReachTheBackend checks that each kind of request without TLS gets the response that it requires.
 func TestWorksReachTheBackend(t *testing.T) {
 	c := directTo(backendFor(t))
 	for _, w := range works {
@@ -65,7 +65,7 @@ func TestWorksReachTheBackend(t *testing.T) {
 	}
 }
 
-// TestRequestsOfWorks: a server that others have written reads them so.
+// TestRequestsOfWorks checks that net/http parses the requests as intended.
 func TestRequestsOfWorks(t *testing.T) {
 	browser, upload := load{header: browserHeader}, load{upload: longBody(shortUpload), path: "/up"}
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestRequestsOfWorks(t *testing.T) {
 	}
 }
 
-// TestLongResponsesAreCompared: one that differs in its last byte is refused.
+// TestLongResponsesAreCompared checks that a response that differs in its last byte is rejected.
 func TestLongResponsesAreCompared(t *testing.T) {
 	body := longBody(longAnswer)
 	for _, got := range []string{body, body[:len(body)-1] + "?", body[:len(body)-1]} {
@@ -139,7 +139,7 @@ func TestSlowRequestsAreCounted(t *testing.T) {
 	fixture.Holds(t, "no request under way", func() bool { return b.slow.Load() == 0 })
 }
 
-// TestWebSocketsNoticeTheirEnd: a message comes back, and a connection that is cut is a failure.
+// TestWebSocketsNoticeTheirEnd checks that a message comes back, and that a closed connection is a failure.
 func TestWebSocketsNoticeTheirEnd(t *testing.T) {
 	c := directTo(backendFor(t))
 	var connection net.Conn
@@ -156,7 +156,8 @@ func TestWebSocketsNoticeTheirEnd(t *testing.T) {
 	}
 }
 
-// TestHAProxyAndNginxServe: with the configurations that are measured, over HTTP and HTTPS.
+// TestHAProxyAndNginxServe checks that haproxy and nginx respond over HTTP and HTTPS with the configurations of the
+// benchmark.
 func TestHAProxyAndNginxServe(t *testing.T) {
 	b := backendFor(t)
 	for name, program := range map[string]struct {
@@ -229,7 +230,8 @@ func TestRuntimeFiguresAreRead(t *testing.T) {
 	}
 }
 
-// TestAnotherIsFirstInEachRound: what comes first finds the machine as the last one left it.
+// TestAnotherIsFirstInEachRound checks that each round starts with another contestant, because the first one is
+// affected by the state in which the previous one leaves the machine.
 func TestAnotherIsFirstInEachRound(t *testing.T) {
 	all := installed(&contestant{name: "a"}, nil, &contestant{name: "b"}, &contestant{name: "c"})
 	var order []string
@@ -284,7 +286,7 @@ func TestWorksAreHeldToNginx(t *testing.T) {
 	}
 }
 
-// TestWorksAreHeldToACommit: each row has a ratio of its own, and the share of the other commit as its bar.
+// TestWorksAreHeldToACommit checks that each row has its own ratio, and the minimum ratio as its bar.
 func TestWorksAreHeldToACommit(t *testing.T) {
 	d := newWorkDuel(options{rounds: 1, against: "HEAD~5"})
 	for i := range d.works[:len(d.works)-1] {
@@ -309,8 +311,8 @@ func TestWorksAreHeldToACommit(t *testing.T) {
 	}
 }
 
-// TestFailuresAreReported: a crowd counts the clients that fail with those that do not, and wants all kinds to be
-// answered.
+// TestFailuresAreReported checks that a crowd counts failures as well as successes, and requires a response to each
+// kind of client.
 func TestFailuresAreReported(t *testing.T) {
 	var turns, turnsThatFail atomic.Int64
 	fine := repeated("fine", 2, func(context.Context, int) error { turns.Add(1); return nil })
@@ -343,8 +345,8 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-// TestLeavingClients: one that is asked to leave does, one whose request is not answered has lost it, and one that
-// cannot connect has not.
+// TestLeavingClients checks that a client leaves when a response asks it to, that a request without a response is a
+// failure, and that a failed connection is not a failure.
 func TestLeavingClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  string
@@ -376,7 +378,7 @@ func TestLeavingClients(t *testing.T) {
 	}
 }
 
-// TestCaddyfileHasTheOptions: it names the addresses of the contestant, and has the options that are given.
+// TestCaddyfileHasTheOptions checks that the Caddyfile contains the addresses of the contestant and the given options.
 func TestCaddyfileHasTheOptions(t *testing.T) {
 	c := &contestant{admin: "127.0.0.1:1", http: "127.0.0.1:2", https: "127.0.0.1:3", folder: filepath.Join("a", "b")}
 	text := string(c.caddyfile("shutdown_delay 1s", "disable_catch_all"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// bars are those that they are held to.
+// bars returns the bars for all works.
 func (p *proxies) bars() []bar {
 	var bars []bar
 	for i, w := range works {
@@ -63,7 +63,7 @@ func (p *proxies) write(o options, out io.Writer) error {
 	return err
 }
 
-// row is that of one work.
+// row returns the row of one work.
 func (p *proxies) row(i int, w work) string {
 	cells := []string{w.name}
 	for _, c := range []*contestant{p.ours, p.nginx, p.haproxy, p.stock} {
@@ -76,7 +76,7 @@ func (p *proxies) row(i int, w work) string {
 	return row(append(cells, fmt.Sprintf("%.2f", ratio(ours, nginx)), processorRatio(ours, nginx))...)
 }
 
-// cell is what one has reached in one work.
+// cell returns the requests per second of a contestant in one work.
 func (c *contestant) cell(i int) string {
 	if c == nil || len(c.answered[i]) == 0 {
 		return unknown
@@ -84,7 +84,7 @@ func (c *contestant) cell(i int) string {
 	return rateCell(c.answered[i])
 }
 
-// rateCell is requests per second, and the processor time of one.
+// rateCell returns the requests per second, and the processor time of one request.
 func rateCell(rounds []figures) string {
 	f := medianOf(rounds)
 	return thousands(f.perSecond) + " (" + processorCell(f) + ")"

@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// fronts are the contestants that answer HTTPS requests: ours with its listener wrapper, and without it.
+// fronts holds the contestants for HTTPS requests: k8singress with its listener wrapper and without it.
 type fronts struct {
 	with, without *front
-	// passing has a host as well whose TLS is passed on.
+	// passing also has a host with TLS passthrough.
 	passing *front
 }
 
-// front is one of them.
+// front is one contestant.
 type front struct {
 	*contestant
-	// handshakes has one figure for each round; first of the contestant has the requests.
+	// handshakes holds the figures of each round for handshakes. The figures for requests are in the field first.
 	handshakes []figures
 }
 
-// compareWrapper measures what the listener wrapper costs HTTPS, prints the figures, and returns the bars.
+// compareWrapper measures the cost of the listener wrapper for HTTPS, prints the figures, and returns the bars.
 func compareWrapper(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *fronts) start(ctx context.Context, s site) error {
 	return err
 }
 
-// passedOn is an Ingress of another host whose TLS the backend would end. Nobody asks for it.
+// passedOn is an Ingress of another host with TLS passthrough. No requests are sent to it.
 const passedOn = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -86,7 +86,7 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app, port: {number: 80}}}}]}
 `
 
-// securedEndpoint is where the Service of those Ingresses leads to. Its value is the port.
+// securedEndpoint is the endpoint of the Service for these Ingresses. Its value is the port.
 const securedEndpoint = `---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -96,8 +96,8 @@ endpoints: [{addresses: ["127.0.0.1"], conditions: {ready: true}}]
 ports: [{port: %s}]
 `
 
-// frontOptions have an admin address, a folder of manifests, and an address. Passthrough is on for all, with hosts or
-// without.
+// frontOptions is a Caddyfile in which passthrough is enabled. Its values are the address of the admin API, the folder
+// of manifests, and the address to listen on.
 const frontOptions = `{
 	admin %s
 	k8singress {
@@ -110,7 +110,7 @@ const frontOptions = `{
 }
 `
 
-// startFront starts Caddy with one HTTPS host, and more manifests. Its configuration may be changed before.
+// startFront starts Caddy with one HTTPS host and more manifests. change can modify the configuration first.
 func startFront(ctx context.Context, s site, name, more string, change func(object)) (*front, error) {
 	c, err := newContestant(s.folder, name, 1)
 	if err != nil {
@@ -134,7 +134,7 @@ func startFront(ctx context.Context, s site, name, more string, change func(obje
 	return f, c.startTLS(ctx, s.caddy(c.folder, "caddy.json"), config)
 }
 
-// adapted returns the JSON of a Caddyfile with a change.
+// adapted returns the JSON of a Caddyfile after change has modified it.
 func adapted(ctx context.Context, s site, c *contestant, text string, change func(object)) ([]byte, error) {
 	path := filepath.Join(c.folder, "Caddyfile")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -154,8 +154,8 @@ func adapted(ctx context.Context, s site, c *contestant, text string, change fun
 
 func keep(object) {}
 
-// withoutWrapper takes the listener wrappers out: ours, and that of TLS, which is there without being named. The
-// controller is not told the address of the admin API, by which it would put them back.
+// withoutWrapper removes the listener wrappers: ours, and the TLS wrapper, which Caddy adds by default. It also turns
+// off the admin API for the controller, which would use it to restore the wrappers.
 func withoutWrapper(config object) {
 	branch(config, "apps", "k8singress")["admin"] = "off"
 	for _, server := range branch(config, "apps", "http", "servers") {
@@ -163,7 +163,7 @@ func withoutWrapper(config object) {
 	}
 }
 
-// measureFront adds one round of requests and one of handshakes.
+// measureFront adds one round of requests and one round of handshakes.
 func (f *front) measureFront(ctx context.Context, o options) error {
 	if err := f.resume(); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (f *front) measureFront(ctx context.Context, o options) error {
 	return f.pause()
 }
 
-// bars are those that they are held to.
+// bars returns the bars for the listener wrapper.
 func (f *fronts) bars() []bar {
 	return []bar{atLeast("HTTPS requests through the listener wrapper against none", 0.98, f.with.first,
 		f.without.first)}
