@@ -51,6 +51,8 @@ func (s *certificateHook) install() {
 // challengeProtocol is the ALPN protocol with which a certificate authority validates a host by a handshake (RFC 8737).
 const challengeProtocol = "acme-tls/1"
 
+// wrap returns a GetCertificate function that looks for a certificate in the store first, and then calls next. It
+// returns neither a certificate nor an error for a host with TLS passthrough.
 func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		port := front.PortOf(hello.Context())

@@ -141,8 +141,8 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 	return conn
 }
 
-// trusts reports whether a peer must send a header. A peer on a Unix socket has no address; it must send one if every
-// peer must.
+// trusts reports whether a peer must send a PROXY protocol header, which is then trusted. A peer on a Unix socket has
+// no address; it must send one if every peer must.
 func (l *Listener) trusts(peer net.Addr) bool {
 	var ip netip.Addr
 	if tcp, ok := peer.(*net.TCPAddr); ok {

@@ -22,7 +22,7 @@ func init() {
 
 // listenForProbes is a caddy.ListenerFunc. It opens an address as Caddy does, but returns an error if another process
 // listens there, unless the option share_ports is set. Otherwise the kernel would give each process a part of the
-// probes, and a kubelet would hear of the wrong process.
+// probes, and a kubelet could probe the wrong process.
 //
 //nolint:revive // Caddy defines the parameters.
 func listenForProbes(

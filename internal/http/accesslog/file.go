@@ -147,7 +147,7 @@ func (f *File) run() {
 	}
 }
 
-// gather waits until there are enough lines, at most for the interval gather.
+// gather waits until the waiting lines reach fullBatch, but no longer than batchDelay.
 func (f *File) gather() {
 	select {
 	case <-time.After(batchDelay):

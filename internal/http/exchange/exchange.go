@@ -196,14 +196,14 @@ func validID(id string) bool {
 	return true
 }
 
-// Hash implements balancer.Asker.
+// Hash implements balancer.ClientInfo.
 func (x *Exchange) Hash(t *nginx.Template) string { return t.Expand(x.Variable) }
 
-// Cookie implements balancer.Asker.
+// Cookie implements balancer.ClientInfo.
 func (x *Exchange) Cookie(name string) string {
 	value, _ := x.Request.Cookie(name)
 	return value
 }
 
-// ClientIP implements balancer.Asker.
+// ClientIP implements balancer.ClientInfo.
 func (x *Exchange) ClientIP() string { return x.Client().IP }

@@ -51,7 +51,7 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// cachedClient is a cached verification result. It is valid until until.
+// cachedClient is a cached verification result. It is valid until the time in until.
 type cachedClient struct {
 	client *Client
 	chain  []*x509.Certificate

@@ -58,8 +58,9 @@ var usual = []rule{
 }
 
 // Policy defines which networks may be reached. The narrowest network that contains an address decides. For equal
-// networks Deny takes precedence over Allow, and Allow over the defaults. So allowing a wide network does not allow a
-// narrower one that is rejected by default: it must be named itself. A Policy is immutable.
+// networks Deny takes precedence over Allow, and Allow over the defaults. So if Allow contains a wide network,
+// narrower networks in it that are rejected by default stay rejected; Allow must contain them, too. A Policy is
+// immutable.
 type Policy struct {
 	// endpoints are the rules for endpoints, and names the rules for addresses of DNS names. The narrowest networks
 	// come first.

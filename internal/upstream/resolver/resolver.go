@@ -78,8 +78,8 @@ type name struct {
 
 	// resolved means that at least one look-up has ended.
 	resolved bool
-	// found are the addresses of the last response, use those of them that may be used, and refused the others with the
-	// reasons.
+	// found holds the addresses of the last response. use holds the allowed addresses among them, and refused the
+	// other addresses with the reasons.
 	found    []netip.Addr
 	use      []netip.Addr
 	refused  []string
