@@ -71,7 +71,7 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"--configmap=a"}, `--configmap: "a" is not namespace/name`},
 		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
 		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"},
-			"--publish-status-address: --publish-service is given, too"},
+			"--publish-status-address: this flag cannot be combined with --publish-service"},
 		{[]string{"--annotations-prefix=example.com"}, "another prefix is not supported yet"},
 		{[]string{"--config=/does/not/exist"}, "/does/not/exist"},
 		{[]string{"--v=5", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},
