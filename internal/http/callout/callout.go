@@ -55,7 +55,7 @@ type Service struct {
 	Drain int
 	// Dispensable is true if a call may be dropped. Such calls leave half of the connections to other calls.
 	Dispensable bool
-	// Wants reports whether a response field is needed. If it is nil, no field is.
+	// Wants reports whether a response field is needed. If it is nil, no field is needed.
 	Wants func(f *message.Field) bool
 }
 

@@ -89,7 +89,7 @@ func (x *Exchange) Head(response *message.Response) error {
 	return x.Writer.Head(response)
 }
 
-// changeAlways applies changes that hold for all responses, and the administrator's response headers.
+// changeAlways applies the given changes, which apply to all responses, and the administrator's response headers.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {

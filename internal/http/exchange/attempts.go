@@ -28,8 +28,8 @@ func (x *Exchange) Next() (address string, ok bool) {
 	return choice.Endpoint.Address(), true
 }
 
-// Done ends the attempt of the last Next and reports whether its endpoint failed. Only the first call after a Next has
-// an effect. If the client is the reason why there is no response, End is called instead.
+// Done ends the attempt that the last Next started, and tells the load balancer whether its endpoint failed. Only the
+// first call after a Next has an effect. If the client is the reason why there is no response, End is called instead.
 func (x *Exchange) Done(failed bool) {
 	if !x.open {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// setCookie makes the response set the session cookie of the choice, if the route is one of those that set the cookie.
+// setCookie makes the response set the session cookie of the choice, if the route is in the list of routes that set it.
 // It replaces the cookie of an earlier attempt.
 func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" ||

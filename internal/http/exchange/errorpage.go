@@ -113,8 +113,8 @@ func (x *Exchange) pageFields(status int) message.Fields {
 	return fields
 }
 
-// setPageStatus replaces the status of a page by the status of the error. A response without a body because of its own
-// status still has no body.
+// setPageStatus replaces the status of a page by the status of the error. A response whose own status allows no body
+// still has no body.
 func (x *Exchange) setPageStatus(response *message.Response) {
 	if response.Status == http.StatusNoContent || response.Status == http.StatusNotModified {
 		response.Length = 0

@@ -92,7 +92,7 @@ type Exchange struct {
 	firstAttempts [2]Attempt
 	// responseStatus is the status of the current attempt's response. It is 0 until the response has started.
 	responseStatus int
-	// choice is the current attempt, which started at start. It is only valid while open is true.
+	// choice is the endpoint of the current attempt, which began at start. It is only valid while open is true.
 	choice balancer.Choice
 	start  time.Time
 	open   bool
@@ -128,7 +128,7 @@ func (r *Route) Submatch(path string) []int {
 	return r.Regex.Submatch(path)
 }
 
-// Namespace returns the namespace of the backend. It is empty for a request without one.
+// Namespace returns the namespace of the backend. It is empty for a request without a backend.
 func (x *Exchange) Namespace() string {
 	if x.Backend == nil {
 		return ""

@@ -24,9 +24,9 @@ type templated struct {
 	value *nginx.Template
 }
 
-// NewHeaders returns the changes that need a route. h is nil if there are none. constant holds the response fields
-// without variables, which also apply to responses without a route. Fields whose value is not a valid template are left
-// out.
+// NewHeaders returns the changes that need a route. h is nil if there are no such changes. constant holds the response
+// fields without variables, which also apply to responses without a route. Fields whose value is not a valid template
+// are left out.
 func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 	h = &Headers{originalURI: of.OriginalURI, requests: templates(of.Requests)}
 	for _, name := range of.Hidden {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answerNetHTTP serves a request that net/http has read, without Server. It sets the time limits for clients that
-// stall. port is the port of an address that Open has opened, or 0.
+// answerNetHTTP serves a request that net/http has read, with Answer or AnswerOnListener in place of Server. It sets
+// the time limits for clients that stall. port is the port of an address that Open has opened, or 0.
 func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: limits.Names}

@@ -76,9 +76,9 @@ type Binding struct {
 }
 
 // Prepare makes the front listen on the server's TCP addresses in place of Caddy. It is called while the server is
-// provisioned; Forget is called when that is cleaned up. The addresses get our network's name here and not in the JSON:
-// when Caddy adds redirects for sites, it looks for a server with the address ":80", and would open that address again
-// if no server had it.
+// provisioned; Forget is called when that is cleaned up. It changes the network of the addresses in the loaded server,
+// and not in the JSON configuration, because Caddy looks for a server with the address ":80" when it adds redirects for
+// sites. If Caddy found no such server, it would open that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// claim is a right to an address, which one configuration or Open holds. For Caddy it is a listener that never accepts
+// claim lets one configuration, or Open, use an address. For Caddy it is a listener that never accepts
 // a connection: the socket passes all connections to the group of its oldest claim.
 type claim struct {
 	front *Front
@@ -35,7 +35,7 @@ type claim struct {
 	done   chan struct{}
 }
 
-// tryAddress returns an error if another listener uses the address, so that it must not be opened.
+// tryAddress returns an error if the address must not be opened because another listener uses it.
 func (c *claim) tryAddress(ctx context.Context) error {
 	switch address := netaddr.OffFront(c.address); {
 	case c.live:

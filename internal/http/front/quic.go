@@ -223,7 +223,7 @@ type quicConn struct {
 	conn   *quic.Conn
 	server *http3.Server
 	away   sync.Once
-	// active is the number of requests active way.
+	// active is the number of requests under way.
 	active atomic.Int64
 
 	mu sync.Mutex
@@ -249,7 +249,7 @@ func (c *quicConn) watch(limits *Limits) (stop func()) {
 	}
 }
 
-// endIdle closes the connection if it has been without a request for limit. Otherwise it looks again later.
+// endIdle closes the connection if it has been without a request for limit. Otherwise it checks again later.
 func (c *quicConn) endIdle(limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

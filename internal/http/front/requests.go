@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 )
 
-// requests limits the memory of HTTP/2 and HTTP/3 requests under way. Connections and client addresses share one
-// budget.
+// requests limits the memory of HTTP/2 and HTTP/3 requests under way. Client addresses divide one budget, and the
+// connections of an address divide its share.
 type requests struct {
 	budget func() *budget.Budget
 	// conns is the number of connections that have had a request. refused is the number of requests rejected because
@@ -32,7 +32,7 @@ func (q *requests) open(of connlimit.Address) *budget.Share {
 }
 
 // requestBytes is the memory that a request takes in addition to its headers. It was measured as the growth of the
-// process.
+// memory of the process.
 const requestBytes = 16 << 10
 
 // costOf returns the estimated memory of a request, in bytes.

@@ -26,8 +26,8 @@ type settings struct {
 	http1, http2                  bool
 }
 
-// servers are the two servers for connections with the same settings. one serves HTTP/1.1, and HTTP/2 without TLS; two
-// serves HTTP/2 with TLS.
+// servers are the two servers for connections with the same settings. http1AndH2C serves HTTP/1.1, and HTTP/2 without
+// TLS; http2 serves HTTP/2 with TLS.
 type servers struct {
 	settings           settings
 	http1AndH2C, http2 *server
@@ -60,8 +60,8 @@ func (k *connSet) start(all *servers, second bool) *server {
 		MaxHeaderBytes: of.size,
 		Handler:        k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.connContext,
 		ConnState: s.connState,
-		// The deadline of a response does not end a write that TCP blocks, if the client grants windows but reads
-		// nothing.
+		// The deadline of a response does not end a write that TCP blocks, which happens if a client grants HTTP/2
+		// windows but does not read from its socket.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame,
 			WriteByteTimeout: of.send},
 		// net/http would answer "OPTIONS *" itself, without a line in the access log.

@@ -67,10 +67,10 @@ func (h *httpWriter) EndBody() {
 
 // Interim writes only the given fields. They are not repeated in the final response.
 //
-// Go's HTTP/2 server encodes the header on another goroutine, and does not wait for the end of that if the client
-// resets the stream. It encodes a copy only if the header has a Content-Length, which it leaves out of an interim
-// response. Without the copy, clear would race with it, and a race on a map ends the process. HTTP/1 and HTTP/3 write
-// the header before WriteHeader returns, without a field that has no values.
+// Go's HTTP/2 server encodes the header on another goroutine, and does not wait for that goroutine if the client resets
+// the stream. It encodes a copy only if the header has a Content-Length, which it leaves out of an interim response.
+// Without the copy, clear would race with it, and a race on a map ends the process. HTTP/1 and HTTP/3 write the header
+// before WriteHeader returns, without a field that has no values.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil

@@ -139,7 +139,7 @@ func (n Names) Allows(k Kind) bool {
 	return k != Invalid
 }
 
-// maxName is the length of the maxName name in names.
+// maxName is the length of the longest name in names.
 const maxName = 25
 
 // byLength holds the kinds by the length of their names.

@@ -184,9 +184,9 @@ type Writer interface {
 	// Interim writes an interim response such as 103 Early Hints. There may be several before the head. It has no
 	// effect if the client does not support interim responses.
 	Interim(status int, fields Fields) error
-	// Head writes the head of the response, once. It may delay it until the first part of the body, or until Flush. If
-	// it fails because of the response itself, nothing was written, and Head may be called again. No body is written
-	// for responses that can have none, which are responses to HEAD and those with the status 1xx, 204 or 304.
+	// Head writes the head of the response, once. The head may be delayed until the first part of the body, or until
+	// Flush. If it fails because of the response itself, nothing was written, and Head may be called again. No body is
+	// written for a response to HEAD, or with the status 1xx, 204 or 304.
 	Head(response *Response) error
 	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. With
 	// fewer bytes the response is aborted, so that the client notices the error.

@@ -51,7 +51,7 @@ func unescape(text string) (c byte, ok bool) {
 	return high<<4 | low, high < 16 && low < 16
 }
 
-// HexValue returns the value of a hexadecimal digit, or 16 if c is no such digit.
+// HexValue returns the value of a hexadecimal digit, or 16 if c is not a hexadecimal digit.
 func HexValue(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -120,7 +120,7 @@ func readers(escaped string) (all []reader) {
 }
 
 // Readings returns the distinct paths that servers may read a path as. The path is escaped, as it is sent to an
-// endpoint. ok is false if there are more than most readings, which legitimate paths do not have.
+// endpoint. ok is false if there are more readings than limit, which legitimate paths do not have.
 func Readings(escaped string, limit int) (all []string, ok bool) {
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {

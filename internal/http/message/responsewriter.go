@@ -19,7 +19,7 @@ type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
 	header http.Header
-	// wrote is true once the status is known, and sent once the head was written. buffered buffers the body in between.
+	// wrote is true once the status is known, and sent once the head was written. buffered holds the body in between.
 	wrote    bool
 	status   int
 	buffered []byte

@@ -34,7 +34,7 @@ type Copied struct {
 	mu    sync.Mutex
 	done  bool
 	quota *budget.Share
-	// charged is the number of bytes that the copy takes from room.
+	// charged is the number of bytes that the copy has taken from quota.
 	charged int64
 }
 

@@ -33,7 +33,7 @@ var Service = &callout.Service{
 	Purpose: "mirror", Connect: connectTime, Read: maxTime, Write: maxTime, Drain: maxResponse, Dispensable: true,
 }
 
-// Reason is why a request is not copied.
+// Reason is the reason why a request is not copied.
 type Reason string
 
 // The reasons for dropping a copy.

@@ -143,7 +143,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer forwards a request as a server does, and responds to failures with their status.
+// answer forwards a request as a server does, and sends its error to errs. If says is true, it also responds to an
+// error with its status.
 func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	x := &exchange.Exchange{
 		Request: r, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
