@@ -1,5 +1,5 @@
-// Package chart holds the tests of charts/k8singress that render it with Helm. It is a module of its own, because Helm
-// needs another version of Kubernetes than test/ runs.
+// Package chart tests charts/k8singress by rendering it with Helm. It is in a separate module, because Helm needs
+// another version of the Kubernetes libraries than test/.
 package chart
 
 //go:generate go test -run ^TestDeploy$ -update

@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// renderHelm3 does what render does, by Helm 3.
+// renderHelm3 does the same as render, with Helm 3.
 func renderHelm3(with values, as install) (rendered, error) {
 	chart, err := loader.LoadDir(chartFolder)
 	if err != nil {
@@ -29,7 +29,7 @@ func renderHelm3(with values, as install) (rendered, error) {
 	return rendered{made.Manifest, made.Info.Notes}, nil
 }
 
-// TestHelm3: Helm 3 makes the same objects of each shape as Helm 4, and says the same of it.
+// TestHelm3 checks that Helm 3 and Helm 4 render the same objects and the same notes for each shape.
 func TestHelm3(t *testing.T) {
 	for _, s := range variants(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestHelm3(t *testing.T) {
 	}
 }
 
-// documents are the texts of the objects. The two differ in the empty lines between them.
+// documents returns the texts of the objects. The texts of Helm 3 and Helm 4 differ in empty lines, which are removed.
 func (r rendered) documents() (all []string) {
 	for document := range strings.SplitSeq(r.manifest, "---\n") {
 		all = append(all, strings.TrimSpace(document))

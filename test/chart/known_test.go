@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// known is a row of known-values.txt.
+// known is one row of known-values.txt.
 type known struct {
 	name, kind string
 	path       []string
-	// ignored is the sentence that NOTES prints, or empty.
+	// ignored is the sentence in NOTES if the value has no effect. Otherwise it is empty.
 	ignored string
 }
 
-// readKnown returns the rows: those with a default in ingress-nginx's chart, and the others.
+// readKnown returns the rows. theirs have a default in the chart of ingress-nginx, and more do not.
 func readKnown(t *testing.T) (theirs, more []known) {
 	t.Helper()
 	text, err := os.ReadFile(chartFolder + "/known-values.txt")
@@ -48,7 +48,7 @@ func knownIn(t *testing.T, text string) (all []known) {
 	return all
 }
 
-// splitPath returns the names of a path. One label of nodes has a dot in its name.
+// splitPath returns the names in a path. A label of nodes contains dots and is one name.
 func splitPath(path string) []string {
 	before, label := strings.CutSuffix(path, ".kubernetes.io/os")
 	names := strings.Split(before, ".")
@@ -58,16 +58,16 @@ func splitPath(path string) []string {
 	return names
 }
 
-// trial is what testdata/known.yaml says of the paths that begin with its own: what else has to be set, and the value
-// to try, where any of its type does not do.
+// trial is an entry of testdata/known.yaml for the paths with a prefix: the other values that must be set, and the
+// value to try if any value of the right type would not do.
 type trial struct {
 	Path  string `json:"path"`
 	With  values `json:"with"`
 	Value any    `json:"value"`
 }
 
-// TestKnownValues sets each value that ingress-nginx's chart knows to another one: the manifests change, or NOTES says
-// why not.
+// TestKnownValues changes each value that the chart of ingress-nginx has, and checks that either the manifests change,
+// or NOTES explains why they do not.
 func TestKnownValues(t *testing.T) {
 	theirs, more := readKnown(t)
 	if len(theirs) != 373 {
@@ -108,7 +108,7 @@ func (k *known) check(t *testing.T, before rendered, with values, value any) {
 	}
 }
 
-// trial returns the values that a path is tried with, and another value for it than the default.
+// trial returns the values to set together with the path, and a value for the path that differs from its default.
 func (k *known) trial(trials []trial, defaults values) (with values, value any) {
 	for _, row := range trials {
 		if row.Path != k.name && !strings.HasPrefix(k.name, row.Path+".") {
@@ -126,7 +126,7 @@ func (k *known) trial(trials []trial, defaults values) (with values, value any) 
 	return with, value
 }
 
-// other returns a value of the type that is not the default.
+// other returns a value of the right type that differs from the default.
 func (k *known) other(was any) any {
 	number := 7.0
 	if n, ok := was.(float64); ok {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestPodSecurity: the pods are admitted where Pod Security enforces restricted: those of the defaults, with the
-// default backend, and with ports of the nodes, which is the one thing that another level has to allow.
+// TestPodSecurity checks that the level restricted of Pod Security admits the pods with the default values, and with
+// the default backend. With ports of the nodes, it checks that these are the only reason for another level.
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		with  values
@@ -34,7 +34,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// forbidden is what a level of Pod Security has against pods.
+// forbidden returns the reasons for which a level of Pod Security rejects pods.
 func forbidden(t *testing.T, level api.LevelVersion, all []corev1.PodTemplateSpec) (details []string) {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -50,7 +50,7 @@ func forbidden(t *testing.T, level api.LevelVersion, all []corev1.PodTemplateSpe
 	return details
 }
 
-// pods are the templates of Deployments and DaemonSets.
+// pods returns the pod templates of Deployments and DaemonSets.
 func pods(t *testing.T, r rendered) (all []corev1.PodTemplateSpec) {
 	t.Helper()
 	for _, object := range r.objects(t) {

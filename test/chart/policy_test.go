@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// policed is a release with a NetworkPolicy. Its ports are texts such as "TCP/80".
+// policed is a release with a NetworkPolicy. Its ports have the form "TCP/80".
 type policed struct {
 	policy networkingv1.NetworkPolicy
 	pod    corev1.PodTemplateSpec
-	// open are the ports for everyone, inner those for some.
+	// open holds the ports that are open to everyone, and inner those that are open to some peers.
 	open, inner map[string]bool
 }
 
-// TestPolicyAllowsServedPorts checks each scenario that has a NetworkPolicy: everyone reaches all ports that Services
-// lead to and containers list, except the port of probes and metrics, which has peers of its own.
+// TestPolicyAllowsServedPorts checks each scenario that has a NetworkPolicy. Everyone can reach all ports that Services
+// use or that containers list, except the port of probes and metrics, which has its own list of peers.
 func TestPolicyAllowsServedPorts(t *testing.T) {
 	found := 0
 	for _, s := range variants(t) {
@@ -42,7 +42,7 @@ func TestPolicyAllowsServedPorts(t *testing.T) {
 	}
 }
 
-// readPolicy returns nil if there is no NetworkPolicy for the pods of the controller.
+// readPolicy returns the NetworkPolicy for the pods of the controller. It returns nil if there is none.
 func readPolicy(t *testing.T, objects []values) *policed {
 	t.Helper()
 	p := &policed{open: map[string]bool{}, inner: map[string]bool{}}
@@ -70,7 +70,7 @@ func readPolicy(t *testing.T, objects []values) *policed {
 	return p
 }
 
-// mustPolicy is readPolicy for a release that has a NetworkPolicy.
+// mustPolicy is like readPolicy, but fails the test if there is no NetworkPolicy.
 func mustPolicy(t *testing.T, objects []values) *policed {
 	t.Helper()
 	p := readPolicy(t, objects)
@@ -80,7 +80,7 @@ func mustPolicy(t *testing.T, objects []values) *policed {
 	return p
 }
 
-// ofController returns the objects of the controller, without those of the default backend.
+// ofController returns the objects of the controller, without the objects of the default backend.
 func ofController(objects []values) []values {
 	return slices.DeleteFunc(slices.Clone(objects), func(object values) bool {
 		component, _ := find(object, []string{"metadata", "labels", "app.kubernetes.io/component"})
@@ -123,7 +123,7 @@ func (p *policed) check(t *testing.T, objects []values) {
 	}
 }
 
-// served returns the ports that Services lead to, and those of containers, by a name.
+// served returns the ports that Services use and that containers list, with a name for each.
 func (p *policed) served(t *testing.T, objects []values) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -146,7 +146,7 @@ func (p *policed) served(t *testing.T, objects []values) map[string]string {
 	return all
 }
 
-// resolve finds the number of a port of the pod that has a name.
+// resolve returns the port of the pod as text. A named port is replaced by its number.
 func (p *policed) resolve(protocol corev1.Protocol, port intstr.IntOrString) string {
 	for _, container := range p.pod.Spec.Containers {
 		for _, listed := range container.Ports {
@@ -167,7 +167,7 @@ func TestPolicyIsMade(t *testing.T) {
 		Name   string `json:"name"`
 		Values values `json:"values"`
 		Made   bool   `json:"made"`
-		// Why is what NOTES says.
+		// Why is the reason in NOTES.
 		Why string `json:"why"`
 	}
 	readYAML(t, "testdata/policies.yaml", &all)

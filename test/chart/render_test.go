@@ -19,7 +19,7 @@ import (
 
 const chartFolder = "../../charts/k8singress"
 
-// The versions of Kubernetes that the chart is for: 1.25 to 1.36.
+// The range of Kubernetes versions that the chart supports: 1.25 to 1.36.
 const (
 	oldestMinor, oldest = 25, "v1.25.0"
 	newestMinor, newest = 36, "v1.36.0"
@@ -27,20 +27,20 @@ const (
 
 const releaseName = "ingress"
 
-// values are those of a chart, or a part of them.
+// values are values of a chart, or a part of them.
 type values = map[string]any
 
-// rendered is what Helm would apply, and say.
+// rendered is the output of Helm: the manifest that it would apply, and the notes.
 type rendered struct{ manifest, notes string }
 
-// install is what the client of a release says: its name and namespace, and the version of the cluster.
+// install holds the settings of an installation: the name and namespace of the release, and the version of the cluster.
 type install struct {
 	name      string
 	namespace string
 	version   string
 }
 
-// render does what `helm install --dry-run=client` does.
+// render does the same as `helm install --dry-run=client`.
 func render(with values, as install) (rendered, error) {
 	chart, err := loader.LoadDir(chartFolder)
 	if err != nil {
@@ -69,7 +69,7 @@ func mustRender(t *testing.T, with values) rendered {
 	return r
 }
 
-// objects are the documents of a manifest.
+// objects returns the documents of a manifest.
 func (r rendered) objects(t *testing.T) []values {
 	t.Helper()
 	var all []values
@@ -92,7 +92,7 @@ func (r rendered) objects(t *testing.T) []values {
 	}
 }
 
-// readValues reads a file of values.
+// readValues reads a file with values.
 func readValues(t *testing.T, file string) values {
 	t.Helper()
 	var v values
@@ -111,7 +111,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// together returns values of which the later ones count.
+// together merges values. Later values take precedence.
 func together(all ...values) values {
 	sum := values{}
 	for _, v := range all {
@@ -130,7 +130,7 @@ func together(all ...values) values {
 	return sum
 }
 
-// at returns values with one at a path.
+// at returns values in which only the given path is set.
 func at(path []string, value any) values {
 	for i := len(path) - 1; i > 0; i-- {
 		value = values{path[i]: value}
@@ -138,7 +138,7 @@ func at(path []string, value any) values {
 	return values{path[0]: value}
 }
 
-// find returns the value at a path, and whether there is one.
+// find returns the value at a path, and whether it exists.
 func find(v values, path []string) (any, bool) {
 	for i, name := range path {
 		value, ok := v[name]

@@ -22,20 +22,21 @@ type scenario struct {
 	Values values   `json:"values"`
 	Both   *bool    `json:"both"`
 	Want   []values `json:"want"`
-	// Arguments and Caddyfile are some of the controller's words and lines, Notes parts of what NOTES says.
+	// Arguments and Caddyfile are expected parts of the controller's command line and Caddyfile. Notes are expected
+	// parts of NOTES.
 	Arguments []string `json:"arguments"`
 	Caddyfile []string `json:"caddyfile"`
 	Notes     []string `json:"notes"`
 }
 
-// variant is a scenario as one kind of workload.
+// variant is a scenario with one kind of workload.
 type variant struct {
 	scenario
 	name string
 	with values
 }
 
-// variants are all scenarios, each as a Deployment and as a DaemonSet if it does not say otherwise.
+// variants returns all scenarios, each as a Deployment and as a DaemonSet unless Both is false.
 func variants(t *testing.T) (all []variant) {
 	t.Helper()
 	var scenarios []scenario
@@ -53,8 +54,8 @@ func variants(t *testing.T) (all []variant) {
 	return all
 }
 
-// TestScenarios renders each shape: its objects have no field that Kubernetes does not know, and the program takes its
-// Caddyfile and its command line.
+// TestScenarios renders each shape. It checks that Kubernetes knows all fields of its objects, and that the binary
+// accepts its Caddyfile and its command line.
 func TestScenarios(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "caddy")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/caddy")
@@ -86,7 +87,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// check looks for what the scenario wants.
+// check compares the output with the expectations of the scenario.
 func (s *scenario) check(t *testing.T, r rendered, objects []values) {
 	t.Helper()
 	for _, want := range s.Want {
@@ -112,8 +113,8 @@ func (s *scenario) check(t *testing.T, r rendered, objects []values) {
 	}
 }
 
-// has says whether all that is wanted is in a value: the same scalar, all keys of a map, and each element of a list in
-// any place.
+// has reports whether value contains want: equal scalars, all keys of a map, and each element of a list at any
+// position.
 func has(value, want any) bool {
 	switch want := want.(type) {
 	case values:
@@ -134,11 +135,11 @@ func has(value, want any) bool {
 	return fmt.Sprint(value) == fmt.Sprint(want)
 }
 
-// foreign are the groups of other projects. test/e2e has their definitions.
+// foreign lists the API groups of other projects. Their definitions are used in test/e2e.
 var foreign = []string{"monitoring.coreos.com", "keda.sh"}
 
-// decode returns an object in its type of Kubernetes, which is to know each field, or nothing for one of other
-// projects.
+// decode returns an object as its Kubernetes type, and fails the test if it has unknown fields. It returns nil for
+// objects of other projects.
 func decode(t *testing.T, object values) runtime.Object {
 	t.Helper()
 	strict := json.SerializerOptions{Strict: true, Yaml: true}
@@ -182,10 +183,10 @@ func controller(t *testing.T, objects []values) (caddyfile string, arguments []s
 	return caddyfile, arguments
 }
 
-// storageBlock is the storage in Secrets, with its options.
+// storageBlock matches the storage in Secrets with its options.
 var storageBlock = regexp.MustCompile(`storage kubernetes( \{[^}]*\})?`)
 
-// checkProgram starts the controller where there is no cluster: that is all it complains of.
+// checkProgram starts the controller without a cluster, and checks that the missing cluster is its only error.
 func checkProgram(t *testing.T, program string, objects []values) {
 	t.Helper()
 	caddyfile, arguments := controller(t, objects)
@@ -205,7 +206,7 @@ func checkProgram(t *testing.T, program string, objects []values) {
 	}
 }
 
-// TestRefused: values that cannot work are refused, with a sentence that says why.
+// TestRefused checks that values which cannot work are rejected with a reason.
 func TestRefused(t *testing.T) {
 	var all []struct {
 		Values values `json:"values"`
@@ -219,7 +220,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNames: without a cluster to look into, a value says that the names of ingress-nginx's chart are to stay.
+// TestNames checks that, without access to a cluster, a value decides whether the release keeps the names of the
+// ingress-nginx chart.
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		release string

@@ -7,7 +7,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 )
 
-// TestLint is `helm lint --strict`.
+// TestLint checks the chart with `helm lint --strict`.
 func TestLint(t *testing.T) {
 	lint := action.NewLint()
 	lint.Strict = true
@@ -18,7 +18,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// wrong are values that are of none of the types which a word of known-values.txt allows.
+// wrong has a value of a wrong type for each word in known-values.txt.
 var wrong = map[string]any{
 	"string": []any{"a"}, "integer": "seven", "scalar": []any{"a"}, "boolean": "true", "array": "a", "object": "a",
 	"strings": "a",
@@ -51,7 +51,7 @@ func isMap(value any) bool {
 	return ok
 }
 
-// untyped says whether the schema says nothing of a path, or says it of those below.
+// untyped reports whether the schema does not restrict the type at a path, or only restricts it at the paths below.
 func (k *known) untyped(all []known) bool {
 	for _, other := range all {
 		if strings.HasPrefix(other.name, k.name+".") || other.kind == "any" &&
@@ -62,7 +62,7 @@ func (k *known) untyped(all []known) bool {
 	return k.kind == "any"
 }
 
-// TestOwnPartIsStrict: what only our chart has takes no other names.
+// TestOwnPartIsStrict checks that unknown names are rejected in the part of the values that only our chart has.
 func TestOwnPartIsStrict(t *testing.T) {
 	for name, with := range map[string]values{
 		"an unknown part":               {"k8singress": values{"optoins": values{}}},
@@ -78,7 +78,8 @@ func TestOwnPartIsStrict(t *testing.T) {
 	}
 }
 
-// TestUnknownValues: an unknown value elsewhere passes, and NOTES says so, with the one that was meant.
+// TestUnknownValues checks that an unknown value in another part is accepted, and that NOTES reports it with a
+// suggestion.
 func TestUnknownValues(t *testing.T) {
 	r := mustRender(t, values{
 		"replicaCount": 3.0,

@@ -10,18 +10,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// storageOf finds the namespace of the storage in a Caddyfile, and the namespace that it copies.
+// storageOf matches the storage in a Caddyfile, with its namespace and the namespace from which it copies.
 var storageOf = regexp.MustCompile(
 	`\n\tstorage kubernetes(?: \{\n\t\tnamespace (\S+)(?:\n\t\tcopy_from (\S+))?\n\t\})?\n`)
 
-// TestStorageNamespace checks that certificates are stored in a namespace of their own, which helm uninstall keeps,
-// unless the values choose another one, or the release has no objects outside of namespaces.
+// TestStorageNamespace checks that certificates are stored in a separate namespace, which helm uninstall keeps, unless
+// the values choose another namespace, or the release creates only namespaced objects.
 func TestStorageNamespace(t *testing.T) {
 	var all []struct {
 		Name   string `json:"name"`
 		Values values `json:"values"`
-		// Namespace is the one of the storage, Made whether the release makes it, and Copies whether it copies its own
-		// one.
+		// Namespace is the namespace of the storage. Made reports whether the release creates it, and Copies whether it
+		// copies certificates from its own namespace.
 		Namespace string `json:"namespace"`
 		Made      bool   `json:"made"`
 		Copies    bool   `json:"copies"`
@@ -55,8 +55,8 @@ func TestStorageNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsToWriteSecrets checks that the right to change or delete Secrets and Leases without naming them holds only
-// in the namespace of the storage, in each scenario.
+// TestRightsToWriteSecrets checks each scenario: only in the namespace of the storage may the controller change or
+// delete Secrets and Leases without a list of their names.
 func TestRightsToWriteSecrets(t *testing.T) {
 	check := func(t *testing.T, objects []values) {
 		t.Helper()
@@ -81,8 +81,8 @@ func TestRightsToWriteSecrets(t *testing.T) {
 	}
 }
 
-// writesUnnamed returns the namespaces, each with the resource, where Secrets or Leases may be changed or deleted
-// without naming them. The empty namespace stands for the whole cluster.
+// writesUnnamed returns each namespace, together with the resource, in which Secrets or Leases may be changed or
+// deleted without a list of names. The empty namespace stands for the whole cluster.
 func writesUnnamed(t *testing.T, objects []values) (all []string) {
 	t.Helper()
 	for _, object := range objects {
@@ -106,8 +106,8 @@ func writesUnnamed(t *testing.T, objects []values) (all []string) {
 	return all
 }
 
-// TestStorageNamespacesDiffer checks that releases of different names and namespaces have different namespaces for
-// their storage, with valid names.
+// TestStorageNamespacesDiffer checks that releases with different names or namespaces get different storage namespaces,
+// and that their names are valid.
 func TestStorageNamespacesDiffer(t *testing.T) {
 	long := strings.Repeat("long-", 10)
 	by := map[string]string{}

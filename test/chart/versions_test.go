@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestVersions renders each shape for each version of Kubernetes: its objects are the same for all of them, and of APIs
-// that all of them have.
+// TestVersions renders each shape for each version of Kubernetes, and checks that the objects are the same and that all
+// versions have their APIs.
 func TestVersions(t *testing.T) {
 	for _, s := range variants(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOlderVersions: what is older than the oldest version gets nothing.
+// TestOlderVersions checks that the chart is rejected for versions of Kubernetes that are not supported.
 func TestOlderVersions(t *testing.T) {
 	for name, render := range map[string]func(values, install) (rendered, error){"Helm 4": render,
 		"Helm 3": renderHelm3} {
@@ -40,8 +40,8 @@ func TestOlderVersions(t *testing.T) {
 	}
 }
 
-// checkAPI holds that all versions have the API of an object, by what Kubernetes says of it: since when, and until
-// when.
+// checkAPI checks that all supported versions have the API of an object, from the versions in which Kubernetes has
+// introduced and removed it.
 func checkAPI(t *testing.T, object runtime.Object) {
 	t.Helper()
 	if object == nil {

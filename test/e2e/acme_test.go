@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// replicas are several Caddy processes that share a storage in the cluster, behind an address that leads to all of
-// them, and an authority that asks for challenges there.
+// replicas are Caddy processes that share a storage in the cluster. They are behind one address that leads to all of
+// them, and the authority sends its challenges to that address.
 type replicas struct {
 	*cluster
 	all       []*harness.Caddy
@@ -27,7 +27,7 @@ type replicas struct {
 	roots     *x509.CertPool
 }
 
-// orderTime is for one order: certmagic begins ten in ten seconds.
+// orderTime is the time for one order. certmagic starts ten orders in ten seconds.
 const orderTime = time.Second
 
 func newReplicas(t *testing.T, count int, lines ...string) *replicas {
@@ -52,8 +52,8 @@ func newReplicas(t *testing.T, count int, lines ...string) *replicas {
 	return r
 }
 
-// balance forwards connections to one replica after the other, passing over those that do not answer, as a Service
-// does. It returns the port.
+// balance forwards connections to the replicas in turn, like a Service. It skips replicas that do not respond. It
+// returns the port that it listens on.
 func (r *replicas) balance(count, first int) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	r.must(err)
@@ -85,7 +85,7 @@ func forward(conn net.Conn, count, first, turn int) {
 	}
 }
 
-// automatic makes Ingresses in the namespace, each with one host whose certificate comes from the authority.
+// automatic creates Ingresses with one host each, whose certificates come from the authority. It returns the hosts.
 func (r *replicas) automatic(namespace string, from, to int) []string {
 	r.Helper()
 	prefix, class := networkingv1.PathTypePrefix, "nginx"
@@ -115,7 +115,7 @@ func (r *replicas) automatic(namespace string, from, to int) []string {
 	return hosts
 }
 
-// trusted returns an error until the replicas that live show a certificate of the authority for all hosts.
+// trusted returns an error unless all running replicas present a certificate of the authority for each host.
 func (r *replicas) trusted(hosts []string) error {
 	for _, caddy := range r.all {
 		if !caddy.Alive() {
@@ -140,7 +140,7 @@ func (r *replicas) orders() map[string]int {
 	return taken.Orders
 }
 
-// leader returns the replica that leads.
+// leader waits for a leader and returns it.
 func (r *replicas) leader() *harness.Caddy {
 	r.Helper()
 	var leader *harness.Caddy
@@ -156,17 +156,17 @@ func (r *replicas) leader() *harness.Caddy {
 	return leader
 }
 
-// TestOneOrderForEachHost: three replicas, two hundred hosts in two namespaces (thirty with -short), and the authority
-// hears of each host once.
+// TestOneOrderForEachHost checks that three replicas with two hundred hosts in two namespaces (thirty with -short)
+// order each certificate only once.
 func TestOneOrderForEachHost(t *testing.T) {
 	r := newReplicas(t, 3)
-	// One namespace may have a hundred hosts.
+	// A namespace is limited to a hundred hosts.
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "2"}}
 	_, err := r.CoreV1().Namespaces().Create(t.Context(), other, metav1.CreateOptions{})
 	r.must(err)
 	each := 100
 	if testing.Short() {
-		// An authority is asked for one certificate a second, and CI has other things to do.
+		// Only one certificate is ordered per second, so use fewer hosts in CI.
 		each = 15
 	}
 	hosts := append(r.automatic(r.namespace, 0, each), r.automatic(other.Name, 0, each)...)
@@ -178,7 +178,7 @@ func TestOneOrderForEachHost(t *testing.T) {
 	}
 }
 
-// TestKilledLeaderLosesNoHost kills the replica that orders while it does.
+// TestKilledLeaderLosesNoHost checks that all hosts get certificates after the leader was killed during its orders.
 func TestKilledLeaderLosesNoHost(t *testing.T) {
 	r := newReplicas(t, 3)
 	hosts := r.automatic(r.namespace, 0, 40)
@@ -191,11 +191,11 @@ func TestKilledLeaderLosesNoHost(t *testing.T) {
 	r.leader().Kill()
 	r.awaitFor(time.Duration(len(hosts))*orderTime+4*deadline, "certificates on both replicas",
 		func() error { return r.trusted(hosts) })
-	// Ten orders begin at once.
+	// Ten orders can be in progress at the same time.
 	r.checkOrders(hosts, 10)
 }
 
-// checkOrders makes sure that every host was ordered once, but for so many that were ordered twice.
+// checkOrders checks that every host was ordered once. Up to twice hosts may have been ordered twice.
 func (r *replicas) checkOrders(hosts []string, twice int) {
 	r.Helper()
 	orders, again := r.orders(), []string{}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTCPPortsWithIssuedCertificates opens ports by an annotation of a Service that asks for a host, and expects them
-// to end TLS with a certificate of the authority, to hand the endpoint plain bytes, and to be there without a reload.
-// An Ingress has the same host, and shares the certificate.
+// TestTCPPortsWithIssuedCertificates opens ports with an annotation of a Service that requests a certificate for a
+// host. It checks that the ports open without a reload, use a certificate of the authority, and send decrypted data to
+// the endpoint. An Ingress with the same host shares the certificate.
 func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 	r := newReplicas(t, 1, "service_tcp_ports 9211-9212", "stream_bind 127.0.0.1")
 	r.deploy("db", 1)
@@ -31,7 +31,7 @@ func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 		})
 	})
 	r.answersSecurely("9212", host, "db-")
-	// Whoever speaks no TLS, or wants another name, gets nothing.
+	// Clients without TLS, or with another server name, get no connection.
 	if err := echoOnce(t.Context(), "tcp", "9211"); err == nil {
 		t.Error("plain text is passed on")
 	}
@@ -41,7 +41,7 @@ func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 	}
 	r.checkOrders([]string{host}, 0)
 
-	// The ports go on when somebody else has the host.
+	// The ports keep working while an Ingress owns the host.
 	r.ingress("db", "db", withTLS(""))
 	r.answersSecurely("8443", host, "db-")
 	r.answersSecurely("9212", host, "db-")
@@ -49,7 +49,7 @@ func TestTCPPortsWithIssuedCertificates(t *testing.T) {
 	r.checkNoReload(r.all[0])
 }
 
-// annotate changes annotations of a Service.
+// annotate sets annotations of a Service.
 func (c *cluster) annotate(service string, annotations map[string]string) {
 	c.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
@@ -59,7 +59,8 @@ func (c *cluster) annotate(service string, annotations map[string]string) {
 	c.must(err)
 }
 
-// overTLS has somebody talk through a TCP port of this machine that shows a certificate of the authority for a host.
+// overTLS connects to a TCP port of this machine, verifies that its certificate comes from the authority, and calls
+// talk.
 func (r *replicas) overTLS(port, host string, talk func(net.Conn) error) error {
 	dialer := &net.Dialer{Timeout: deadline}
 	conn, err := tls.DialWithDialer(dialer, "tcp", "127.0.0.1:"+port, &tls.Config{ServerName: host, RootCAs: r.roots})
@@ -70,7 +71,7 @@ func (r *replicas) overTLS(port, host string, talk func(net.Conn) error) error {
 	return talk(conn)
 }
 
-// answersSecurely waits until a pod with that prefix answers HTTPS at a port of this machine.
+// answersSecurely waits until a pod with a name prefix responds over HTTPS on a port of this machine.
 func (r *replicas) answersSecurely(port, host, prefix string) {
 	r.Helper()
 	issuer, err := r.authority.Issuer(r.Context())

@@ -15,17 +15,17 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// The addresses of the balancer, and the ports at which it asks the replicas for their health.
+// The addresses of the balancer, and the first of the ports at which it checks the health of the replicas.
 const (
 	balancerAddress, balancerStats = "127.0.0.1:9080", "127.0.0.1:9081"
 	firstHealth                    = 10254
 )
 
-// replicaNames are those of testdata/haproxy.cfg.
+// replicaNames are the names in testdata/haproxy.cfg.
 var replicaNames = [2]string{"first", "second"}
 
-// TestReplicasBehindBalancer restarts each of two replicas as Kubernetes would, while requests go on through a TCP
-// balancer that follows their readiness.
+// TestReplicasBehindBalancer checks that no request fails while each of two replicas is restarted like in Kubernetes,
+// behind a TCP balancer that uses their readiness.
 func TestReplicasBehindBalancer(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Skip("LEFT OUT: two replicas behind a TCP balancer: there is no haproxy; install Debian's package haproxy")
@@ -36,7 +36,7 @@ func TestReplicasBehindBalancer(t *testing.T) {
 	c.awaitEndpoints("web", 3, 0)
 	options, replicas := [2]harness.Options{}, [2]*harness.Caddy{}
 	for i := range replicas {
-		// The balancer needs a fifth of a second, when the machine has nothing else to do.
+		// The balancer needs 0.2 s on an idle machine.
 		options[i] = c.options(i, fmt.Sprintf("health 127.0.0.1:%d", firstHealth+i), "shutdown_delay 3s")
 		replicas[i] = c.caddy(options[i])
 		c.awaitPods(replicas[i], c.host("web"), 3)
@@ -59,7 +59,8 @@ func TestReplicasBehindBalancer(t *testing.T) {
 	}
 }
 
-// checkEnds stops a replica that has slow requests under way, and wants it to end well, and not before those have.
+// checkEnds stops a replica with slow requests in progress. It checks that the process exits without an error, and not
+// before these requests have ended.
 func (c *cluster) checkEnds(replica *harness.Caddy) {
 	c.Helper()
 	begin := time.Now()
@@ -74,7 +75,7 @@ func (c *cluster) checkEnds(replica *harness.Caddy) {
 	}
 }
 
-// startBalancer runs haproxy in the cluster's network; it ends with the test.
+// startBalancer runs haproxy in the network of the cluster until the test ends.
 func (c *cluster) startBalancer(replicas [2]harness.Options) {
 	c.Helper()
 	log, err := os.Create(filepath.Join(c.TempDir(), "haproxy.log"))
@@ -114,7 +115,7 @@ func (c *cluster) awaitUp(replicas ...int) {
 	})
 }
 
-// balancerStates says of each replica whether the balancer takes it for ready.
+// balancerStates returns for each replica whether the balancer considers it ready.
 func balancerStates() (map[string]bool, error) {
 	client := &http.Client{Timeout: time.Second}
 	response, err := client.Get("http://" + balancerStats + "/;csv")
@@ -126,12 +127,12 @@ func balancerStates() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The columns are proxy, server, and so on; the 18th is the state.
+	// The columns include the proxy, the server and, as the 18th, the state.
 	const proxy, server, state = 0, 1, 17
 	states := map[string]bool{}
 	for _, row := range rows {
 		if row[proxy] == "web" && row[server] != "FRONTEND" && row[server] != "BACKEND" {
-			// "DOWN 1/2" and "UP 1/2" are a replica about to change.
+			// "DOWN 1/2" and "UP 1/2" are states of a replica that is about to change.
 			states[row[server]] = row[state] == "UP"
 		}
 	}

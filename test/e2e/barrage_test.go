@@ -14,30 +14,32 @@ import (
 )
 
 const (
-	// barrageClients keep their connections, and barrageStrangers connect anew for each request.
+	// barrageClients is the number of clients that keep their connections. barrageStrangers is the number of clients
+	// that open a connection for each request.
 	barrageClients, barrageStrangers = 12, 4
-	// barragePace is the least time between two requests of one client; it keeps a fast machine from sending millions.
+	// barragePace is the minimum time between two requests of one client. It keeps a fast machine from sending millions
+	// of requests.
 	barragePace = 2 * time.Millisecond
-	// slowPath is answered after ten seconds, slowPace is the time between two requests for it.
+	// slowPath gets its response after ten seconds. slowPace is the time between two requests for it.
 	slowPath = "/delay/10"
 	slowPace = 250 * time.Millisecond
-	// barrageLimit is how long the requests may take on a machine that has other things to do.
+	// barrageLimit is the time limit for all requests on a busy machine.
 	barrageLimit = 3 * time.Minute
 )
 
-// barrage is many requests to one host, some of them slow, of which not one may fail.
+// barrage sends many requests to one host, including slow ones. No request may fail.
 type barrage struct {
 	load
-	// ctx ends when no more requests shall begin.
+	// ctx ends when no more requests should be sent.
 	ctx     context.Context
 	address string
-	// begun and ended count the slow ones.
+	// begun and ended count the slow requests.
 	begun, ended atomic.Int64
 	clients      sync.WaitGroup
 	stop         context.CancelFunc
 }
 
-// barrageSize is how many requests a disturbance must survive.
+// barrageSize returns the minimum number of requests during a disturbance.
 func barrageSize() int64 {
 	if harness.RaceEnabled {
 		return 5_000
@@ -45,7 +47,7 @@ func barrageSize() int64 {
 	return 50_000
 }
 
-// startBarrage sends to an address until finish.
+// startBarrage sends requests to an address until finish is called.
 func (c *cluster) startBarrage(address, host string) *barrage {
 	b := &barrage{address: address}
 	b.host = host
@@ -78,7 +80,7 @@ func (c *cluster) startBarrage(address, host string) *barrage {
 	return b
 }
 
-// goes repeats a request at most at some pace. One that has begun is not interrupted.
+// goes calls request repeatedly, at most once per pace. It does not interrupt a request in progress.
 func (b *barrage) goes(pace time.Duration, request func()) {
 	b.clients.Go(func() {
 		tick := time.NewTicker(pace)
@@ -98,7 +100,7 @@ func (b *barrage) one(transport *http.Transport, path string) {
 	b.record(r, err)
 }
 
-// awaitSlow waits until there are slow requests under way that began after the call.
+// awaitSlow waits until slow requests that have started after the call are in progress.
 func (b *barrage) awaitSlow(c *cluster) {
 	c.Helper()
 	begin := b.begun.Load()
@@ -110,7 +112,7 @@ func (b *barrage) awaitSlow(c *cluster) {
 	})
 }
 
-// slowAt begins a slow request to another address, and returns when it is under way.
+// slowAt sends a slow request to another address, and returns when it is in progress.
 func (b *barrage) slowAt(c *cluster, address string) {
 	c.Helper()
 	transport := newTransport(address)
@@ -130,7 +132,7 @@ func (b *barrage) slowAt(c *cluster, address string) {
 	}
 }
 
-// finish waits until enough requests were made, and for all that are under way, and fails the test if any failed.
+// finish waits until enough requests were sent and all of them have ended. It fails the test if a request failed.
 func (b *barrage) finish(c *cluster) {
 	c.Helper()
 	size := barrageSize()

@@ -24,13 +24,13 @@ import (
 
 const (
 	ownChart = "../../charts/k8singress"
-	// oldValues are for ingress-nginx's chart.
+	// oldValues is a file with values for the chart of ingress-nginx.
 	oldValues = "old-values.yaml"
-	// scaling is how long a slow machine goes on with more pods and fewer.
+	// scaling is the time limit for changes of the number of pods on a slow machine.
 	scaling = 5 * time.Minute
 )
 
-// TestChart installs the chart with values of ingress-nginx's chart, and asks through its Service.
+// TestChart installs the chart with values of the ingress-nginx chart, and checks that its Service responds.
 func TestChart(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -57,9 +57,8 @@ func TestChart(t *testing.T) {
 	c.awaitAddress("shop", service.Status.LoadBalancer.Ingress[0].IP)
 }
 
-// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, and has more
-// pods and fewer, while requests go on: the Service stays, none of them fails, and no webhook that is left blocks what
-// is written.
+// TestUpgradeInPlace replaces ingress-nginx in a release by this chart, goes back, and changes the number of pods. It
+// checks that the Service stays, that no request fails, and that no remaining webhook blocks writes.
 func TestUpgradeInPlace(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -83,7 +82,7 @@ func TestUpgradeInPlace(t *testing.T) {
 	r.run(scripts[1])
 	c.awaitUpdated("ingress-nginx-controller", 2)
 	l.check(c)
-	// And again, with another upgrade behind it, which finds its own objects.
+	// Upgrade once more from a release of this chart, which finds its own objects.
 	for _, label := range []string{"one", "two"} {
 		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.values(oldValues), "--set",
 			"controller.podLabels.upgrade="+label)
@@ -99,8 +98,8 @@ func TestUpgradeInPlace(t *testing.T) {
 	t.Logf("%d requests over %d connections that are kept, and over new ones", l.requests.Load(), l.connections.Load())
 }
 
-// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all or minutes have passed, and
-// none of them failed.
+// scaleUntil scales a Deployment up and down until enough requests were sent or the time is over. It fails the test if
+// a request failed.
 func (c *cluster) scaleUntil(l *load, deployment string) {
 	c.Helper()
 	enough := int64(50_000)
@@ -118,7 +117,7 @@ func (c *cluster) scaleUntil(l *load, deployment string) {
 	c.Logf("%d requests, with more pods and fewer for %v", l.requests.Load(), time.Since(begin).Round(time.Second))
 }
 
-// body is the text of an answer.
+// body returns the response body.
 func (c *cluster) body(address, url string) string {
 	c.Helper()
 	response, err := (&http.Client{Transport: newTransport(address), Timeout: deadline}).Get(url)
@@ -129,12 +128,12 @@ func (c *cluster) body(address, url string) string {
 	return string(text)
 }
 
-// withOwnClass gives an Ingress the class that the values name.
+// withOwnClass sets the class in the values for an Ingress.
 func (c *cluster) withOwnClass(ingress *networkingv1.Ingress) {
 	ingress.Spec.IngressClassName = ptr.To(c.namespace)
 }
 
-// values writes a file of testdata for this namespace, and returns its path.
+// values writes a file of testdata with the names of this test, and returns its path.
 func (c *cluster) values(name string) string {
 	c.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -144,13 +143,13 @@ func (c *cluster) values(name string) string {
 	return file
 }
 
-// installWith installs our chart with a file of values and more arguments, as install does.
+// installWith installs our chart with a file of values and more arguments, like install.
 func (c *cluster) installWith(release, values string, arguments ...string) string {
 	c.Helper()
 	return c.installChart(release, ownChart, append(arguments, "--values", c.values(values))...)
 }
 
-// install installs a chart with a file of values, for as long as the test runs, and returns what Helm says.
+// install installs a chart with a file of values, and uninstalls it when the test ends. It returns the output of Helm.
 func (c *cluster) install(release, chart, values string) string {
 	c.Helper()
 	return c.installChart(release, chart, "--values", c.values(values))
@@ -186,7 +185,7 @@ func (c *cluster) helmEnvironment() []string {
 	return append(os.Environ(), "KUBECONFIG="+c.inside.Kubeconfig(), "HOME="+filepath.Join(c.inside.Folder, "helm"))
 }
 
-// logControllers logs what the pods of charts say.
+// logControllers logs the output of the pods of charts.
 func (c *cluster) logControllers() { c.logPods("app.kubernetes.io/instance") }
 
 func (c *cluster) logPods(selector string) {
@@ -213,7 +212,7 @@ func (c *cluster) serviceNamed(name string) (service *corev1.Service) {
 	return service
 }
 
-// awaitServed waits until a Service answers for the host, and goes on asking it.
+// awaitServed waits until a Service responds for the host, and starts a load.
 func (c *cluster) awaitServed(service *corev1.Service) *load {
 	c.Helper()
 	address := net.JoinHostPort(service.Spec.ClusterIP, "80")

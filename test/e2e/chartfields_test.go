@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChartFields has the API server check every object of every scenario of the chart, as a Deployment and as a
-// DaemonSet, without keeping it: there is no field that it does not know, in objects of Prometheus and KEDA neither.
+// TestChartFields sends every object of every scenario to the API server as a dry run, with a Deployment and with a
+// DaemonSet. It checks that there are no unknown fields, also in objects of Prometheus and KEDA.
 func TestChartFields(t *testing.T) {
 	c := newCluster(t)
 	client := c.dynamicClient()
@@ -71,7 +71,7 @@ func (c *cluster) readYAML(file string, into any) {
 	c.must(yaml.Unmarshal(text, into))
 }
 
-// template returns the objects that Helm makes of values.
+// template returns the objects that Helm renders.
 func (c *cluster) template(values map[string]any, arguments ...string) (objects []*unstructured.Unstructured) {
 	c.Helper()
 	text, err := yaml.Marshal(values)
@@ -105,7 +105,7 @@ func (c *cluster) decode(manifest string) (objects []*unstructured.Unstructured)
 	}
 }
 
-// dryRun has the API server check an object, which needs its namespace.
+// dryRun sends an object to the API server as a dry run. It creates the namespace of the object if necessary.
 func (c *cluster) dryRun(client dynamic.Interface, object *unstructured.Unstructured) error {
 	if name := object.GetNamespace(); name != "" {
 		c.namespaceFor(name)
@@ -123,7 +123,7 @@ func (c *cluster) dryRun(client dynamic.Interface, object *unstructured.Unstruct
 	return err
 }
 
-// dynamicClient is an administrator's client for all kinds.
+// dynamicClient returns an administrator's client for all kinds.
 func (c *cluster) dynamicClient() dynamic.Interface {
 	c.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.inside.Kubeconfig())
@@ -134,7 +134,7 @@ func (c *cluster) dynamicClient() dynamic.Interface {
 	return client
 }
 
-// objectsOf are those of the kind of an object, in its namespace.
+// objectsOf returns the client for objects of the same kind and namespace.
 func objectsOf(client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 	if object.GetNamespace() == "" {
@@ -143,7 +143,7 @@ func objectsOf(client dynamic.Interface, object *unstructured.Unstructured) dyna
 	return client.Resource(resource).Namespace(object.GetNamespace())
 }
 
-// namespaceFor makes a namespace, if there is none of this name. It stays: it is empty.
+// namespaceFor creates a namespace if it does not exist. The namespace stays empty and is not deleted.
 func (c *cluster) namespaceFor(name string) {
 	c.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -22,14 +22,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is one of the chart in a shape of testdata/shapes.yaml. Its name is also that of its class, and of the
-// Ingress for it.
+// release is a release of the chart in a shape of testdata/shapes.yaml. The class and the Ingress for the release have
+// the same name.
 type release struct {
 	*cluster
 	name, notes string
 }
 
-// TestChartShapes installs the chart in each shape, several at once, and asks each through its Service.
+// TestChartShapes installs the chart in each shape, several at the same time, and checks that each works through its
+// Service.
 func TestChartShapes(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -62,10 +63,10 @@ func TestChartShapes(t *testing.T) {
 	}
 }
 
-// nodes is how many the cluster has.
+// nodes is the number of nodes in the cluster.
 const nodes = 2
 
-// release installs one, for as long as the test runs.
+// release installs the chart in a shape until the test ends.
 func (c *cluster) release(shape string) *release {
 	c.Helper()
 	r := &release{cluster: c, name: shape}
@@ -95,7 +96,7 @@ func (c *cluster) release(shape string) *release {
 	return r
 }
 
-// controller is the name of its Service, and of its pods' workload.
+// controller returns the name of the Service and of the workload.
 func (r *release) controller() string { return r.name + "-k8singress-controller" }
 
 // address returns the ClusterIP of a Service with a port.
@@ -106,8 +107,8 @@ func (r *release) address(service, port string) string {
 	return net.JoinHostPort(object.Spec.ClusterIP, port)
 }
 
-// awaitSeen asks an Ingress at an address until a pod has answered, and returns what the pod has seen, and the headers
-// of the answer.
+// awaitSeen sends requests to an Ingress until a pod responds. It returns the headers that the pod received, and the
+// headers of the response.
 func (r *release) awaitSeen(transport *http.Transport, host string) (seen, answered http.Header) {
 	r.Helper()
 	client := &http.Client{Transport: transport, Timeout: deadline}
@@ -133,13 +134,13 @@ func (r *release) awaitSeen(transport *http.Transport, host string) (seen, answe
 	return seen, answered
 }
 
-// awaitAnswer waits until a Service answers for the Ingress of the release.
+// awaitAnswer waits until a Service responds for the Ingress of the release.
 func (r *release) awaitAnswer(service string) {
 	r.Helper()
 	r.awaitSeen(newTransport(r.address(service, "80")), r.host(r.name))
 }
 
-// daemonSet: there is a pod on each node, and their metrics have a Service.
+// daemonSet checks that there is a pod on each node, and that a Service exposes their metrics.
 func (r *release) daemonSet() {
 	r.awaitAnswer(r.controller())
 	r.awaitEndpoints(r.controller(), nodes, 0)
@@ -149,7 +150,7 @@ func (r *release) daemonSet() {
 	}
 }
 
-// nodePorts: the ports are those that the values choose.
+// nodePorts checks that the Service uses the node ports in the values.
 func (r *release) nodePorts() {
 	r.awaitAnswer(r.controller())
 	r.awaitStreams()
@@ -172,7 +173,8 @@ func (r *release) awaitStreams() {
 	}
 }
 
-// hostPorts: clients reach the pods at each node, and the Ingress has the addresses of all nodes.
+// hostPorts checks that clients can reach the pods at each node, and that the status of the Ingress has the addresses
+// of all nodes.
 func (r *release) hostPorts() {
 	want := map[string]bool{}
 	for i := range nodes {
@@ -196,8 +198,8 @@ func (r *release) hostPorts() {
 	})
 }
 
-// streamsElsewhere: the ConfigMaps of TCP and UDP ports that count are those of another namespace, where the chart
-// makes none.
+// streamsElsewhere checks that the ConfigMaps for TCP and UDP ports can be in another namespace, in which the chart
+// does not create them.
 func (r *release) streamsElsewhere() {
 	for name, entry := range map[string]string{"tcp": "9000=web", "udp": "9001=packets"} {
 		port, service, _ := strings.Cut(entry, "=")
@@ -208,14 +210,15 @@ func (r *release) streamsElsewhere() {
 	r.awaitStreams()
 }
 
-// internal: the second Service is the only one, and its address is that of the Ingress.
+// internal checks that the release has only the internal Service, and that the status of the Ingress has its address.
 func (r *release) internal() {
 	service := r.serviceNamed(r.controller() + "-internal")
 	r.awaitAnswer(service.Name)
 	r.awaitAddress(r.name, service.Status.LoadBalancer.Ingress[0].IP)
 }
 
-// proxyProtocol: the endpoint gets to know the client that the header names, and a client without one gets nothing.
+// proxyProtocol checks that the endpoint gets the client address from the header, and that clients without a header are
+// rejected.
 func (r *release) proxyProtocol() {
 	address := r.address(r.controller(), "80")
 	transport := newTransport(address)
@@ -235,14 +238,14 @@ func (r *release) proxyProtocol() {
 	}
 }
 
-// checkRefused asks without the header, and gets 400 or a closed connection.
+// checkRefused checks that a request without the header gets 400 or a closed connection.
 func (r *release) checkRefused(address string) {
 	r.Helper()
 	conn, err := net.Dial("tcp", address)
 	r.must(err)
 	defer conn.Close()
 	r.must(conn.SetDeadline(time.Now().Add(deadline)))
-	// The connection may be closed before all is written.
+	// The server may close the connection before the whole request is written.
 	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", r.host(r.name))
 	answer, err := io.ReadAll(conn)
 	if errors.Is(err, os.ErrDeadlineExceeded) || len(answer) > 0 &&
@@ -258,7 +261,7 @@ func (r *release) headers() {
 	}
 }
 
-// withoutClass: an Ingress without any class is served, besides that of its own one.
+// withoutClass checks that an Ingress without a class is served, in addition to Ingresses of the release's class.
 func (r *release) withoutClass() {
 	r.awaitAnswer(r.controller())
 	r.ingress("classless", "web", func(i *networkingv1.Ingress) { i.Spec.IngressClassName = nil })
@@ -275,8 +278,8 @@ func (r *release) ignored() {
 	}
 }
 
-// least: flags name objects that the chart does not make, and the rights are enough for them. Classes count by their
-// names.
+// least checks a release with the least rights. Its flags name objects that the chart does not create, and classes are
+// identified by their names.
 func (r *release) least() {
 	r.entriesIn(r.namespace+"-streams", "options")(map[string]string{"server-tokens": "true"})
 	r.awaitAnswer(r.controller())

@@ -61,7 +61,7 @@ func TestStorageMoves(t *testing.T) {
 	}
 }
 
-// awaitIssued waits until a host is shown a certificate of Caddy's own authority, and returns its serial number.
+// awaitIssued waits until a host has a certificate of Caddy's own authority, and returns its serial number.
 func (c *cluster) awaitIssued(address, host string) (number string) {
 	c.Helper()
 	c.awaitFor(installing, "an issued certificate for "+host, func() error {
@@ -84,7 +84,7 @@ func issuedByCaddy(leaf *x509.Certificate) error {
 	return nil
 }
 
-// stored counts the Secrets of a namespace with the certificate of a host.
+// stored returns the number of Secrets in a namespace that contain the certificate of a host.
 func (c *cluster) stored(namespace, host string) (n int) {
 	c.Helper()
 	ofStorage := metav1.ListOptions{LabelSelector: "k8singress.io/storage=certmagic"}
@@ -98,8 +98,7 @@ func (c *cluster) stored(namespace, host string) (n int) {
 	return n
 }
 
-// checkMay asks the API server whether the service account of a release may do something with all Secrets of a
-// namespace.
+// checkMay checks whether the service account of a release may do something with all Secrets of a namespace.
 func (c *cluster) checkMay(verb, namespace, account string, want bool) {
 	c.Helper()
 	answer := c.reader().run("kubectl auth can-i " + verb + " secrets --namespace " + namespace +

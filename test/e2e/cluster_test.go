@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// deadline is for what takes a second or two; a busy machine is given time.
+	// deadline is the time limit for steps that usually take a second or two.
 	deadline = 30 * time.Second
-	// controller is what the class nginx, and every other class that ingress-nginx serves, has in its spec.
+	// controller is the controller in the spec of the class nginx and of all other classes of ingress-nginx.
 	controller = "k8s.io/ingress-nginx"
 )
 
-// cluster is what a test works with: a client, a namespace of its own, and the processes that it starts.
+// cluster holds a client, the namespace of a test, and the processes that the test starts.
 type cluster struct {
 	*testing.T
 	kubernetes.Interface
@@ -32,7 +32,8 @@ type cluster struct {
 	namespace string
 }
 
-// newCluster makes a namespace named after the test, which goes with the test, and the class nginx.
+// newCluster creates a namespace named after the test, and the class nginx. The namespace is deleted when the test
+// ends.
 func newCluster(t *testing.T) *cluster {
 	inside, _ := harness.Inside()
 	client, err := inside.Client()
@@ -71,10 +72,10 @@ func (c *cluster) in(t *testing.T) *cluster {
 	return &inner
 }
 
-// host returns a host name that no other test has.
+// host returns a host name that no other test uses.
 func (c *cluster) host(name string) string { return name + "." + c.namespace + ".test" }
 
-// await fails the test if condition goes on returning an error.
+// await waits until condition returns nil. It fails the test after the deadline.
 func (c *cluster) await(what string, condition func() error) {
 	c.Helper()
 	c.awaitFor(deadline, what, condition)
@@ -97,7 +98,7 @@ func (c *cluster) awaitFor(limit time.Duration, what string, condition func() er
 	}
 }
 
-// class makes an IngressClass, if there is none of this name.
+// class creates an IngressClass if it does not exist.
 func (c *cluster) class(name, controller string) {
 	c.Helper()
 	class := &networkingv1.IngressClass{
@@ -109,7 +110,7 @@ func (c *cluster) class(name, controller string) {
 	}
 }
 
-// deleteClass also runs at the end of a test, when the test's context is over and the class may be gone.
+// deleteClass deletes a class if it exists. It does not use the context of the test, since it also runs after the test.
 func (c *cluster) deleteClass(name string) {
 	c.Helper()
 	err := c.NetworkingV1().IngressClasses().Delete(context.Background(), name, metav1.DeleteOptions{})
@@ -118,7 +119,7 @@ func (c *cluster) deleteClass(name string) {
 	}
 }
 
-// caddy starts a process that ends with the test, and waits until it serves.
+// caddy starts a process and waits until it is ready. The process is stopped when the test ends.
 func (c *cluster) caddy(o harness.Options) *harness.Caddy {
 	c.Helper()
 	caddy := c.start(o)
@@ -129,7 +130,7 @@ func (c *cluster) caddy(o harness.Options) *harness.Caddy {
 	return caddy
 }
 
-// start does not wait. The log is shown if the test fails.
+// start starts a process without waiting. If the test fails, the log of the process is printed.
 func (c *cluster) start(o harness.Options) *harness.Caddy {
 	c.Helper()
 	caddy, err := c.inside.StartCaddy(o)
@@ -149,12 +150,12 @@ func (c *cluster) start(o harness.Options) *harness.Caddy {
 	return caddy
 }
 
-// options are the usual ones, with a name that the test gives the process.
+// options returns the usual options. number distinguishes the processes of one test.
 func (c *cluster) options(number int, lines ...string) harness.Options {
 	return c.inside.NewOptions(fmt.Sprintf("%s-%d", c.namespace, number), number, lines...)
 }
 
-// awaitReason waits for a verdict on an Ingress of this namespace that names a reason.
+// awaitReason waits for a verdict with the given reason on an Ingress of this namespace.
 func (c *cluster) awaitReason(caddy *harness.Caddy, ingress, reason string) harness.Problem {
 	c.Helper()
 	var problem harness.Problem
@@ -179,7 +180,7 @@ func (c *cluster) awaitReason(caddy *harness.Caddy, ingress, reason string) harn
 	return problem
 }
 
-// checkNoReload fails the test if Caddy loaded its configuration again.
+// checkNoReload fails the test if Caddy has reloaded its configuration.
 func (c *cluster) checkNoReload(caddy *harness.Caddy) {
 	c.Helper()
 	reloads, err := caddy.Metric(c.Context(), "k8singress_config_reloads_total")

@@ -10,7 +10,7 @@ var loadBalancing = []sentence{
 	{"a Service without endpoints answers 503", withoutEndpoints},
 }
 
-// spread scales the Deployment many, which no other sentence uses.
+// spread checks load balancing while the Deployment many is scaled. No other sentence uses this Deployment.
 func spread(f *conformance) {
 	host := f.host("many")
 	f.rules("many", []route{{host, prefix, "/", "many"}})
@@ -22,7 +22,7 @@ func spread(f *conformance) {
 	}
 }
 
-// checkSpread wants each pod to get its part of the requests, within a quarter of it.
+// checkSpread checks that each pod gets its share of the requests, with a tolerance of a quarter.
 func (f *conformance) checkSpread(host string, pods int) {
 	f.Helper()
 	const part = 100

@@ -18,10 +18,10 @@ var ingressClasses = []sentence{
 	{"an Ingress without a class is assigned the default class", classByDefault},
 }
 
-// classAnnotation came before spec.ingressClassName.
+// classAnnotation is the predecessor of spec.ingressClassName.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// published is the address that the controller of these tests writes.
+// published is the address that the controller of these tests writes to the status.
 const published = "203.0.113.9"
 
 func classByName(f *conformance) {
@@ -39,7 +39,7 @@ func foreignClass(f *conformance) {
 		withClass("conformance-foreign"))
 	f.rules("foreign-not", []route{{ours, prefix, "/", "two"}})
 	f.answers(answer{ours, "/", "two"}, answer{host, "/", nobody})
-	// What is written to it would have been written before this.
+	// The controller would have written the status of the foreign Ingress earlier than this one.
 	f.awaitAddress("foreign-not", published)
 	ingress, err := f.NetworkingV1().Ingresses(f.namespace).Get(f.Context(), "foreign", metav1.GetOptions{})
 	f.must(err)
@@ -64,7 +64,8 @@ func deletedClass(f *conformance) {
 	f.answers(answer{host, "/", "one"})
 }
 
-// annotatedClass also has both, which the API server only lets an update do: the field counts, and the owner is told.
+// annotatedClass also checks an Ingress with both the annotation and the field, which is only possible by an update.
+// The field takes precedence, and the owner gets a warning.
 func annotatedClass(f *conformance) {
 	host, foreign := f.host("annotated"), f.host("annotated-foreign")
 	f.rules("annotated-foreign", []route{{foreign, prefix, "/", "one"}}, withAnnotatedClass("another"))
@@ -95,12 +96,12 @@ func classByDefault(f *conformance) {
 	f.ownClass("conformance-default", controller, func(class *networkingv1.IngressClass) {
 		class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
 	})
-	// The API server assigns it as soon as it has heard of the class itself.
+	// The API server assigns the default class only after it has seen the class.
 	f.await("an Ingress is assigned the default class", func() error { return f.createDefaulted(host) })
 	f.answers(answer{host, "/", "one"})
 }
 
-// createDefaulted fails as long as the API server assigns no class.
+// createDefaulted returns an error if the API server has assigned no class.
 func (f *conformance) createDefaulted(host string) error {
 	const name = "default-class"
 	ingresses := f.NetworkingV1().Ingresses(f.namespace)
@@ -117,7 +118,7 @@ func (f *conformance) createDefaulted(host string) error {
 	return nil
 }
 
-// ownClass makes an IngressClass that ends with the test. No other test may have one of this name.
+// ownClass creates an IngressClass and deletes it when the test ends. Its name must not be used by other tests.
 func (f *conformance) ownClass(name, controller string, changes ...func(*networkingv1.IngressClass)) {
 	f.Helper()
 	class := &networkingv1.IngressClass{

@@ -2,7 +2,7 @@ package e2e
 
 import networkingv1 "k8s.io/api/networking/v1"
 
-// defaultBackends run one after the other: some of their Ingresses answer for every host.
+// defaultBackends run one after the other, because some of their Ingresses match every host.
 var defaultBackends = []sentence{
 	{"if neither a host nor a path matches, it is up to the controller: 404", nothingMatches},
 	{"if rules are not specified, all traffic is sent to the default backend", onlyDefaultBackend},

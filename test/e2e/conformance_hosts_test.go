@@ -42,7 +42,7 @@ func hostWithPort(f *conformance) {
 	f.answers(answer{host, "/", "one"}, answer{host + ":80", "/", "one"}, answer{host + ":12345", "/", "one"})
 }
 
-// wildcardLabel has the table of the documentation.
+// wildcardLabel checks the table in the documentation.
 func wildcardLabel(f *conformance) {
 	host := f.host("wild")
 	f.rules("wild", []route{{"*." + host, prefix, "/", "one"}})
@@ -63,7 +63,7 @@ func preciseBeforeWildcard(f *conformance) {
 	f.answers(
 		answer{"bar." + host, "/short", "one"},
 		answer{"foo." + host, "/short", "two"},
-		// The wildcard is not asked for what the precise host has no path for, however well it would match.
+		// If the exact host has no matching path, the wildcard host is not used, even if it has a matching path.
 		answer{"bar." + host, "/long/path", nobody},
 	)
 }
@@ -74,7 +74,8 @@ func hostBeforePath(f *conformance) {
 	f.answers(answer{a, "/a", "one"}, answer{b, "/b", "two"}, answer{a, "/b", nobody}, answer{b, "/a", nobody})
 }
 
-// sharedHost has names that agree with the ages: of two Ingresses of the same second, the last name counts as older.
+// sharedHost uses names whose order agrees with the ages, because of two Ingresses created in the same second, the one
+// with the first name is older.
 func sharedHost(f *conformance) {
 	host := f.host("shared")
 	f.rules("shared-older", []route{{host, prefix, "/first", "one"}, {host, prefix, "/same", "one"}})

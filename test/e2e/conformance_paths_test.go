@@ -50,8 +50,8 @@ func prefixPath(f *conformance) {
 	)
 }
 
-// pathExamples is the table of examples in the documentation of Ingress. The Services stand for the paths in their
-// order.
+// pathExamples checks the table of examples in the documentation of Ingress. The Services stand for the paths, in the
+// same order.
 func pathExamples(f *conformance) {
 	services := []string{"one", "two", "three"}
 	for i, row := range []struct {
@@ -82,7 +82,7 @@ func pathExamples(f *conformance) {
 	} {
 		name := fmt.Sprintf("example-%d", i)
 		host := f.host(name)
-		// The path that tells that the Ingress is in effect is one that no request of the table asks for.
+		// This path shows that the Ingress is in effect. No request of the table uses it.
 		routes := []route{{host, exact, "/in-effect", "other"}}
 		for j, path := range row.paths {
 			routes = append(routes, route{host, row.pathType, path, services[j]})
@@ -117,7 +117,7 @@ func exactBeforePrefix(f *conformance) {
 	f.answers(answer{host, "/foo", "two"}, answer{host, "/foo/", "one"}, answer{host, "/foo/bar", "one"})
 }
 
-// implementationSpecific is a prefix, as ingress-nginx has it.
+// implementationSpecific checks that such a path is a prefix, as in ingress-nginx.
 func implementationSpecific(f *conformance) {
 	host := f.host("specific")
 	f.rules("specific", []route{
@@ -146,7 +146,7 @@ func resourceBackend(f *conformance) {
 	f.awaitReason(f.caddy, "resource", "InvalidBackend")
 }
 
-// bucket is the example of a resource in the documentation.
+// bucket returns the example of a resource backend in the documentation.
 func bucket() *corev1.TypedLocalObjectReference {
 	return &corev1.TypedLocalObjectReference{APIGroup: ptr.To("k8s.example.com"), Kind: "StorageBucket",
 		Name: "icon-assets"}

@@ -15,20 +15,20 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// conformance is what the tests of the Ingress specification share: one controller, and Deployments of one pod each, so
-// that the pod which answers says which Service was chosen.
+// conformance holds what the tests of the Ingress specification share: one controller, and Deployments with one pod
+// each, so that the responding pod shows which Service was selected.
 type conformance struct {
 	*cluster
 	caddy *harness.Caddy
 }
 
-// sentence is one promise of the specification, in the words of the documentation of networking.k8s.io/v1.
+// sentence is a requirement in the documentation of networking.k8s.io/v1, in its words.
 type sentence struct {
 	words string
 	hold  func(*conformance)
 }
 
-// TestConformance holds the Ingress specification sentence by sentence. The features are those of Kubernetes' own
+// TestConformance checks each sentence of the Ingress specification. The features are the same as in Kubernetes'
 // ingress-controller-conformance.
 func TestConformance(t *testing.T) {
 	c := newCluster(t)
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	for _, feature := range []struct {
 		name      string
 		sentences []sentence
-		// alone says that its Ingresses answer for every host, so that nothing else may run beside them.
+		// alone reports whether its Ingresses match every host, so that no other test may run at the same time.
 		alone bool
 	}{
 		{"host rules", hostRules, false},
@@ -77,13 +77,13 @@ type route struct {
 	service  string
 }
 
-// The short names of the types, for tables.
+// Short names of the path types for tables.
 const (
 	exact  = networkingv1.PathTypeExact
 	prefix = networkingv1.PathTypePrefix
 )
 
-// rules creates an Ingress with the routes, those of one host in one rule, and deletes it with the test.
+// rules creates an Ingress with the routes, with one rule for each host. The Ingress is deleted when the test ends.
 func (f *conformance) rules(name string, routes []route, changes ...func(*networkingv1.Ingress)) {
 	f.Helper()
 	f.ingress(name, "", append([]func(*networkingv1.Ingress){func(i *networkingv1.Ingress) {
@@ -92,7 +92,7 @@ func (f *conformance) rules(name string, routes []route, changes ...func(*networ
 			addRoute(i, r)
 		}
 	}}, changes...)...)
-	// The test's context is over by then, and a test may have deleted it.
+	// The context of the test has ended by then, and the test may have deleted the Ingress.
 	f.Cleanup(func() {
 		_ = f.NetworkingV1().Ingresses(f.namespace).Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
@@ -110,21 +110,22 @@ func addRoute(i *networkingv1.Ingress, r route) {
 	})
 }
 
-// to is the port http of a Service.
+// to returns a backend with the port http of a Service.
 func to(service string) *networkingv1.IngressBackend {
 	return &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
 		Name: service, Port: networkingv1.ServiceBackendPort{Name: "http"},
 	}}
 }
 
-// answer is who must answer a request: a Service, or nobody, which is 404.
+// answer is a request and the Service that must respond to it. An empty Service means that the controller responds with
+// 404.
 type answer struct{ host, path, service string }
 
-// nobody is the Service of an answer by the controller itself.
+// nobody is the empty Service of a 404 response.
 const nobody = ""
 
-// answers waits for the first of them, which is to be one that only the test's own Ingress gives, and then checks the
-// others at once: an Ingress comes into effect as a whole.
+// answers waits for the first answer, which no other Ingress may give, and then checks the others without waiting,
+// since an Ingress takes effect as a whole.
 func (f *conformance) answers(all ...answer) {
 	f.Helper()
 	f.await(fmt.Sprint(all[0]), func() error { return f.compare(all[0]) })

@@ -102,7 +102,7 @@ func withSecret(name string, hosts ...string) func(*networkingv1.Ingress) {
 	}
 }
 
-// answersTLS waits until a Service answers over HTTPS with a certificate that only pair is good for.
+// answersTLS waits until a Service responds over HTTPS with a certificate that pair verifies.
 func (f *conformance) answersTLS(host, service string, pair keyPair) {
 	f.Helper()
 	f.await("HTTPS of "+host, func() error {
@@ -123,7 +123,7 @@ func (f *conformance) checkShown(name string, pair keyPair) {
 	}
 }
 
-// shown is the certificate that a client gets to see for a server name, whoever it is for.
+// shown returns the certificate that the server presents for a server name, without verifying it.
 func (f *conformance) shown(name string) (string, error) {
 	conn, err := tls.Dial("tcp", f.caddy.HTTPS, &tls.Config{ServerName: name, InsecureSkipVerify: true})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestContainers shows what the testbed makes of images and securityContexts.
+// TestContainers checks how the testbed handles images and securityContexts.
 func TestContainers(t *testing.T) {
 	c := newCluster(t)
 	content, err := os.ReadFile("testdata/containers.yaml")
@@ -65,7 +65,7 @@ func (c *cluster) objects(content []byte) (objects []runtime.Object) {
 	}
 }
 
-// awaitDone waits until log and status of a pod have what its annotations say.
+// awaitDone waits until the log and the status of a pod match its annotations.
 func (c *cluster) awaitDone(pod *corev1.Pod) {
 	c.Helper()
 	if pod.Annotations["prints"] == "" && pod.Annotations["status"] == "" {
@@ -88,7 +88,7 @@ func (c *cluster) awaitDone(pod *corev1.Pod) {
 	})
 }
 
-// checkPrinted compares words: their distance does not count.
+// checkPrinted compares the log of a pod word by word and ignores white space.
 func (c *cluster) checkPrinted(pod *corev1.Pod) error {
 	wanted := pod.Annotations["prints"]
 	if wanted == "" {

@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definitionFiles are the CustomResourceDefinitions of kinds that the chart makes objects of, by the module that has
-// them.
+// definitionFiles are the CustomResourceDefinitions of the kinds that the chart uses, by the module that contains them.
 var definitionFiles = map[string][]string{
 	"github.com/prometheus-operator/prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
@@ -28,11 +27,11 @@ var definitionFiles = map[string][]string{
 	"github.com/kedacore/keda/v2": {"config/crd/bases/keda.sh_scaledobjects.yaml"},
 }
 
-// definitionsVariable tells the tests inside of the cluster, where no module can be downloaded, the paths of these
-// files.
+// definitionsVariable is the environment variable with the paths of these files. Inside the cluster, no module can be
+// downloaded.
 const definitionsVariable = "K8SINGRESS_CRDS"
 
-// fetchDefinitions has Go download the modules that testdata/crds requires, and verify them.
+// fetchDefinitions makes Go download and verify the modules in testdata/crds.
 func fetchDefinitions(ctx context.Context) error {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json")
 	command.Dir = "testdata/crds"
@@ -66,7 +65,7 @@ func fetchDefinitions(ctx context.Context) error {
 	return os.Setenv(definitionsVariable, string(list))
 }
 
-// define creates the definitions for as long as the test runs, and waits until their kinds are served.
+// define creates the definitions until the test ends, and waits until their kinds are served.
 func (c *cluster) define(client dynamic.Interface) {
 	c.Helper()
 	var paths []string

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// reader does what the documentation says, in a folder that has charts/ and deploy/ as the repository has.
+// reader follows the documentation in a folder with copies of charts/ and deploy/.
 type reader struct {
 	*cluster
 	folder string
-	// here puts names of the test in the place of those that stand in the documentation, in charts/ and in deploy/.
+	// here replaces names in the documentation, in charts/ and in deploy/ by names of the test.
 	here *strings.Replacer
 }
 
-// reader takes pairs of names: the documented one, and the one of the test.
+// reader returns a reader. names are pairs of a documented name and a name of the test.
 func (c *cluster) reader(names ...string) *reader {
 	c.Helper()
 	r := &reader{cluster: c, folder: c.TempDir(), here: strings.NewReplacer(names...)}
@@ -26,7 +26,7 @@ func (c *cluster) reader(names ...string) *reader {
 	return r
 }
 
-// copy takes a folder of the repository, with the names of the test.
+// copy copies a folder of the repository, and replaces names.
 func (r *reader) copy(folder string) {
 	r.Helper()
 	from := os.DirFS(filepath.Join("../..", folder))
@@ -46,8 +46,8 @@ func (r *reader) copy(folder string) {
 	}))
 }
 
-// scripts returns those below a heading of a page, up to the next heading of its level. The test knows how many there
-// are.
+// scripts returns the scripts below a heading of a page, up to the next heading of its level. It fails the test unless
+// there are number of them.
 func (r *reader) scripts(page, heading string, number int) (all []string) {
 	r.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))

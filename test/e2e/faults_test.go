@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestBadInputs has one Ingress with each fault, and a good one that must not suffer from them.
+// TestBadInputs checks that Ingresses with various faults do not affect a good Ingress.
 func TestBadInputs(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -73,7 +73,8 @@ func (c *cluster) checkAccepted(caddy *harness.Caddy, ingress string) {
 	}
 }
 
-// TestHelmSecretsCostNothing counts the Secrets that Caddy holds: those of Helm's releases never leave the API server.
+// TestHelmSecretsCostNothing checks the number of Secrets that Caddy holds. The API server must not send it the Secrets
+// of Helm releases.
 func TestHelmSecretsCostNothing(t *testing.T) {
 	c := newCluster(t)
 	c.releases(200, 100<<10)
@@ -88,7 +89,7 @@ func TestHelmSecretsCostNothing(t *testing.T) {
 	}
 }
 
-// releases makes Secrets as Helm does.
+// releases creates Secrets like Helm.
 func (c *cluster) releases(count, size int) {
 	c.Helper()
 	content := map[string][]byte{"release": bytes.Repeat([]byte("H4sI"), size/4)}
@@ -111,8 +112,8 @@ func (c *cluster) releases(count, size int) {
 	}
 }
 
-// TestAPIServerAway first stops the API server, so that its connections hang, and then kills it, so that they break:
-// everything is served meanwhile, and changes arrive afterwards.
+// TestAPIServerAway stops the API server, so that its connections hang, and then kills it, so that they break. It
+// checks that requests succeed in the meantime, and that changes arrive afterwards.
 func TestAPIServerAway(t *testing.T) {
 	c := newCluster(t)
 	pair := c.newPair(c.host("web"))
@@ -152,7 +153,7 @@ func TestAPIServerAway(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// servesOn makes sure that requests, on kept and on new connections, go on for longer than Caddy waits for anything.
+// servesOn checks that requests on old and new connections succeed for longer than all timeouts of Caddy.
 func (c *cluster) servesOn(caddy *harness.Caddy, l *load) {
 	c.Helper()
 	until := l.requests.Load() + 2000
@@ -169,7 +170,7 @@ func (c *cluster) servesOn(caddy *harness.Caddy, l *load) {
 	}
 }
 
-// deadKubeconfig writes a kubeconfig for an API server that is not there.
+// deadKubeconfig writes a kubeconfig for an API server that does not exist.
 func (c *cluster) deadKubeconfig() string {
 	c.Helper()
 	config, err := clientcmd.LoadFromFile(c.inside.Kubeconfig())

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeploymentOfIngressNginx runs what the chart of ingress-nginx makes with another image: it takes the command line
-// as it is, and says what has no effect.
+// TestDeploymentOfIngressNginx runs the manifests of the ingress-nginx chart with our image. It checks that the command
+// line is accepted, and that flags without effect are logged.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
 	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
@@ -24,8 +24,8 @@ func TestDeploymentOfIngressNginx(t *testing.T) {
 		"--validating-webhook-key: it has no effect")
 }
 
-// TestDeploymentOf2020 runs what was installed when classes were values of an annotation. TCP ports are in the
-// ConfigMap that it has for them.
+// TestDeploymentOf2020 runs a deployment from the time when classes were annotations. Its TCP ports are in the
+// ConfigMap that its flags name.
 func TestDeploymentOf2020(t *testing.T) {
 	c := newCluster(t)
 	service := c.runNginx("testdata/ingress-nginx-2020.yaml", "ingress-controller-leader",
@@ -43,8 +43,8 @@ func TestDeploymentOf2020(t *testing.T) {
 	})
 }
 
-// runNginx runs a Deployment of ingress-nginx, for Ingresses of the class of its own: it serves, and writes the status
-// and Events with the rights that it has, as the holder of the Lease of ingress-nginx.
+// runNginx runs a Deployment of ingress-nginx for Ingresses of a class of the test. It checks that requests are served,
+// and that the controller writes the status and Events with its rights, as the holder of the Lease of ingress-nginx.
 func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ingress)) *corev1.Service {
 	c.Helper()
 	changes = append([]func(*networkingv1.Ingress){withClass(c.namespace)}, changes...)
@@ -70,7 +70,7 @@ func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ing
 	return service
 }
 
-// checkLog looks into what the one pod of the controller says.
+// checkLog checks that the log of the only controller pod contains the texts.
 func (c *cluster) checkLog(says ...string) {
 	c.Helper()
 	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(),
@@ -88,7 +88,7 @@ func (c *cluster) checkLog(says ...string) {
 	}
 }
 
-// create makes the objects of a file for NAMESPACE, for as long as the test runs.
+// create creates the objects in a file until the test ends. NAMESPACE in the file stands for the namespace of the test.
 func (c *cluster) create(file string) {
 	c.Helper()
 	text, err := os.ReadFile(file)

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestIngressEndToEnd follows requests through an Ingress, over HTTP and HTTPS, to pods that come and go.
+// TestIngressEndToEnd checks requests through an Ingress, over HTTP and HTTPS, while pods are added and removed.
 func TestIngressEndToEnd(t *testing.T) {
 	c := newCluster(t)
 	pair := c.newPair(c.host("web"))
@@ -40,7 +40,7 @@ func TestIngressEndToEnd(t *testing.T) {
 	t.Logf("%d requests, %d of them 503 while there was no pod", l.requests.Load(), l.unavailable.Load())
 }
 
-// scaleToNothing expects 503, and nothing worse, from the time at which the last endpoint is gone.
+// scaleToNothing checks that requests get 503, and no other error, after the last endpoint is removed.
 func (c *cluster) scaleToNothing(caddy *harness.Caddy, l *load) {
 	c.Helper()
 	l.allowed.Store(http.StatusServiceUnavailable)
@@ -56,7 +56,8 @@ func (c *cluster) scaleToNothing(caddy *harness.Caddy, l *load) {
 	l.check(c)
 }
 
-// TestUntilFirstApply starts Caddy where no API server answers: it must not say 404 of hosts that it cannot know.
+// TestUntilFirstApply starts Caddy without a reachable API server, and checks that it does not return 404 for hosts
+// that it cannot know yet.
 func TestUntilFirstApply(t *testing.T) {
 	c := newCluster(t)
 	o := c.options(0)
@@ -72,8 +73,8 @@ func TestUntilFirstApply(t *testing.T) {
 		}
 		return nil
 	})
-	// The admin API is asked for the app once Caddy has loaded all of the configuration, and requests are answered a
-	// little before.
+	// The admin API knows the app only after Caddy has loaded the whole configuration. Requests get responses slightly
+	// earlier.
 	c.await("the status", func() error {
 		status, err := caddy.Status(t.Context())
 		if err == nil && status.Ready {

@@ -17,14 +17,14 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// installing is what a new controller may take, from the first object to the first answer.
+// installing is the time limit for a new controller, from its first object to its first response.
 const installing = 3 * time.Minute
 
-// kubectlDelete begins a command that leaves nothing to the next test, whatever came of this one.
+// kubectlDelete is the start of a command that cleans up even if the test has failed.
 const kubectlDelete = "kubectl delete --ignore-not-found "
 
-// TestInstall does what docs/install.md says: by Helm, by kubectl and by kustomize, in each shape. What comes is in
-// place of the account that other tests have.
+// TestInstall follows docs/install.md in each shape, with Helm, kubectl and kustomize. The service account in the
+// manifests replaces the account that other tests use.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -34,7 +34,7 @@ func TestInstall(t *testing.T) {
 	c.kubectl(t.Context(), "delete", "clusterrole,clusterrolebinding,namespace", "k8singress")
 	c.kubectl(t.Context(), "delete", "namespace", storageNamespace)
 	t.Cleanup(func() { c.must(c.inside.MakeAccount(context.Background())) })
-	// The Secret keeps its name, and a pod ends without delay.
+	// The name of the Secret must not be replaced. Pods end without a delay.
 	names := []string{
 		"shop-tls", "shop-tls", "shop", c.namespace, "shutdown_delay 15s", "shutdown_delay 1s", "shutdown_delay: 15s",
 		"shutdown_delay: 1s",
@@ -85,26 +85,26 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// ofClass gives an Ingress a class.
+// ofClass sets the class of an Ingress.
 func ofClass(name string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) { i.Spec.IngressClassName = ptr.To(name) }
 }
 
-// installer follows docs/install.md, beside an Ingress of the host shop with a certificate.
+// installer follows docs/install.md. There is an Ingress for the host shop with a certificate.
 type installer struct {
 	*reader
 	certificate keyPair
 }
 
-// inTest returns the same for a subtest.
+// inTest returns the same installer for a subtest.
 func (r *installer) inTest(t *testing.T) *installer {
 	inner := *r.reader
 	inner.cluster = r.in(t)
 	return &installer{&inner, r.certificate}
 }
 
-// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at each node, and
-// shows its certificate.
+// checkServed waits until the controller in a namespace responds for the host shop with its certificate, through its
+// Service or at each node.
 func (r *installer) checkServed(shape, namespace string) {
 	r.Helper()
 	begin := time.Now()
@@ -122,14 +122,14 @@ func (r *installer) checkServed(shape, namespace string) {
 	r.checkRights(shape, namespace)
 }
 
-// checkRights asks the API server what the controller may do.
+// checkRights checks the rights of the controller with the API server.
 func (r *installer) checkRights(shape, namespace string) {
 	r.Helper()
 	everywhere := shape == "cluster" || shape == "hostnetwork"
 	storage := storageNamespace
 	switch namespace + " " + shape {
 	case "edge cluster":
-		// kustomize moves all that is in a namespace to its own one.
+		// kustomize moves all objects to its own namespace.
 		storage = "edge"
 	case "edge least":
 		storage = "edge-" + storageNamespace
@@ -152,7 +152,7 @@ func (r *installer) checkRights(shape, namespace string) {
 	}
 }
 
-// addresses are that of the Service, or with ports of the nodes those of all nodes.
+// addresses returns the address of the Service, or the addresses of all nodes if the pods use ports of the nodes.
 func (r *installer) addresses(shape, namespace string) (all []string, err error) {
 	if shape != "hostnetwork" {
 		service, err := r.CoreV1().Services(namespace).Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
@@ -178,7 +178,7 @@ func (r *installer) addresses(shape, namespace string) (all []string, err error)
 	return all, nil
 }
 
-// checkOverlay looks for what the kustomization of docs/install.md changes, besides the namespace.
+// checkOverlay checks the changes of the kustomization in docs/install.md, except the namespace.
 func (r *installer) checkOverlay() {
 	r.Helper()
 	deployment, err := r.AppsV1().Deployments("edge").Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
@@ -199,8 +199,7 @@ func (r *installer) checkOverlay() {
 	}
 }
 
-// TestSideBySide moves an Ingress to a second controller and back, as docs/migrate.md says, and takes that controller
-// away.
+// TestSideBySide moves an Ingress to a second controller and back, as in docs/migrate.md, and removes that controller.
 func TestSideBySide(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -210,7 +209,7 @@ func TestSideBySide(t *testing.T) {
 	c.awaitStatus(before, http.StatusOK)
 	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace, "namespace shop", "namespace "+c.namespace,
 		`"nginx"`, `"`+c.namespace+`"`,
-		// Their scope is a namespace, as prose there says.
+		// Both releases are restricted to one namespace, as the page recommends.
 		"--values old.yaml", "--values old.yaml --set controller.scope.namespace="+c.namespace)
 	scripts := r.scripts("migrate.md", "## Run side by side", 3)
 	r.run(r.scripts("migrate.md", "## Check your manifests", 2)[1])
@@ -227,7 +226,7 @@ func TestSideBySide(t *testing.T) {
 	c.awaitStatus(before, http.StatusOK)
 }
 
-// awaitStatus waits for an answer of this status to the host shop.
+// awaitStatus waits until a request for the host shop gets this status.
 func (c *cluster) awaitStatus(address string, status int) {
 	c.Helper()
 	c.awaitFor(installing, fmt.Sprintf("%d at %s", status, address), func() error {

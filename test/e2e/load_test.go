@@ -18,30 +18,30 @@ import (
 // pace is the time between two requests of one client.
 const pace = 5 * time.Millisecond
 
-// keepers are the clients of each kind that keep their connection: HTTP/1.1, and HTTP/2 where there is TLS.
+// keepers is the number of clients that keep their connection, for HTTP/1.1, and also for HTTP/2 if there is TLS.
 const keepers = 3
 
-// load asks one host all the time, over connections that are kept and over new ones.
+// load sends requests to one host continuously, over open connections and over new ones.
 type load struct {
 	caddy *harness.Caddy
 	host  string
 	pairs []keyPair
 
-	// allowed is a status code besides 200 that is no failure, while the test expects it.
+	// allowed is a status code besides 200 that is not a failure. 0 means that there is no such code.
 	allowed atomic.Int64
-	// unavailable counts the answers with the allowed code.
+	// unavailable is the number of responses with the allowed code.
 	requests, unavailable, connections atomic.Int64
 
 	mu       sync.Mutex
 	failures []error
 }
 
-// startLoad starts the clients; they end with the test. A host with TLS is also asked over HTTPS.
+// startLoad starts clients that stop when the test ends. With pairs, requests are also sent over HTTPS.
 func (c *cluster) startLoad(caddy *harness.Caddy, host string, pairs ...keyPair) *load {
 	return c.startLoads(1, caddy, host, pairs...)
 }
 
-// startLoads starts as many clients several times.
+// startLoads starts the same number of clients several times.
 func (c *cluster) startLoads(times int, caddy *harness.Caddy, host string, pairs ...keyPair) *load {
 	l := &load{caddy: caddy, host: host, pairs: pairs}
 	ctx, cancel := context.WithCancel(c.Context())
@@ -64,7 +64,7 @@ func (c *cluster) startLoads(times int, caddy *harness.Caddy, host string, pairs
 	return l
 }
 
-// keep uses one connection for all requests, and counts those that it makes.
+// keep uses one connection for all requests, and counts how often it connects.
 func (l *load) keep(ctx context.Context, address, url string) {
 	transport := newTransport(address, l.pairs...)
 	transport.DialContext = counted(transport.DialContext, &l.connections)
@@ -105,7 +105,7 @@ func (l *load) record(r reply, err error) {
 	l.failures = append(l.failures, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
 }
 
-// check fails the test if a request failed since the last check. It waits until requests were made after the call.
+// check fails the test if a request failed since the last check. It waits until requests have been sent after the call.
 func (l *load) check(c *cluster) {
 	c.Helper()
 	begin := l.requests.Load()
@@ -124,7 +124,7 @@ func (l *load) check(c *cluster) {
 	l.failures = nil
 }
 
-// checkKept fails the test if a client had to connect a second time.
+// checkKept fails the test if a client had to connect again.
 func (l *load) checkKept(c *cluster) {
 	c.Helper()
 	want := int64(keepers)
@@ -136,7 +136,7 @@ func (l *load) checkKept(c *cluster) {
 	}
 }
 
-// stream is an open WebSocket on which messages go back and forth until the test ends.
+// stream is an open WebSocket that exchanges messages until the test ends.
 type stream struct {
 	messages atomic.Int64
 	broken   atomic.Pointer[error]
@@ -191,7 +191,7 @@ func (s *stream) run(ctx context.Context, socket *websocket.Conn) error {
 	}
 }
 
-// check fails the test if the stream does not carry messages any more.
+// check fails the test if messages no longer come back.
 func (s *stream) check(c *cluster) {
 	c.Helper()
 	begin := s.messages.Load()

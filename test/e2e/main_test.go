@@ -1,5 +1,5 @@
-// Package e2e holds the tests against a real API server, with real controllers, pods and a Caddy process: what a user
-// of the ingress controller sees. They run in the network of a cluster that lives as long as the test binary.
+// Package e2e tests the controller as a user sees it, with a real API server, real controllers, pods and a Caddy
+// process. The tests run in the network of a cluster that lives as long as the test binary.
 package e2e
 
 import (

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a DNS server: the testbed has none.
+// names is a DNS server. The testbed has none.
 type names struct {
 	address string
 
@@ -17,7 +17,7 @@ type names struct {
 	addresses map[string][]string
 }
 
-// serveNames ends with the test.
+// serveNames starts a DNS server that stops when the test ends.
 func (c *cluster) serveNames() *names {
 	c.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func (n *names) serve(conn net.PacketConn) {
 	}
 }
 
-// reply has the IPv4 addresses of a name, to be asked for again as soon as may be.
+// reply returns the IPv4 addresses of a name with a TTL of 0.
 func (n *names) reply(question dnsmessage.Message) dnsmessage.Message {
 	asked := question.Questions[0]
 	reply := dnsmessage.Message{Questions: question.Questions}

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The tests of this file are about the nodes of the testbed: the network, the ports, the labels and the taints of each.
+// This file tests the nodes of the testbed: the network, ports, labels and taints of each node.
 
 const masterRole = "node-role.kubernetes.io/master"
 
-// TestHostNetwork has two pods on one port, each on the network of its node, and asks each of them, and both by a
-// Service.
+// TestHostNetwork checks that two pods in the networks of their nodes can use the same port, and that each can be
+// reached at its node and both through a Service.
 func TestHostNetwork(t *testing.T) {
 	c := newCluster(t)
 	pods := c.daemons("edge", func(spec *corev1.PodSpec) {
@@ -46,7 +46,7 @@ func TestHostNetwork(t *testing.T) {
 	c.awaitAnswerOf("edge-", service.Status.LoadBalancer.Ingress[0].IP+":80")
 }
 
-// TestHostPort has ports of nodes lead to the pods there for as long as these live.
+// TestHostPort checks that host ports lead to the pods on their nodes while these pods exist.
 func TestHostPort(t *testing.T) {
 	c := newCluster(t)
 	pods := c.daemons("ported", func(spec *corev1.PodSpec) {
@@ -77,8 +77,8 @@ func TestHostPort(t *testing.T) {
 	c.awaitRefused(address + ":82")
 }
 
-// TestNodesKeepChanges has a test say what kind of node one is: the scheduler goes by its label and its taint, and its
-// other address stays.
+// TestNodesKeepChanges checks that a test can change the labels, taints and addresses of a node, and that the scheduler
+// uses them.
 func TestNodesKeepChanges(t *testing.T) {
 	c := newCluster(t)
 	const node, external = "node-1", "203.0.113.9"
@@ -111,7 +111,7 @@ func tolerateMaster(spec *corev1.PodSpec) {
 		Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// daemons makes a DaemonSet of echo, and returns its pods, one for each node, when they are ready.
+// daemons creates a DaemonSet of echo. It waits until the pods are ready, and returns one pod for each node.
 func (c *cluster) daemons(name string, change func(*corev1.PodSpec)) []corev1.Pod {
 	c.Helper()
 	labels := map[string]string{"app": name}
@@ -145,7 +145,7 @@ func (c *cluster) podsOf(app string) []corev1.Pod {
 	return pods.Items
 }
 
-// podOf is the only pod of a Deployment.
+// podOf returns the only pod of a Deployment.
 func (c *cluster) podOf(app string) *corev1.Pod {
 	c.Helper()
 	pods := c.podsOf(app)
@@ -172,7 +172,7 @@ func (c *cluster) addressOf(node string, kind corev1.NodeAddressType) string {
 	return ""
 }
 
-// makeMaster gives a node the label and the taint of a master, for as long as the test runs.
+// makeMaster sets the label and the taint of a master node until the test ends.
 func (c *cluster) makeMaster(node string) {
 	c.Helper()
 	c.patchNode(node, "",
@@ -181,7 +181,7 @@ func (c *cluster) makeMaster(node string) {
 		fmt.Sprintf(`{"metadata":{"labels":{%q:null}},"spec":{"taints":null}}`, masterRole))
 }
 
-// addExternalIP gives a node one more address, for as long as the test runs.
+// addExternalIP adds an address to a node until the test ends.
 func (c *cluster) addExternalIP(node, ip string) {
 	c.Helper()
 	address := fmt.Sprintf(`{"type":"ExternalIP","address":%q`, ip)
@@ -204,7 +204,7 @@ func (c *cluster) patchNode(node, subresource, patch, undo string) {
 	})
 }
 
-// awaitAnswerOf waits until HTTP at an address is answered by the pod, or by one of the pods, whose name begins so.
+// awaitAnswerOf waits until a pod whose name has this prefix responds to HTTP at an address.
 func (c *cluster) awaitAnswerOf(pod, address string) {
 	c.Helper()
 	c.await("an answer of "+pod+" at "+address, func() error {
@@ -216,7 +216,7 @@ func (c *cluster) awaitAnswerOf(pod, address string) {
 	})
 }
 
-// awaitEchoAt waits until an address sends back what it gets.
+// awaitEchoAt waits until an address sends data back.
 func (c *cluster) awaitEchoAt(network, address string) {
 	c.Helper()
 	c.await(network+" "+address+" echoes", func() error {
@@ -229,7 +229,7 @@ func (c *cluster) awaitEchoAt(network, address string) {
 	})
 }
 
-// awaitRefused waits until nothing listens on a TCP address.
+// awaitRefused waits until no process listens on a TCP address.
 func (c *cluster) awaitRefused(address string) {
 	c.Helper()
 	c.await(address+" is closed", func() error {

@@ -14,10 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// graceSeconds is how long a pod serves on after it was deleted: until everybody has heard of it.
+// graceSeconds is the time for which a deleted pod still accepts requests, so that all components can learn of its
+// deletion.
 const graceSeconds = 3
 
-// deploy makes a Deployment of echo, and a Service for it.
+// deploy creates a Deployment of echo and a Service for it.
 func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.PodSpec)) {
 	c.Helper()
 	spec := corev1.PodSpec{Containers: []corev1.Container{echoContainer()}}
@@ -55,7 +56,7 @@ func echoContainer() corev1.Container {
 	}
 }
 
-// service makes a Service with the ports http and stream for the pods of a Deployment.
+// service creates a Service with the ports http and stream for the pods of a Deployment.
 func (c *cluster) service(name, app string) {
 	c.Helper()
 	service := &corev1.Service{
@@ -80,7 +81,7 @@ func (c *cluster) scale(name string, replicas int32) {
 	c.must(err)
 }
 
-// endpoints counts the endpoints of a Service.
+// endpoints returns the number of ready endpoints and of other endpoints of a Service.
 func (c *cluster) endpoints(name string) (ready, others int) {
 	c.Helper()
 	slices, err := c.DiscoveryV1().EndpointSlices(c.namespace).List(c.Context(),
@@ -108,8 +109,8 @@ func (c *cluster) awaitEndpoints(name string, ready, others int) {
 	})
 }
 
-// ingress creates an Ingress of the class nginx that sends a host to the port http of a Service; its name is the host's
-// first label.
+// ingress creates an Ingress of the class nginx that sends a host to the port http of a Service. The first label of the
+// host is the name of the Ingress.
 func (c *cluster) ingress(name, service string, changes ...func(*networkingv1.Ingress)) {
 	c.Helper()
 	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
@@ -135,7 +136,7 @@ func (c *cluster) ingress(name, service string, changes ...func(*networkingv1.In
 	c.must(err)
 }
 
-// withTLS adds a Secret for all hosts of an Ingress, which go on to be served by HTTP, too.
+// withTLS adds a TLS Secret for all hosts of an Ingress. The hosts are still served over HTTP, too.
 func withTLS(secret string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) {
 		tls := networkingv1.IngressTLS{SecretName: secret}
@@ -147,8 +148,8 @@ func withTLS(secret string) func(*networkingv1.Ingress) {
 	}
 }
 
-// withReadTimeout has clients wait for an endpoint for less than their own deadline. A pod that ends while the machine
-// is busy may take what it says last with it: its end of the network is gone before that has arrived.
+// withReadTimeout sets a read timeout that is shorter than the deadline of clients. If a pod ends on a busy machine,
+// its last response may be lost, because its network is removed before the response arrives.
 func withReadTimeout(i *networkingv1.Ingress) {
 	metav1.SetMetaDataAnnotation(&i.ObjectMeta, "nginx.ingress.kubernetes.io/proxy-read-timeout", "8")
 }
@@ -159,12 +160,12 @@ func withClass(name string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) { i.Spec.IngressClassName = &name }
 }
 
-// backendOf returns the Service that an Ingress made by ingress names.
+// backendOf returns the Service of an Ingress that the method ingress has created.
 func backendOf(i *networkingv1.Ingress) *networkingv1.IngressServiceBackend {
 	return i.Spec.Rules[0].HTTP.Paths[0].Backend.Service
 }
 
-// change updates an Ingress; a write of its status that comes between is no reason to fail.
+// change updates an Ingress, and retries if its status was written in between.
 func (c *cluster) change(name string, changes ...func(*networkingv1.Ingress)) {
 	c.Helper()
 	ingresses := c.NetworkingV1().Ingresses(c.namespace)
@@ -186,7 +187,7 @@ func (c *cluster) deleteIngress(name string) {
 	c.must(c.NetworkingV1().Ingresses(c.namespace).Delete(c.Context(), name, metav1.DeleteOptions{}))
 }
 
-// secret creates a TLS Secret or replaces its content.
+// secret creates or replaces a TLS Secret.
 func (c *cluster) secret(name string, pair keyPair) {
 	c.Helper()
 	secrets := c.CoreV1().Secrets(c.namespace)
@@ -201,7 +202,7 @@ func (c *cluster) secret(name string, pair keyPair) {
 	c.must(err)
 }
 
-// tcpServices creates the ConfigMap of the TCP ports or replaces its content.
+// tcpServices creates or replaces the ConfigMap of the TCP ports.
 func (c *cluster) tcpServices(data map[string]string) {
 	c.Helper()
 	maps := c.CoreV1().ConfigMaps(c.namespace)
@@ -213,12 +214,12 @@ func (c *cluster) tcpServices(data map[string]string) {
 	c.must(err)
 }
 
-// withPort names the port of the Services by a number.
+// withPort sets the number of the Service port.
 func withPort(number int32) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) { backendOf(i).Port = networkingv1.ServiceBackendPort{Number: number} }
 }
 
-// label gives the namespace a label.
+// label sets a label of the namespace.
 func (c *cluster) label(key, value string) {
 	c.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)

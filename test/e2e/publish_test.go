@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// own is the namespace of the controller in deploy/, and ownController the name of its Deployment and its Service.
+// own is the namespace of the controller in deploy/. ownController is the name of its Deployment and its Service.
 const (
 	own           = "k8singress"
 	ownController = own + "-controller"
@@ -28,9 +28,9 @@ type deployed struct {
 	tcp, udp func(map[string]string)
 }
 
-// TestPublishedPorts runs the controller in pods, as deploy/cluster has it, and follows a port from the ConfigMap over
-// the Service to the client: who the ports of the Service belong to, who writes them, and what is told where that
-// cannot be.
+// TestPublishedPorts runs the controller in pods with deploy/cluster, and checks how a port gets from the ConfigMap to
+// the Service and to the client: which ports of the Service the controller owns, which replica writes them, and which
+// Events report that it cannot write them.
 func TestPublishedPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -41,7 +41,7 @@ func TestPublishedPorts(t *testing.T) {
 
 	d.tcp(map[string]string{"5432": c.to("web:http")})
 	d.udp(map[string]string{"5353": c.to("web-udp:stream")})
-	// Without the right to change the Service.
+	// The controller may not change the Service yet.
 	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "give the controller the right")
 	d.checkPorts(before)
 	d.allow()
@@ -60,7 +60,8 @@ func TestPublishedPorts(t *testing.T) {
 	d.madeAnew()
 }
 
-// start applies deploy/cluster, which lacks the right to change the Service, and waits until both pods serve.
+// start applies deploy/cluster, which does not include the right to change the Service, and waits until both pods are
+// ready.
 func (d *deployed) start() {
 	d.Helper()
 	d.tcp(nil)
@@ -76,19 +77,19 @@ func (d *deployed) start() {
 	})
 }
 
-// apply puts everything there as it once was.
+// apply applies the manifests, which restores all objects.
 func (d *deployed) apply() {
 	d.Helper()
 	d.kubectl(d.Context(), "apply", "--kustomize", "testdata/published-ports")
 }
 
-// allow gives the right to change the Service, which apply takes away.
+// allow grants the right to change the Service. apply removes it again.
 func (d *deployed) allow() {
 	d.Helper()
 	d.run(d.scripts("kubernetes.md", "## Ports of the Service", 1)[0])
 }
 
-// stop takes away what start made. The log of the pods is shown if the test fails.
+// stop deletes the objects that start has created. If the test fails, it prints the logs of the pods.
 func (d *deployed) stop() {
 	ctx := context.Background()
 	if d.Failed() {
@@ -128,7 +129,7 @@ func (d *deployed) service() *corev1.Service {
 
 func (d *deployed) ports() []corev1.ServicePort { return d.service().Spec.Ports }
 
-// awaitPorts waits until the Service has the ports of these names, and no others.
+// awaitPorts waits until the Service has exactly the ports with these names.
 func (d *deployed) awaitPorts(names ...string) {
 	d.Helper()
 	d.await(fmt.Sprintf("the Service has %v", names), func() error {
@@ -144,7 +145,7 @@ func (d *deployed) awaitPorts(names ...string) {
 	})
 }
 
-// checkPorts fails the test if one of these is another one by now, or has another port of the nodes.
+// checkPorts fails the test if one of these ports has changed or has another node port.
 func (d *deployed) checkPorts(before []corev1.ServicePort) {
 	d.Helper()
 	now := d.ports()
@@ -156,7 +157,7 @@ func (d *deployed) checkPorts(before []corev1.ServicePort) {
 	}
 }
 
-// awaitHTTP asks through the address of the Service.
+// awaitHTTP waits until a request through the address of the Service succeeds.
 func (d *deployed) awaitHTTP(port string) {
 	d.Helper()
 	address := net.JoinHostPort(d.service().Spec.ClusterIP, port)
@@ -174,7 +175,7 @@ func (d *deployed) awaitUDP(port string) {
 	d.awaitEchoAt("udp", net.JoinHostPort(d.service().Spec.ClusterIP, port))
 }
 
-// foreign has an entry of somebody else for a port of the ConfigMap.
+// foreign checks that an entry of another owner in the Service stays when the ConfigMap has the same port.
 func (d *deployed) foreign() {
 	d.Helper()
 	entry := corev1.ServicePort{Name: "cache", Port: 6379, Protocol: corev1.ProtocolTCP,
@@ -191,7 +192,7 @@ func (d *deployed) foreign() {
 	d.awaitHTTP("5433")
 }
 
-// anotherLeader deletes the pod that holds the Lease, which alone has written until then.
+// anotherLeader deletes the pod that holds the Lease, and checks that only this pod had written until then.
 func (d *deployed) anotherLeader() {
 	d.Helper()
 	const wrote = "updated the ports of the Service"
@@ -215,7 +216,7 @@ func (d *deployed) anotherLeader() {
 	d.awaitHTTP("5434")
 }
 
-// leader is the name of the pod that holds the Lease, or empty.
+// leader returns the name of the pod that holds the Lease, or "".
 func (d *deployed) leader() string {
 	d.Helper()
 	lease, err := d.CoordinationV1().Leases(own).Get(d.Context(), own+"-k8singress-leader", metav1.GetOptions{})
@@ -227,7 +228,7 @@ func (d *deployed) leader() string {
 	return pod
 }
 
-// madeAnew deletes the Service, and creates it as it once was. In between, nobody but its owner does that.
+// madeAnew deletes the Service and creates it again in its original form, like an administrator.
 func (d *deployed) madeAnew() {
 	d.Helper()
 	services := d.CoreV1().Services(own)

@@ -9,15 +9,16 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// reloadTest is what the rows of TestNothingReloads share: two Deployments, "steady", which is under load and carries
-// an open WebSocket, and "other".
+// reloadTest holds what the rows of TestNothingReloads share: the Deployment "steady", which is under load and has an
+// open WebSocket, and the Deployment "other".
 type reloadTest struct {
 	*cluster
 	caddy *harness.Caddy
 }
 
-// TestNothingReloads changes everything that can change while clients keep connections, new ones come, and a WebSocket
-// is open. After each change its effect is seen, no request has failed, the WebSocket lives and Caddy has not reloaded.
+// TestNothingReloads makes every possible change while clients use old and new connections and a WebSocket is open.
+// After each change, it checks that the change is in effect, that no request has failed, that the WebSocket is open,
+// and that Caddy has not reloaded.
 func TestNothingReloads(t *testing.T) {
 	c := newCluster(t)
 	pair := c.newPair(c.host("steady"))
@@ -63,7 +64,7 @@ func TestNothingReloads(t *testing.T) {
 	t.Logf("%d requests, %d messages over the WebSocket", l.requests.Load(), s.messages.Load())
 }
 
-// serves waits for the answer of a host whose Ingress is called name.
+// serves waits for the response to a request for the host of an Ingress.
 func (r *reloadTest) serves(name, path string, code int, deployment string) {
 	r.Helper()
 	r.awaitCode(r.caddy, r.host(name), path, code, deployment)
@@ -168,7 +169,7 @@ func (r *reloadTest) ingressMoves() {
 	r.serves("moving", "/", http.StatusOK, "other-")
 }
 
-// classMoves deletes a class and makes it anew for another controller; the field cannot be changed otherwise.
+// classMoves deletes a class and creates it again for another controller, because the field is immutable.
 func (r *reloadTest) classMoves() {
 	r.class("side", controller)
 	defer r.deleteClass("side")

@@ -25,19 +25,19 @@ import (
 const (
 	replicasDeployment = "edge-k8singress-controller"
 	replicaCount       = 2
-	// foreignAddress is what another controller writes.
+	// foreignAddress is the address that another controller writes.
 	foreignAddress = "203.0.113.66"
 )
 
 // edgePods are the pods of the chart.
 type edgePods struct {
 	*cluster
-	// service is where clients reach them, and published the address that they write to the status of Ingresses.
+	// service is the address for clients. published is the address that the pods write to the status of Ingresses.
 	service, published string
 }
 
-// TestReplicas has the pods of the chart end, die and come back, and another controller write to the same status: what
-// the others serve goes on, and no Ingress is ever without an address.
+// TestReplicas ends, kills and restarts pods of the chart while another controller writes to the same status. It checks
+// that no request fails, and that no Ingress is ever without an address.
 func TestReplicas(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 2)
@@ -66,7 +66,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// rollingUpdate has the leader end, and then all pods replaced, while short requests and slow ones go on.
+// rollingUpdate ends the leader, and then replaces all pods, during short and slow requests.
 func (r *edgePods) rollingUpdate() {
 	b := r.startBarrage(r.service, r.host("shop"))
 	b.awaitSlow(r.cluster)
@@ -80,7 +80,8 @@ func (r *edgePods) rollingUpdate() {
 	r.checkWrites("updated")
 }
 
-// drainLeader deletes the pod that leads: it is not ready from then on, serves all the same, and hands over.
+// drainLeader deletes the leader. It checks that the pod is no longer ready but still serves, and that another replica
+// becomes the leader.
 func (r *edgePods) drainLeader(b *barrage) {
 	r.Helper()
 	holder := r.holder()
@@ -104,7 +105,8 @@ func (r *edgePods) drainLeader(b *barrage) {
 	r.awaitHolderAfter(holder)
 }
 
-// loseLeader ends the leader without any grace: another replica serves on meanwhile, takes the Lease and writes.
+// loseLeader ends the leader without a grace period, and checks that another replica serves in the meantime, acquires
+// the Lease and writes.
 func (r *edgePods) loseLeader(how string, end func(pod string)) {
 	pods := r.awaitReady()
 	holder := r.holder()
@@ -132,14 +134,14 @@ func (r *edgePods) loseLeader(how string, end func(pod string)) {
 
 func (r *edgePods) killProcess(pod string) { r.must(r.inside.KillPod(pod)) }
 
-// forget deletes a pod as is done for those of a node that is gone: nothing waits for its end.
+// forget deletes a pod immediately, like the pods of a lost node.
 func (r *edgePods) forget(pod string) {
 	r.must(r.CoreV1().Pods(r.namespace).Delete(r.Context(), pod,
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 }
 
-// anotherController writes its own address to an Ingress that is served here, too. The next change of any object has
-// ours written again.
+// anotherController writes another address to an Ingress. It checks that the next change of any object restores our
+// address.
 func (r *edgePods) anotherController() {
 	for round := range 3 {
 		r.writeForeign("shop")
@@ -148,7 +150,7 @@ func (r *edgePods) anotherController() {
 	}
 }
 
-// stopAll leaves no pod: the address stays.
+// stopAll deletes all pods, and checks that the address stays.
 func (r *edgePods) stopAll() {
 	r.scale(replicasDeployment, 0)
 	r.awaitControllers(0)
@@ -157,7 +159,8 @@ func (r *edgePods) stopAll() {
 	r.awaitReady()
 }
 
-// withoutStatus upgrades to --update-status=false: Events are written, and what the other controller has written stays.
+// withoutStatus upgrades to --update-status=false, and checks that Events are still written and that the address of the
+// other controller stays.
 func (r *edgePods) withoutStatus() {
 	r.helm("upgrade", "edge", ownChart, "--wait", "--timeout=3m", "--values", r.values("replicas-values.yaml"),
 		"--set-string", "controller.extraArgs.update-status=false")
@@ -178,7 +181,7 @@ func (r *edgePods) withoutStatus() {
 	}
 }
 
-// writeForeign writes as ingress-nginx does, which replaces all addresses.
+// writeForeign replaces all addresses, like ingress-nginx.
 func (r *edgePods) writeForeign(ingress string) {
 	r.Helper()
 	patch := fmt.Appendf(nil, `{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, foreignAddress)
@@ -187,20 +190,20 @@ func (r *edgePods) writeForeign(ingress string) {
 	r.must(err)
 }
 
-// checkWrites makes an Ingress, and waits until its status is written.
+// checkWrites creates an Ingress, and waits until its status is written.
 func (r *edgePods) checkWrites(ingress string) {
 	r.Helper()
 	r.ingress(ingress, "web", r.withOwnClass)
 	r.awaitAddress(ingress, r.published)
 }
 
-// holder is who holds the Lease: a pod, and after an underscore which of its processes.
+// holder returns the holder of the Lease: the name of a pod, an underscore, and an ID of the process.
 func (r *edgePods) holder() string {
 	r.Helper()
 	return r.awaitHolderAfter("")
 }
 
-// awaitHolderAfter waits until another process than the one before holds the Lease.
+// awaitHolderAfter waits until a process other than before holds the Lease.
 func (r *edgePods) awaitHolderAfter(before string) (now string) {
 	r.Helper()
 	r.awaitFor(takeover, fmt.Sprintf("a leader after %q", before), func() error {
@@ -222,8 +225,8 @@ func (r *edgePods) awaitReady() []corev1.Pod {
 	return r.awaitControllers(replicaCount)
 }
 
-// awaitControllers waits until there are so many pods of the controller, all of them ready, and none that is about to
-// end.
+// awaitControllers waits until the controller has exactly this number of pods, all of them are ready, and no pod is
+// terminating.
 func (r *edgePods) awaitControllers(count int) (pods []corev1.Pod) {
 	r.Helper()
 	r.awaitFor(installing, fmt.Sprintf("%d pods of the controller", count), func() error {
@@ -254,7 +257,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// watchAddresses fails the test if an update takes the last address from an Ingress, as long as the test runs.
+// watchAddresses fails the test if an update removes the last address of an Ingress while the test runs.
 func (c *cluster) watchAddresses(ingress string) {
 	c.Helper()
 	ingresses := c.NetworkingV1().Ingresses(c.namespace)

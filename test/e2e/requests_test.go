@@ -22,15 +22,16 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// reply is what came back for a request.
+// reply is a response.
 type reply struct {
 	code int
-	// pod is the pod that answered, if one did.
+	// pod is the name of the pod that responded. It is empty if the response came from the controller.
 	pod    string
 	header http.Header
 }
 
-// newTransport connects to one address whatever the host of the URL, and trusts only the certificates of pairs.
+// newTransport returns a transport that connects to one address for all hosts, and trusts only the certificates of
+// pairs.
 func newTransport(address string, pairs ...keyPair) *http.Transport {
 	roots := x509.NewCertPool()
 	for _, p := range pairs {
@@ -45,7 +46,7 @@ func newTransport(address string, pairs ...keyPair) *http.Transport {
 	}
 }
 
-// ask makes one request and reads all of the answer.
+// ask sends a GET request and reads the whole response.
 func ask(ctx context.Context, transport *http.Transport, url string) (reply, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -54,7 +55,7 @@ func ask(ctx context.Context, transport *http.Transport, url string) (reply, err
 	return send(transport, request)
 }
 
-// send is ask for a request that is more than its URL.
+// send is like ask for any request.
 func send(transport *http.Transport, request *http.Request) (reply, error) {
 	client := &http.Client{
 		Transport: transport, Timeout: deadline,
@@ -80,14 +81,15 @@ func send(transport *http.Transport, request *http.Request) (reply, error) {
 	return r, nil
 }
 
-// once makes one request over a connection of its own.
+// once sends a GET request over a new connection.
 func once(ctx context.Context, address, url string, pairs ...keyPair) (reply, error) {
 	transport := newTransport(address, pairs...)
 	transport.DisableKeepAlives = true
 	return ask(ctx, transport, url)
 }
 
-// awaitCode waits until a path of a host answers with a code, from a pod of a Deployment if it is 200.
+// awaitCode waits until a path of a host returns a status code. If the code is 200, a pod of the Deployment must
+// respond.
 func (c *cluster) awaitCode(caddy *harness.Caddy, host, path string, code int, deployment string) {
 	c.Helper()
 	c.await(fmt.Sprintf("%d from http://%s%s %s", code, host, path, deployment), func() error {
@@ -102,7 +104,7 @@ func (c *cluster) awaitCode(caddy *harness.Caddy, host, path string, code int, d
 	})
 }
 
-// awaitCertificate waits until a host is served with the certificate of pair.
+// awaitCertificate waits until a host has the certificate of pair.
 func (c *cluster) awaitCertificate(caddy *harness.Caddy, host string, pair keyPair) {
 	c.Helper()
 	c.await("the certificate of "+host, func() error {
@@ -114,7 +116,7 @@ func (c *cluster) awaitCertificate(caddy *harness.Caddy, host string, pair keyPa
 	})
 }
 
-// awaitPods waits until a host was answered by exactly that many pods during one pass of requests.
+// awaitPods waits until exactly this number of pods respond in one series of requests.
 func (c *cluster) awaitPods(caddy *harness.Caddy, host string, count int) {
 	c.Helper()
 	c.await(fmt.Sprintf("%d pods of %s", count, host), func() error {
@@ -148,7 +150,7 @@ func (c *cluster) awaitPort(port, deployment string) {
 	})
 }
 
-// awaitClosed waits until nobody listens on a TCP port.
+// awaitClosed waits until no process listens on a TCP port.
 func (c *cluster) awaitClosed(port string) {
 	c.Helper()
 	c.await("TCP port "+port+" is closed", func() error {
@@ -160,7 +162,7 @@ func (c *cluster) awaitClosed(port string) {
 	})
 }
 
-// keyPair is a self-signed certificate as a Secret holds it.
+// keyPair is a self-signed certificate with its key, as in a Secret.
 type keyPair struct{ certificate, key []byte }
 
 func (c *cluster) newPair(hosts ...string) keyPair {

@@ -24,7 +24,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// rule is one of charts/k8singress/files/rights, and rights are those of one size, by their place and their option.
+// rule is a rule in charts/k8singress/files/rights. rights are the rules of one size, by place and by option.
 type (
 	rule struct {
 		rbacv1.PolicyRule `json:",inline"`
@@ -33,11 +33,11 @@ type (
 	rights map[string]map[string][]rule
 )
 
-// owner has what a controller with few rights works with: a namespace that it follows, and its own one.
+// owner is the setting of a controller with few rights: a watched namespace, and the controller's own namespace.
 type owner struct {
 	*cluster
 	own string
-	// tls and unnamed are the certificates of the Ingress secure, and of names that no Ingress has.
+	// tls is the certificate of the Ingress secure. unnamed is the certificate for names without an Ingress.
 	tls, unnamed keyPair
 }
 
@@ -73,14 +73,14 @@ func newOwner(t *testing.T) *owner {
 	return o
 }
 
-// inTest returns the same for a subtest.
+// inTest returns the same owner for a subtest.
 func (o *owner) inTest(t *testing.T) *owner {
 	inner := *o
 	inner.cluster = o.in(t)
 	return &inner
 }
 
-// read returns the rights of a size, without those of the storage. Its own tests have these.
+// read returns the rights of a size without the rights of the storage, which have their own tests.
 func (o *owner) read(size string) rights {
 	o.Helper()
 	r := o.readFile("../../charts/k8singress/files/rights/" + size + ".yaml")
@@ -98,15 +98,15 @@ func (o *owner) readFile(path string) rights {
 	return r
 }
 
-// names are what rules take theirs from. The namespace of the controller is not followed, so it is that of named
-// objects, too.
+// ruleNames has the object names for rules that need them. The controller's own namespace is not watched, so it is also
+// the namespace of the objects that options name.
 var ruleNames = map[string]map[string][]string{
 	"watched": {"secrets": {"tls"}},
 	"own":     {"publish_service": {"edge"}, "election_id": {"edge-leader"}, "nginx": {"ingress-nginx-leader"}},
 	"named":   {"configmaps": {"options", "tcp"}, "services": {"edge"}, "secrets": {"default-tls"}},
 }
 
-// grant gives rights to a user, who is named after the test, and waits until the API server knows of them.
+// grant gives rights to a user named after the test, and waits until they are in effect.
 func (o *owner) grant(r rights) (user string) {
 	o.Helper()
 	user = strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-").Replace(o.Name()))
@@ -145,7 +145,7 @@ func (o *owner) grant(r rights) (user string) {
 	return user
 }
 
-// grantEverywhere makes a ClusterRole that goes with the test.
+// grantEverywhere creates a ClusterRole and deletes it when the test ends.
 func (o *owner) grantEverywhere(name metav1.ObjectMeta, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) {
 	o.Helper()
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}
@@ -164,7 +164,7 @@ func (o *owner) grantEverywhere(name metav1.ObjectMeta, rules []rbacv1.PolicyRul
 	})
 }
 
-// awaitGranted waits for the marker that each role has.
+// awaitGranted waits until the marker rule of a role is in effect.
 func (o *owner) awaitGranted(user, namespace, place string) {
 	o.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -181,7 +181,7 @@ func (o *owner) awaitGranted(user, namespace, place string) {
 	})
 }
 
-// as returns the options of a controller that is a user, whose namespace is the own one.
+// as returns the options of a controller that uses the rights of a user and runs in the namespace own.
 func (o *owner) as(user string, lines ...string) harness.Options {
 	o.Helper()
 	config, err := clientcmd.LoadFromFile(o.inside.Kubeconfig())
@@ -204,7 +204,7 @@ func (o *owner) as(user string, lines ...string) harness.Options {
 	return options
 }
 
-// serving are the options of a size that need all of its rights but those of the storage and of publish_nodes.
+// serving returns options that need all rights of a size, except those for the storage and for publish_nodes.
 func (o *owner) serving(size, user, address string) harness.Options {
 	o.Helper()
 	lines := []string{
@@ -225,8 +225,8 @@ func (o *owner) serving(size, user, address string) harness.Options {
 	return o.as(user, lines...)
 }
 
-// freshService makes the Service of the controller anew, and takes its Lease away: the ports are to be written, the
-// address goes to the status, and the Lease is to be created.
+// freshService creates the Service of the controller again and deletes its Lease. So the controller has to write the
+// ports, publish the address and create the Lease.
 func (o *owner) freshService(address string) {
 	o.Helper()
 	if err := o.CoordinationV1().Leases(o.own).Delete(o.Context(), "edge-leader",
@@ -247,10 +247,10 @@ func (o *owner) freshService(address string) {
 	o.must(err)
 }
 
-// refused returns what the API server has refused to a controller, as "list services".
+// refused returns the requests that the API server has denied to a controller, in the form "list services".
 func refused(caddy *harness.Caddy) []string { return refusedIn(caddy.Log()) }
 
-// refusedIn is refused for a log.
+// refusedIn is like refused for the text of a log.
 func refusedIn(log string) []string {
 	var all []string
 	log = strings.ReplaceAll(log, `\"`, `"`)
@@ -268,9 +268,9 @@ func refusedIn(log string) []string {
 	return slices.Compact(all)
 }
 
-// TestRights runs a controller with the rights of each size, and with no others. All works, but that without a
-// ClusterRole classes count by their names. Then it takes out one verb of one rule after the other: the controller asks
-// for it, so a right that nothing needs is found.
+// TestRights runs a controller with exactly the rights of each size, and checks that everything works, except that
+// classes are identified by their names if there is no ClusterRole. Then it removes each verb of each rule in turn and
+// checks that the controller misses it, so that unnecessary rights are found.
 func TestRights(t *testing.T) {
 	o := newOwner(t)
 	number := 0
@@ -286,7 +286,8 @@ func TestRights(t *testing.T) {
 					for i, rule := range rules {
 						for _, verb := range rule.Verbs {
 							if verb == "list" && (size != "least" || rule.Resources[0] != "secrets") {
-								// This API server sends lists by watches. Older ones do not, and then informers list.
+								// This API server sends lists through watches, so informers do not use the verb list.
+								// With older API servers, they do.
 								continue
 							}
 							t.Run(fmt.Sprintf("without-%s-%s-%d-%s", place, part, i, verb), func(t *testing.T) {
@@ -300,7 +301,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// works checks what a user sees with all rights of a size.
+// works checks the behavior that users see with all rights of a size.
 func (o *owner) works(size, address string) {
 	o.Helper()
 	caddy := o.caddy(o.serving(size, o.grant(o.read(size)), address))
@@ -325,23 +326,23 @@ func (o *owner) works(size, address string) {
 	caddy.Stop()
 }
 
-// lack is a verb of one rule that a controller does without.
+// lack is a verb of one rule that is removed.
 type lack struct {
 	place, part string
 	index       int
 	verb        string
 }
 
-// unseen are rights whose lack the log does not tell.
+// unseen lists rights whose absence is not logged.
 var unseen = map[string]string{
 	"get pods": "TestPublishedPorts has it, in a pod: the list of its ports is compared with those that are open",
 }
 
-// spared are the kinds that a controller serves without.
+// spared lists the kinds without which a controller becomes ready.
 var spared = []string{"nodes", "pods"}
 
-// without takes a verb out. The log names what the API server has refused then. Without the right to read, a controller
-// does not become ready, except for Secrets by their names; without another right it serves.
+// without removes a verb, and checks that the log names what the API server has denied. If the controller may not read
+// a kind, it does not become ready, except for Secrets that are read by name. Without other rights, it serves requests.
 func (o *owner) without(size string, l lack, address string) {
 	o.Helper()
 	all := o.read(size)
@@ -351,7 +352,7 @@ func (o *owner) without(size string, l lack, address string) {
 	}
 	rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == l.verb })
 	if rule.Resources[0] == "events" && l.place != "watched" {
-		// The namespace of the controller is that of named objects, too, and both places have this rule.
+		// The controller's own namespace is also the namespace of named objects, and both places contain this rule.
 		for _, twin := range []string{"own", "named"} {
 			for i := range all[twin]["always"] {
 				if other := &all[twin]["always"][i]; other.Resources[0] == "events" {
@@ -377,7 +378,7 @@ func (o *owner) without(size string, l lack, address string) {
 	caddy.Stop()
 }
 
-// checkServes holds what a controller does without a right.
+// checkServes checks the behavior of a controller without a right.
 func (o *owner) checkServes(caddy *harness.Caddy, size, resource, verb string) {
 	o.Helper()
 	byName := size == "least" && resource == "secrets"
@@ -393,8 +394,8 @@ func (o *owner) checkServes(caddy *harness.Caddy, size, resource, verb string) {
 	})
 }
 
-// TestRightsOfIngressNginx: a service account that was made for ingress-nginx is enough for routes, the status, Events
-// and the Lease. The addresses are those of the nodes of pods, as there without a Service.
+// TestRightsOfIngressNginx checks that the service account of ingress-nginx has enough rights for routes, the status,
+// Events and the Lease. Without a Service, the status has the addresses of the pods' nodes, as in ingress-nginx.
 func TestRightsOfIngressNginx(t *testing.T) {
 	o := newOwner(t)
 	mine := *o.cluster
@@ -427,7 +428,7 @@ func TestRightsOfIngressNginx(t *testing.T) {
 	o.checkWithoutHTTP3(caddy)
 }
 
-// checkWithoutHTTP3 fails the test if something listens on UDP at the address of HTTPS, or answers tell clients so.
+// checkWithoutHTTP3 fails the test if a process listens on UDP at the HTTPS address, or if responses announce HTTP/3.
 func (o *owner) checkWithoutHTTP3(caddy *harness.Caddy) {
 	o.Helper()
 	socket, err := net.ListenPacket("udp", caddy.HTTPS)

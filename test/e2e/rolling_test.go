@@ -12,11 +12,12 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// drainSeconds is how long a pod of the rolling update serves on: the slowest request, and until everybody has heard.
+// drainSeconds is the time for which a pod of the rolling update keeps serving: the duration of the slowest request,
+// and the grace period.
 const drainSeconds = 10 + graceSeconds
 
-// TestRollingUpdate replaces all pods of a Deployment while requests go on, some of which last longer than the update:
-// a pod that terminates gets no new request, and finishes its old ones.
+// TestRollingUpdate replaces all pods of a Deployment during requests, some of which take longer than the update. It
+// checks that a terminating pod gets no new requests and completes its old ones.
 func TestRollingUpdate(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 3, func(spec *corev1.PodSpec) { spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds = drainSeconds })
@@ -32,13 +33,13 @@ func TestRollingUpdate(t *testing.T) {
 	c.awaitUpdated("web", 3)
 	b.awaitSlow(c)
 	c.checkAnsweredBy(caddy, c.host("web"), before)
-	// Until the old pods are gone; their slow requests end before.
+	// Wait until the old pods are gone. Their slow requests end earlier.
 	c.awaitEndpoints("web", 3, 0)
 	b.finish(c)
 	c.checkNoReload(caddy)
 }
 
-// pods are the names of all pods of the namespace.
+// pods returns the names of all pods of the namespace.
 func (c *cluster) pods() map[string]bool {
 	c.Helper()
 	list, err := c.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{})
@@ -50,7 +51,7 @@ func (c *cluster) pods() map[string]bool {
 	return names
 }
 
-// update changes the template of a Deployment's pods.
+// update changes the pod template of a Deployment.
 func (c *cluster) update(deployment string) {
 	c.Helper()
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
@@ -59,7 +60,7 @@ func (c *cluster) update(deployment string) {
 	c.must(err)
 }
 
-// awaitUpdated is kubectl rollout status.
+// awaitUpdated waits like kubectl rollout status.
 func (c *cluster) awaitUpdated(name string, replicas int32) {
 	c.Helper()
 	c.awaitFor(installing, "rolling update of "+name, func() error {
@@ -76,7 +77,7 @@ func (c *cluster) awaitUpdated(name string, replicas int32) {
 	})
 }
 
-// checkAnsweredBy makes sure that the old pods, which still run, get no new request.
+// checkAnsweredBy checks that the old pods, which still run, get no new requests.
 func (c *cluster) checkAnsweredBy(caddy *harness.Caddy, host string, old map[string]bool) {
 	c.Helper()
 	c.await("only new pods answer", func() error {

@@ -21,8 +21,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// limited makes an account with the rights of deploy/cluster but those on Secrets. It returns the options of a Caddy
-// that has it.
+// limited creates an account with the rights of deploy/cluster except the rights on Secrets. It returns the options of
+// a Caddy with this account.
 func (c *cluster) limited(lines ...string) harness.Options {
 	c.Helper()
 	role, err := c.RbacV1().ClusterRoles().Get(c.Context(), "k8singress", metav1.GetOptions{})
@@ -60,19 +60,19 @@ func (c *cluster) user() []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.namespace}}
 }
 
-// allow lets that account read some Secrets of the namespace by their names; no name is all of them.
+// allow lets the account read some Secrets of the namespace by name. Without names, it may read all of them.
 func (c *cluster) allow(secrets ...string) {
 	c.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"},
 		ResourceNames: secrets,
 	}}}
-	// An update makes a role that is not there.
+	// Update also creates the role, if it does not exist.
 	_, err := c.RbacV1().Roles(c.namespace).Update(c.Context(), role, metav1.UpdateOptions{})
 	c.must(err)
 }
 
-// bind gives that account a Role of this namespace, or one of the controller's.
+// bind binds the account to a Role.
 func (c *cluster) bind(namespace, role string) {
 	c.Helper()
 	_, err := c.RbacV1().RoleBindings(namespace).Create(c.Context(), &rbacv1.RoleBinding{
@@ -82,7 +82,7 @@ func (c *cluster) bind(namespace, role string) {
 	c.must(err)
 }
 
-// awaitRight waits until the API server knows of the right to read a Secret.
+// awaitRight waits until the right to read a Secret is in effect.
 func (c *cluster) awaitRight(secret string) {
 	c.Helper()
 	c.await("the right to read "+secret, func() error {
@@ -99,7 +99,7 @@ func (c *cluster) awaitRight(secret string) {
 	})
 }
 
-// serial returns that of the certificate that a client of a host is shown.
+// serial returns the serial number of the certificate that a host presents.
 func (c *cluster) serial(caddy *harness.Caddy, host string) (string, error) {
 	conn, err := tls.Dial("tcp", caddy.HTTPS, &tls.Config{ServerName: host, InsecureSkipVerify: true})
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *cluster) awaitSerial(caddy *harness.Caddy, host string, want keyPair) {
 	})
 }
 
-// TestSecretsByName has a controller that may read two Secrets and no others.
+// TestSecretsByName checks a controller that may read only two Secrets.
 func TestSecretsByName(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -136,7 +136,7 @@ func TestSecretsByName(t *testing.T) {
 	c.awaitRight("first")
 	caddy := c.caddy(o)
 
-	// At its first handshake, without waiting: it was not ready before.
+	// The first handshake must succeed, because the controller was not ready before it had the Secrets.
 	for host, want := range map[string]keyPair{c.host("first"): first, "unknown.test": unnamed,
 		c.host("denied"): unnamed} {
 		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
@@ -170,7 +170,7 @@ func TestSecretsByName(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// TestManySecretsByName has a thousand Secrets, each with a watch of its own.
+// TestManySecretsByName checks a controller that watches a thousand Secrets by name.
 func TestManySecretsByName(t *testing.T) {
 	const count = 1000
 	c := newCluster(t)
@@ -189,7 +189,7 @@ func TestManySecretsByName(t *testing.T) {
 	c.ingress("many", "web", func(i *networkingv1.Ingress) {
 		rule := i.Spec.Rules[0]
 		for n := range count {
-			// A certificate is for hosts that the namespace has a rule for.
+			// The namespace must have a rule for each host of a certificate.
 			rule.Host = c.host(name(n))
 			i.Spec.Rules = append(i.Spec.Rules, rule)
 			i.Spec.TLS = append(i.Spec.TLS,
@@ -215,13 +215,13 @@ func TestManySecretsByName(t *testing.T) {
 	}
 }
 
-// lacksSecret says that a verdict is on an Ingress of this namespace without its Secret.
+// lacksSecret reports whether a verdict is about an Ingress of this namespace whose Secret is missing.
 func (c *cluster) lacksSecret(v harness.Verdict) bool {
 	return v.Object.Namespace == c.namespace &&
 		slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == "SecretNotFound" })
 }
 
-// resident is the memory of a process in MB.
+// resident returns the resident memory of a process in MB.
 func (c *cluster) resident(caddy *harness.Caddy) int64 {
 	c.Helper()
 	memory, err := caddy.Memory("VmRSS")

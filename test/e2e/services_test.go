@@ -16,13 +16,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// serviceTest is what the rows of TestKindsOfServices share; dns answers for the names of ExternalName Services.
+// serviceTest holds what the rows of TestKindsOfServices share. dns resolves the names of ExternalName Services.
 type serviceTest struct {
 	*conformance
 	dns *names
 }
 
-// TestKindsOfServices has one Service of each kind that is more than a ClusterIP for the pods of a Deployment.
+// TestKindsOfServices checks each kind of Service other than a ClusterIP Service for the pods of a Deployment.
 func TestKindsOfServices(t *testing.T) {
 	c := newCluster(t)
 	dns := c.serveNames()
@@ -50,7 +50,7 @@ func TestKindsOfServices(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// serves makes an Ingress for a Service, and waits until a pod of a Deployment answers.
+// serves creates an Ingress for a Service, and waits until a pod of a Deployment responds.
 func (s *serviceTest) serves(service, deployment string) {
 	s.Helper()
 	host := s.host(service)
@@ -58,7 +58,7 @@ func (s *serviceTest) serves(service, deployment string) {
 	s.answers(answer{host, "/", deployment})
 }
 
-// kindOfService creates a Service with the port http, which is what change makes of it.
+// kindOfService creates a Service with the port http, after change has modified it.
 func (s *serviceTest) kindOfService(name string, change func(*corev1.ServiceSpec)) {
 	s.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
@@ -69,7 +69,7 @@ func (s *serviceTest) kindOfService(name string, change func(*corev1.ServiceSpec
 	s.must(err)
 }
 
-// slice is a hand-made EndpointSlice of a Service's port http.
+// slice creates an EndpointSlice for the port http of a Service.
 func (s *serviceTest) slice(service string, kind discoveryv1.AddressType, port int, addresses ...string) {
 	s.Helper()
 	slice := &discoveryv1.EndpointSlice{
@@ -86,7 +86,7 @@ func (s *serviceTest) slice(service string, kind discoveryv1.AddressType, port i
 	s.must(err)
 }
 
-// podIP is the address of the only pod of the Deployment web.
+// podIP returns the address of the only pod of the Deployment web.
 func (s *serviceTest) podIP() string {
 	s.Helper()
 	pods, err := s.CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=web"})
@@ -111,8 +111,9 @@ func (s *serviceTest) withoutSelector() {
 	s.serves("selectorless", "web")
 }
 
-// dualStack has an IPv4 endpoint, which is a pod, and an IPv6 endpoint, which is a server of the test: the testbed's
-// pods have IPv4 addresses only. Only a headless Service without a selector may have both where the cluster has one.
+// dualStack checks a Service with an IPv4 endpoint and an IPv6 endpoint. The first is a pod. The second is a server of
+// the test, because pods of the testbed have only IPv4 addresses. In an IPv4 cluster, only a headless Service without a
+// selector can have both.
 func (s *serviceTest) dualStack() {
 	port := s.serveIPv6("fd00:6b38:73::1")
 	s.kindOfService("dual", func(spec *corev1.ServiceSpec) {
@@ -128,14 +129,14 @@ func (s *serviceTest) dualStack() {
 	s.answers(answer{s.host("dual"), "/", "six"})
 }
 
-// serveIPv6 gives the cluster's network an address, and answers there as echo does.
+// serveIPv6 adds an address to the network of the cluster, and runs a server there that responds like echo.
 func (s *serviceTest) serveIPv6(ip string) (port int) {
 	s.Helper()
 	lo, err := netlink.LinkByName("lo")
 	s.must(err)
 	address, err := netlink.ParseAddr(ip + "/128")
 	s.must(err)
-	// No other machine is asked whether it has the address, so that it can be used at once.
+	// Without duplicate address detection, the address can be used at once.
 	const noDAD = 0x02
 	address.Flags = noDAD
 	s.must(netlink.AddrReplace(lo, address))
@@ -160,13 +161,13 @@ func (s *serviceTest) notReady() {
 		spec.PublishNotReadyAddresses = true
 	})
 	s.serves("published", "unready")
-	// The same pod is no endpoint of a Service that does not publish it.
+	// The same pod is not an endpoint of a Service that does not publish unready addresses.
 	s.rules("unready", []route{{s.host("unready"), prefix, "/", "unready"}})
 	s.awaitCode(s.caddy, s.host("unready"), "/", http.StatusServiceUnavailable, "")
 }
 
-// externalName moves a name from an address to another: it is looked up again. A name has no port names, so that the
-// Ingress says the number.
+// externalName changes the address of a name, and checks that it is resolved again. An external name has no named
+// ports, so the Ingress uses a port number.
 func (s *serviceTest) externalName() {
 	s.deploy("moved", 1)
 	s.awaitEndpoints("moved", 1, 0)
@@ -185,7 +186,8 @@ func (s *serviceTest) externalName() {
 	s.answers(answer{s.host("external"), "/", "moved"})
 }
 
-// sessionAffinity asks from many addresses of loopback: each has a pod of its own, and not all have the same.
+// sessionAffinity sends requests from many loopback addresses. It checks that each client keeps its pod, and that not
+// all clients have the same pod.
 func (s *serviceTest) sessionAffinity() {
 	s.deploy("sticky", 3)
 	s.awaitEndpoints("sticky", 3, 0)
@@ -197,7 +199,7 @@ func (s *serviceTest) sessionAffinity() {
 	s.awaitPodsFrom(3)
 }
 
-// awaitPodsFrom waits until all pods of the Deployment sticky are known, and each client has one.
+// awaitPodsFrom waits until all pods of the Deployment sticky get requests, and each client keeps its pod.
 func (s *serviceTest) awaitPodsFrom(count int) {
 	s.Helper()
 	s.await("clients keep their pods", func() error {
@@ -216,7 +218,8 @@ func (s *serviceTest) awaitPodsFrom(count int) {
 	})
 }
 
-// onePodFor asks from an address several times, over new connections, and returns the pod that answered all of them.
+// onePodFor sends several requests from an address over new connections, and returns the pod that responded to all of
+// them.
 func (s *serviceTest) onePodFor(client string) (string, error) {
 	transport := newTransport(s.caddy.HTTP)
 	transport.DisableKeepAlives = true
@@ -240,8 +243,8 @@ func (s *serviceTest) onePodFor(client string) (string, error) {
 	return pod, nil
 }
 
-// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/cluster, as all tests
-// have them, it has those that the chart gives with a selector, which must be enough.
+// TestNamespaceSelector checks that a namespace is added and removed with its labels. In addition to the usual rights
+// of deploy/cluster, the controller has only the rights that the chart adds for a selector.
 func TestNamespaceSelector(t *testing.T) {
 	c := newCluster(t)
 	c.reader().run(

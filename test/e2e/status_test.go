@@ -15,13 +15,13 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// The two replicas of the test write different addresses, so that their status tells who wrote it.
+// The two replicas of the test publish different addresses, so that the status shows which replica has written it.
 var addresses = [2]string{"203.0.113.7", "203.0.113.8"}
 
-// takeover is more than a Lease lasts (15 s) and the pause between two attempts to get it.
+// takeover is longer than the duration of a Lease (15 s) and the pause between two attempts to acquire it.
 const takeover = 40 * time.Second
 
-// TestStatusAndEvents runs two replicas: both serve, and the holder of the Lease alone writes.
+// TestStatusAndEvents checks that both of two replicas serve requests, and that only the holder of the Lease writes.
 func TestStatusAndEvents(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -40,7 +40,7 @@ func TestStatusAndEvents(t *testing.T) {
 	c.awaitEvent("bad")
 	c.checkLease()
 
-	// Everything that a second Event or the wrong writer could come from happens before the next look.
+	// By the time of the next check, a second Event or a write by the other replica would have happened.
 	c.ingress("second", "web")
 	c.awaitAddress("second", addresses[leader])
 	c.awaitCode(replicas[other], c.host("second"), "/", http.StatusOK, "web-")
@@ -53,8 +53,8 @@ func TestStatusAndEvents(t *testing.T) {
 	c.awaitAddress("third", addresses[other])
 }
 
-// TestStoppedLeaderHandsOver ends the leader as Kubernetes does: the next one does not have to wait for the Lease to
-// end.
+// TestStoppedLeaderHandsOver stops the leader like Kubernetes, and checks that the next leader does not wait until the
+// Lease expires.
 func TestStoppedLeaderHandsOver(t *testing.T) {
 	c := newCluster(t)
 	first := c.caddy(c.options(0, "publish_address "+addresses[0]))
@@ -137,7 +137,7 @@ func (c *cluster) checkEvents(ingress string) {
 	}
 }
 
-// checkLease wants a Lease that is ours: one of ingress-nginx may run beside it.
+// checkLease checks that our Lease exists. A Lease of ingress-nginx may exist at the same time.
 func (c *cluster) checkLease() {
 	c.Helper()
 	leases, err := c.CoordinationV1().Leases("").List(c.Context(), metav1.ListOptions{})

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestStorageContract runs the tests of the storage itself, which know how to use a real API server. They are a part of
-// the other module, and so another program.
+// TestStorageContract runs the unit tests of the storage, which can use a real API server. They are in the other
+// module, so they are a separate program.
 func TestStorageContract(t *testing.T) {
 	cluster, _ := harness.Inside()
 	program := filepath.Join(t.TempDir(), "kubestorage.test")
@@ -40,8 +40,8 @@ func TestStorageContract(t *testing.T) {
 	}
 }
 
-// TestStorageIsShared: a second replica serves the certificate that the first one got, with the rights of
-// deploy/cluster, and still does when the first one was killed.
+// TestStorageIsShared checks that a second replica with the rights of deploy/cluster uses the certificate of the first
+// replica, also after the first one was killed.
 func TestStorageIsShared(t *testing.T) {
 	c := newCluster(t)
 	host := c.host("shared")
@@ -64,7 +64,7 @@ func TestStorageIsShared(t *testing.T) {
 	}
 }
 
-// storing starts a replica with a site that Caddy's own CA gives a certificate.
+// storing starts a replica with a site whose certificate comes from Caddy's own CA.
 func (c *cluster) storing(number int, host string) *harness.Caddy {
 	c.Helper()
 	o := c.options(number)
@@ -77,11 +77,11 @@ func (c *cluster) storing(number int, host string) *harness.Caddy {
 
 const (
 	storingPort = 9443
-	// storageNamespace is that of the storage in deploy/cluster.
+	// storageNamespace is the namespace of the storage in deploy/cluster.
 	storageNamespace = "k8singress-storage"
 )
 
-// storedSerial is that of the certificate of a replica, whose addresses say which one it is.
+// storedSerial returns the serial number of a replica's certificate.
 func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
 	c.Helper()
 	number := slices.Index([]string{"127.0.0.1:2019", "127.0.0.1:2020", "127.0.0.1:2021"}, caddy.Admin)
@@ -99,7 +99,7 @@ func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
 	return leaf.SerialNumber.String()
 }
 
-// checkSecrets looks for the certificate as others see it.
+// checkSecrets checks the Secret of the certificate through the API server.
 func (c *cluster) checkSecrets(host string) {
 	c.Helper()
 	list, err := c.CoreV1().Secrets(storageNamespace).List(c.Context(),

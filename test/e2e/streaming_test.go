@@ -21,9 +21,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// The tests of this file are about what the testbed's kubelet has streams for, in both of the ways that clients ask.
+// This file tests the streams of the testbed's kubelet, with both protocols that clients use.
 
-// TestExec runs a command in a pod: it has the streams of the client, and the client its exit code.
+// TestExec checks that a command in a pod gets the streams of the client, and that the client gets its exit code.
 func TestExec(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("open", 1)
@@ -44,7 +44,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestPortForward asks a pod through a port of the client.
+// TestPortForward checks requests to a pod through a forwarded port.
 func TestPortForward(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("open", 1)
@@ -95,7 +95,7 @@ func (c *cluster) exec(connect connectExec, pod, stdin string, command ...string
 	return out.String(), errs.String(), err
 }
 
-// portForward returns an address that leads to a port in a pod for as long as the test runs.
+// portForward returns an address that forwards to a port in a pod until the test ends.
 func (c *cluster) portForward(connect connectPort, pod string, port int) string {
 	c.Helper()
 	config, err := c.inside.Config()

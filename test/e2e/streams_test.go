@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// streamOptions name the ConfigMaps of the test's namespace.
+// streamOptions returns options that name the ConfigMaps of the test's namespace.
 func (c *cluster) streamOptions() []string {
 	return []string{
 		"tcp_services " + c.namespace + "/tcp-services", "udp_services " + c.namespace + "/udp-services",
@@ -30,8 +30,8 @@ func (c *cluster) streamOptions() []string {
 	}
 }
 
-// TestTCPAndUDPPorts adds, changes and removes ports, and scales what is behind them, while a connection of another
-// port, and a client of another UDP port, go on. Echo sends back on TCP and UDP what it gets.
+// TestTCPAndUDPPorts adds, changes and removes ports and scales their endpoints. It checks that a connection of another
+// TCP port and a client of another UDP port are not affected. Echo sends back all data that it gets over TCP and UDP.
 func TestTCPAndUDPPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("steady", 1)
@@ -46,7 +46,7 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	caddy := c.caddy(c.options(0, c.streamOptions()...))
 	kept := []*echoed{c.echoes("tcp", "9201"), c.echoes("udp", "9301")}
 
-	// Added, and changed: HTTP tells which pods are behind a port.
+	// Ports are added and changed. HTTP responses show which pods a port uses.
 	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:http")})
 	udp(map[string]string{"9301": c.to("steady-udp:stream"), "9302": c.to("moving-udp:9000")})
 	c.awaitPort("9202", "moving-")
@@ -56,8 +56,8 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:stream")})
 	c.awaitEcho("tcp", "9202")
 
-	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new
-	// ones. A client of UDP is given another pod.
+	// Pods are added and removed while connections are open. Connections to the remaining pods stay open, and new
+	// connections always find a pod. A UDP client is moved to another pod.
 	udpClient := c.echoes("udp", "9302")
 	moving := []*echoed{c.echoes("tcp", "9202"), c.echoes("tcp", "9202"), udpClient}
 	c.scale("moving", 4)
@@ -84,8 +84,8 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// TestBadPorts has every kind of bad entry beside good ones: each is told by an Event on the ConfigMap, and harms no
-// other. A port that another process has is opened once it is free.
+// TestBadPorts checks that each kind of bad entry gets an Event on the ConfigMap and does not affect other entries. It
+// also checks that a port which is in use opens when it becomes free.
 func TestBadPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -120,10 +120,10 @@ func TestBadPorts(t *testing.T) {
 	c.checkNoReload(caddy)
 }
 
-// to is the value of an entry for a Service of this namespace.
+// to returns the value of an entry for a Service of this namespace.
 func (c *cluster) to(service string) string { return c.namespace + "/" + service }
 
-// entries returns what creates a ConfigMap of this namespace, or replaces its content.
+// entries returns a function that creates or replaces a ConfigMap of this namespace.
 func (c *cluster) entries(name string) func(map[string]string) { return c.entriesIn(c.namespace, name) }
 
 func (c *cluster) entriesIn(namespace, name string) func(map[string]string) {
@@ -139,7 +139,7 @@ func (c *cluster) entriesIn(namespace, name string) func(map[string]string) {
 	}
 }
 
-// udpService makes a Service with the UDP port of the pods of a Deployment.
+// udpService creates a Service with the UDP port of a Deployment's pods.
 func (c *cluster) udpService(name, app string) {
 	c.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
@@ -151,7 +151,7 @@ func (c *cluster) udpService(name, app string) {
 	c.must(err)
 }
 
-// awaitEventOn waits for a Warning Event with a reason and a word in its note, and for no second one.
+// awaitEventOn waits for exactly one Warning Event with a reason and a word in its note.
 func (c *cluster) awaitEventOn(kind, name, reason, word string) {
 	c.Helper()
 	c.awaitEventIn(c.namespace, kind, name, reason, word)
@@ -179,7 +179,7 @@ func (c *cluster) awaitEventIn(namespace, kind, name, reason, word string) {
 	})
 }
 
-// echoed is a connection, or a client of a UDP port, whose messages come back until the test ends.
+// echoed is a TCP connection or a UDP client that exchanges messages until the test ends.
 type echoed struct {
 	name     string
 	messages atomic.Int64
@@ -187,7 +187,7 @@ type echoed struct {
 	end      func()
 }
 
-// echoes opens one, and waits for the first message.
+// echoes opens a connection or a client, and waits for the first message.
 func (c *cluster) echoes(network, port string) *echoed {
 	c.Helper()
 	e := &echoed{name: network + " " + port}
@@ -226,8 +226,8 @@ func (c *cluster) echoes(network, port string) *echoed {
 	return e
 }
 
-// send sends one message, and waits for it. UDP has some attempts: while pods come and go, the testbed's network loses
-// datagrams of others, too.
+// send sends one message and waits for it. It retries UDP, because the network of the testbed may lose datagrams while
+// pods are added or removed.
 func (e *echoed) send(conn net.Conn) error {
 	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
 	limit, tries := 5*time.Second, 1
@@ -244,8 +244,7 @@ func (e *echoed) send(conn net.Conn) error {
 	return err
 }
 
-// exchange sends a message, and waits until it comes back. A datagram that comes late is not the one that is waited
-// for.
+// exchange sends a message and waits until it comes back. It ignores datagrams of earlier attempts.
 func exchange(conn net.Conn, message []byte, limit time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -270,7 +269,7 @@ func exchange(conn net.Conn, message []byte, limit time.Duration) error {
 	return nil
 }
 
-// checkEchoes fails the test if one of them does not carry messages any more.
+// checkEchoes fails the test if messages of a connection or client no longer come back.
 func checkEchoes(c *cluster, all ...*echoed) {
 	c.Helper()
 	for _, e := range all {
@@ -287,7 +286,7 @@ func checkEchoes(c *cluster, all ...*echoed) {
 	}
 }
 
-// echoOnce sends a message over a connection of its own.
+// echoOnce sends a message over a new connection.
 func echoOnce(ctx context.Context, network, port string) error {
 	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, network, "127.0.0.1:"+port)
 	if err != nil {
@@ -302,7 +301,7 @@ func (c *cluster) awaitEcho(network, port string) {
 	c.await(network+" "+port+" echoes", func() error { return echoOnce(c.Context(), network, port) })
 }
 
-// awaitSilent waits until nobody has a UDP port: the kernel says so.
+// awaitSilent waits until no process has a UDP port, which the kernel reports to clients.
 func (c *cluster) awaitSilent(port string) {
 	c.Helper()
 	c.await("UDP port "+port+" is closed", func() error {

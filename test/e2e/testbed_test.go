@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The tests of this file are about the testbed itself: what its kubelet and its network promise to all other tests.
+// This file tests the testbed: the properties of its kubelet and its network on which all other tests rely.
 
 func TestUnreadyPodIsNotAnEndpoint(t *testing.T) {
 	c := newCluster(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// TestTutorialInstall installs the chart on the one node that is a master, on the network of that node and without a
-// Service, as tutorials install ingress-nginx where there is no load balancer.
+// TestTutorialInstall installs the chart on the only master node, in the network of that node and without a Service,
+// like tutorials for ingress-nginx without a load balancer.
 func TestTutorialInstall(t *testing.T) {
 	c := newCluster(t)
 	const master, external = "node-0", "203.0.113.10"
@@ -37,7 +37,7 @@ func TestTutorialInstall(t *testing.T) {
 	c.awaitAddress("shop", external)
 	c.awaitEchoAt("tcp", address+":27017")
 	c.awaitEchoAt("udp", address+":53")
-	// The pod of the default backend says this, and the controller does not.
+	// This text comes from the pod of the default backend, not from the controller.
 	if text := c.body(address+":80", "http://nobody.test/"); text != "default backend - 404" {
 		t.Errorf("an unknown host gets %q", text)
 	}
@@ -45,7 +45,7 @@ func TestTutorialInstall(t *testing.T) {
 	c.checkAdminSocket()
 }
 
-// streamService makes a Service whose port leads to what echoes in the pods of web.
+// streamService creates a Service whose port leads to the echo port in the pods of web.
 func (c *cluster) streamService(name string, protocol corev1.Protocol, port int32) {
 	c.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
@@ -56,8 +56,8 @@ func (c *cluster) streamService(name string, protocol corev1.Protocol, port int3
 	c.must(err)
 }
 
-// checkAdminSocket asks the admin API in the pod of the controller, where alone it can be asked, for the configuration
-// of Caddy.
+// checkAdminSocket queries the configuration of Caddy from the admin API, which can only be reached inside the
+// controller's pod.
 func (c *cluster) checkAdminSocket() {
 	c.Helper()
 	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(),

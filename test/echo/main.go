@@ -1,4 +1,5 @@
-// Echo is the backend that pods of the tests run: it answers with what it has seen of a request, and with who it is.
+// Echo is the backend in the pods of the tests. Its response contains the request as it was received, and the name of
+// the pod.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// seen is the answer to a request, as JSON.
+// seen is the response body, as JSON.
 type seen struct {
 	Pod       string      `json:"pod"`
 	Namespace string      `json:"namespace"`
@@ -48,7 +49,7 @@ type seenTLS struct {
 	Certificates []string `json:"certificates,omitempty"`
 }
 
-// ready decides what /ready answers. POST /ready?value=false, or READY=false in the environment, makes it 503.
+// ready determines the response of /ready. POST /ready?value=false, or READY=false in the environment, makes it 503.
 var ready atomic.Bool
 
 func main() {
@@ -190,13 +191,13 @@ func delay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sized answers with that many zero bytes.
+// sized responds with a number of zero bytes.
 func sized(w http.ResponseWriter, r *http.Request) {
 	count, _ := strconv.ParseInt(r.PathValue("count"), 10, 64)
 	_, _ = io.CopyN(w, zeros{}, count)
 }
 
-// zeros never ends.
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

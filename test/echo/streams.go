@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// serveStreams sends back what comes in by TCP and UDP.
+// serveStreams sends back all data that it gets over TCP and UDP.
 func serveStreams(address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -52,8 +52,8 @@ func answerPackets(packets net.PacketConn) {
 	}
 }
 
-// newGRPC has the health service. For any other method it sends the messages back: to Empty all fields are unknown, and
-// unknown fields are kept.
+// newGRPC returns a server with the health service. For all other methods, it sends the messages back. It decodes them
+// as Empty messages, which keep unknown fields.
 func newGRPC() *grpc.Server {
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		for {

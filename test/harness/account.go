@@ -18,22 +18,22 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// account is the service account in deploy/cluster, and accountNamespace where it is.
+// account is the service account in deploy/cluster. accountNamespace is its namespace.
 const (
 	accountNamespace = "k8singress"
 	account          = "system:serviceaccount:" + accountNamespace + ":k8singress"
-	// accountLease is the one Lease that the account may change.
+	// accountLease is the only Lease that the account may change.
 	accountLease = "k8singress-k8singress-leader"
 )
 
-// ofAccount are the kinds of the account's objects.
+// ofAccount are the kinds of the objects for the account.
 var ofAccount = []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
-// AccountKubeconfig is the path of a kubeconfig with the rights of deploy/cluster, which a user's controller has.
-// MakeAccount writes it.
+// AccountKubeconfig returns the path of a kubeconfig with the rights of deploy/cluster, like a user's controller.
+// MakeAccount writes the file.
 func (c *Cluster) AccountKubeconfig() string { return filepath.Join(c.Folder, "account.kubeconfig") }
 
-// MakeAccount creates the account of deploy/cluster and its rights, as far as they are not there.
+// MakeAccount creates the account of deploy/cluster and its rights, unless they exist.
 func (c *Cluster) MakeAccount(ctx context.Context) error {
 	if err := c.createAccount(ctx); err != nil {
 		return fmt.Errorf("creating the account of deploy/cluster: %w", err)

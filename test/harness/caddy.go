@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// Options are what a test may choose of a Caddy process. NewOptions has the usual ones.
+// Options configures a Caddy process. NewOptions returns the usual options.
 type Options struct {
-	// Name is the folder of the process in the cluster's, with its Caddyfile and its log.
+	// Name is the name of the folder for the Caddyfile and the log of the process.
 	Name string
-	// Admin, HTTP and HTTPS are the addresses that it listens on.
+	// Admin, HTTP and HTTPS are the addresses on which the process listens.
 	Admin, HTTP, HTTPS string
 	// Lines are the lines of the global option k8singress.
 	Lines []string
-	// Global are other global options, and Sites what is below all of them.
+	// Global contains other global options. Sites contains the rest of the Caddyfile.
 	Global, Sites string
-	// Environment is added to that of the process, as NAME=value.
+	// Environment has additional environment variables in the form NAME=value.
 	Environment []string
 }
 
 // NewOptions returns the options of a Caddy that serves the class nginx of the cluster. Processes that run at the same
-// time have different numbers from 0.
+// time must have different numbers; the first is 0.
 func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 	address := func(port int) string { return "127.0.0.1:" + strconv.Itoa(port+number) }
 	o := Options{Name: name, Admin: address(2019), HTTP: address(8080), HTTPS: address(8443)}
@@ -53,7 +53,7 @@ func (o Options) caddyfile() string {
 // Caddy is a running process. Stop or Kill ends it.
 type Caddy struct {
 	Options
-	// Started is when the process began.
+	// Started is the start time of the process.
 	Started time.Time
 
 	cmd    *exec.Cmd
@@ -62,7 +62,7 @@ type Caddy struct {
 	ended  chan struct{}
 }
 
-// StartCaddy starts a process and does not wait for it to serve anything.
+// StartCaddy starts a process without waiting until it is ready.
 func (c *Cluster) StartCaddy(o Options) (*Caddy, error) {
 	folder := filepath.Join(c.Folder, "caddy", o.Name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -95,10 +95,10 @@ func (c *Cluster) StartCaddy(o Options) (*Caddy, error) {
 	return caddy, nil
 }
 
-// Stop ends the process as Kubernetes would, and waits for it.
+// Stop ends the process like Kubernetes, with SIGTERM, and waits for it.
 func (c *Caddy) Stop() { c.end(syscall.SIGTERM) }
 
-// Kill ends the process as a crash would.
+// Kill ends the process like a crash.
 func (c *Caddy) Kill() { c.end(syscall.SIGKILL) }
 
 func (c *Caddy) end(s syscall.Signal) {
@@ -111,7 +111,7 @@ func (c *Caddy) end(s syscall.Signal) {
 	}
 }
 
-// ExitCode is that of a process that has ended: -1 if it was killed, or has not ended.
+// ExitCode returns the exit code of the process. It returns -1 if the process was killed or is still running.
 func (c *Caddy) ExitCode() int {
 	if c.Alive() {
 		return -1
@@ -119,7 +119,7 @@ func (c *Caddy) ExitCode() int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// Alive says that the process has not ended.
+// Alive reports whether the process is still running.
 func (c *Caddy) Alive() bool {
 	select {
 	case <-c.ended:
@@ -129,7 +129,7 @@ func (c *Caddy) Alive() bool {
 	}
 }
 
-// Log returns what the process has logged.
+// Log returns the log of the process.
 func (c *Caddy) Log() string {
 	data, err := os.ReadFile(filepath.Join(c.folder, "log"))
 	if err != nil {
@@ -138,13 +138,13 @@ func (c *Caddy) Log() string {
 	return string(data)
 }
 
-// Memory returns a field of /proc/PID/status in bytes: VmRSS, or VmHWM for the most there ever was.
+// Memory returns a field of /proc/PID/status in bytes, such as VmRSS, or VmHWM for the peak.
 func (c *Caddy) Memory(field string) (int64, error) { return memory(c.cmd.Process.Pid, field) }
 
 // CPU returns the processor time that the process has used.
 func (c *Caddy) CPU() (time.Duration, error) { return cpu(c.cmd.Process.Pid) }
 
-// LiveHeap collects garbage and returns the size of what is left, in bytes.
+// LiveHeap returns the size of the heap after a garbage collection, in bytes.
 func (c *Caddy) LiveHeap(ctx context.Context) (int64, error) {
 	var size int64
 	err := c.get(ctx, "/debug/pprof/heap?gc=1&debug=1", func(body io.Reader) error {
@@ -163,7 +163,7 @@ func (c *Caddy) LiveHeap(ctx context.Context) (int64, error) {
 	return size, err
 }
 
-// Profile writes one of Go's profiles to a file, such as "heap?gc=1" or "profile?seconds=5".
+// Profile writes a Go profile, such as "heap?gc=1" or "profile?seconds=5", to a file.
 func (c *Caddy) Profile(ctx context.Context, name, file string) error {
 	return c.get(ctx, "/debug/pprof/"+name, func(body io.Reader) error {
 		data, err := io.ReadAll(body)
@@ -174,7 +174,7 @@ func (c *Caddy) Profile(ctx context.Context, name, file string) error {
 	})
 }
 
-// AwaitReady waits for the first complete apply.
+// AwaitReady waits until all objects have been applied for the first time.
 func (c *Caddy) AwaitReady(ctx context.Context) error {
 	for {
 		status, err := c.Status(ctx)
@@ -194,7 +194,7 @@ func (c *Caddy) AwaitReady(ctx context.Context) error {
 	}
 }
 
-// Status is the answer of GET /k8singress/status.
+// Status is the response of GET /k8singress/status.
 type Status struct {
 	Ready      bool           `json:"ready"`
 	Generation uint64         `json:"generation"`
@@ -202,14 +202,14 @@ type Status struct {
 	Objects    map[string]int `json:"objects"`
 }
 
-// Status asks the admin API.
+// Status queries the admin API for the status.
 func (c *Caddy) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.get(ctx, "/k8singress/status", func(body io.Reader) error { return json.NewDecoder(body).Decode(&s) })
 	return s, err
 }
 
-// Verdict is one entry of GET /k8singress/objects.
+// Verdict is one element in the response of GET /k8singress/objects.
 type Verdict struct {
 	Object struct {
 		Kind, Namespace, Name string
@@ -218,19 +218,19 @@ type Verdict struct {
 	Problems []Problem
 }
 
-// Problem is one finding on an object.
+// Problem is one problem of an object.
 type Problem struct {
 	Severity, Reason, Field, Message string
 }
 
-// Verdicts asks the admin API what it says of each object.
+// Verdicts queries the admin API for the verdicts on all objects.
 func (c *Caddy) Verdicts(ctx context.Context) ([]Verdict, error) {
 	var v []Verdict
 	err := c.get(ctx, "/k8singress/objects", func(body io.Reader) error { return json.NewDecoder(body).Decode(&v) })
 	return v, err
 }
 
-// Metric returns the sum of a metric over its labels; one that is absent counts 0.
+// Metric returns the sum of a metric over its labels. It returns 0 if the metric is missing.
 func (c *Caddy) Metric(ctx context.Context, name string) (float64, error) {
 	var sum float64
 	err := c.get(ctx, "/metrics", func(body io.Reader) error {

@@ -19,20 +19,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// folderVariable tells a process that it is inside, and of which cluster.
+// folderVariable is the environment variable with the folder of the cluster that a process runs in.
 const folderVariable = "K8SINGRESS_CLUSTER"
 
-// endTimeout is how long a cluster may take to end; it needs about a second.
+// endTimeout is the time limit for the end of a cluster, which usually takes a second.
 const endTimeout = 30 * time.Second
 
-// Cluster is a running cluster, seen from inside of its network.
+// Cluster is a running cluster, seen from inside its network.
 type Cluster struct {
-	// Folder is the testbed's; Kubeconfig is in it.
+	// Folder is the folder of the testbed. It contains the kubeconfig.
 	Folder   string
 	Programs Programs
 }
 
-// Inside returns the cluster that this process runs in, if it does.
+// Inside returns the cluster in whose network this process runs. It returns false if there is none.
 func Inside() (*Cluster, bool) {
 	folder := os.Getenv(folderVariable)
 	if folder == "" {
@@ -45,8 +45,8 @@ func Inside() (*Cluster, bool) {
 	}}, true
 }
 
-// Run starts a cluster of two nodes, runs this program with the same arguments inside of its network, and ends the
-// cluster. The error of the program inside is an *exec.ExitError.
+// Run starts a cluster with two nodes, runs this program with the same arguments inside its network, and ends the
+// cluster. If the program inside fails, the error is an *exec.ExitError.
 func Run(ctx context.Context, needs Needs, stdout, stderr *os.File) error {
 	programs, err := Build(ctx, needs, stderr)
 	if err != nil {
@@ -66,9 +66,9 @@ func Run(ctx context.Context, needs Needs, stdout, stderr *os.File) error {
 	return errors.Join(again(ctx, programs, folder, stdout, stderr), down(cluster))
 }
 
-// up returns when the cluster is ready.
+// up starts the testbed, and returns when the cluster is ready.
 func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec.Cmd, error) {
-	// Init containers of tutorials set up nodes by busybox.
+	// Tutorials set up nodes with init containers that run busybox. Here, they run true.
 	nothing, err := exec.LookPath("true")
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec
 	return nil, fmt.Errorf("the cluster did not start (it needs root or user namespaces): %w", cluster.Wait())
 }
 
-// awaitLine reads on in the background, so that the writer never blocks.
+// awaitLine waits for a line. It then reads the rest in the background, so that the writer does not block.
 func awaitLine(from io.Reader, line string) bool {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
@@ -108,7 +108,7 @@ func awaitLine(from io.Reader, line string) bool {
 	return false
 }
 
-// again runs this program inside.
+// again runs this program inside the network of the cluster.
 func again(ctx context.Context, p Programs, folder string, stdout, stderr *os.File) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -130,10 +130,10 @@ func down(cluster *exec.Cmd) error {
 	return nil
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Folder, "kubeconfig") }
 
-// Client returns an administrator's client without a limit of its own.
+// Client returns an administrator's client without a rate limit.
 func (c *Cluster) Client() (kubernetes.Interface, error) {
 	config, err := c.Config()
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Cluster) Client() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// Config is what Client is made of.
+// Config returns the configuration of this client.
 func (c *Cluster) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -153,8 +153,8 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Signal sends a signal to a component of the control plane, such as "kube-apiserver". One that ends is started again
-// by the testbed after a second.
+// Signal sends a signal to a component of the control plane, such as "kube-apiserver". The testbed restarts a component
+// that ends after a second.
 func (c *Cluster) Signal(component string, s syscall.Signal) error {
 	pids, err := processes(component, c.Folder)
 	if err != nil {
@@ -166,8 +166,8 @@ func (c *Cluster) Signal(component string, s syscall.Signal) error {
 	return syscall.Kill(pids[0], s)
 }
 
-// KillPod ends the only process of a pod, which has the pod's name in POD_NAME, as the kernel does where memory runs
-// out.
+// KillPod kills the only process of a pod, like the kernel when it runs out of memory. It finds the process by the
+// variable POD_NAME.
 func (c *Cluster) KillPod(name string) error {
 	pids, err := find("environ", func(words []string) bool { return slices.Contains(words, "POD_NAME="+name) })
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Cluster) KillPod(name string) error {
 	return syscall.Kill(pids[0], syscall.SIGKILL)
 }
 
-// OneUser says that the cluster is in a user namespace, in which containers cannot have other users than root.
+// OneUser reports whether the cluster runs in a user namespace in which containers can only run as root.
 func OneUser() bool {
 	content, err := os.ReadFile("/proc/self/uid_map")
 	words := strings.Fields(string(content))

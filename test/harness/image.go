@@ -12,7 +12,8 @@ import (
 	"runtime"
 )
 
-// static is Caddy compiled as for a release, so that the packages are those that the tests of release/ have compiled.
+// static returns the target for Caddy with the build flags of a release, so that packages compiled by the tests of
+// release/ are reused.
 func static(path *string, root string) target {
 	return target{
 		path: path, name: "caddy", module: root, pkg: "./cmd/caddy",
@@ -20,8 +21,8 @@ func static(path *string, root string) target {
 	}
 }
 
-// buildImage has release/ make the container image of this machine's platform, unless it is there with the same
-// program, and returns its folder.
+// buildImage makes release/ build the container image for this machine's platform, and returns its folder. It does
+// nothing if the image already contains the same binary.
 func buildImage(ctx context.Context, root string, log io.Writer) (string, error) {
 	if path := os.Getenv(imageVariable); path != "" {
 		return path, nil
@@ -38,10 +39,10 @@ func buildImage(ctx context.Context, root string, log io.Writer) (string, error)
 	if err != nil {
 		return "", err
 	}
-	// The layout is in a folder with this name of what is made.
+	// The command writes the layout to the subfolder image of its output folder.
 	out, stamp := filepath.Join(cache, "image"), filepath.Join(cache, "image", "made-of")
 	if former, _ := os.ReadFile(stamp); string(former) != sum {
-		// What a release that fails leaves behind is of no program.
+		// If the command fails, no stamp must remain, because the folder may be incomplete.
 		if err := os.RemoveAll(stamp); err != nil {
 			return "", err
 		}
@@ -59,7 +60,7 @@ func buildImage(ctx context.Context, root string, log io.Writer) (string, error)
 	return filepath.Join(out, "image"), nil
 }
 
-// sumOf identifies the content of files.
+// sumOf returns a hash over the contents of files.
 func sumOf(paths ...string) (string, error) {
 	sum := sha256.New()
 	for _, path := range paths {

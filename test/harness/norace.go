@@ -2,5 +2,6 @@
 
 package harness
 
-// RaceEnabled makes Caddy run with the race detector whenever the test does. Both are several times slower then.
+// RaceEnabled reports whether the tests run with the race detector. Caddy then runs with it, too, and both are several
+// times slower.
 const RaceEnabled = false

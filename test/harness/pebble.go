@@ -16,21 +16,21 @@ import (
 
 // Pebble is a running certificate authority. Stop ends it.
 type Pebble struct {
-	// Directory is the URL that clients begin with, Root the file with the certificate that it shows them, Control the
-	// address at which it tells what it did.
+	// Directory is the ACME directory URL. Root is the file with the certificate of its HTTPS server. Control is the
+	// address at which tests query what the authority did.
 	Directory, Root, Control string
 
 	stop func()
 }
 
-// Taken is what the authority took: orders by host.
+// Taken holds the number of orders for each host, and the number of accounts.
 type Taken struct {
 	Orders   map[string]int
 	Accounts int
 }
 
-// StartPebble starts an authority that asks for HTTP-01 and TLS-ALPN-01 challenges at these ports of this machine,
-// without the pauses and the rejections that it would try the patience of clients with.
+// StartPebble starts an authority that sends HTTP-01 and TLS-ALPN-01 challenges to these ports of this machine. It
+// turns off the delays and random rejections with which Pebble tests clients.
 func (c *Cluster) StartPebble(name string, httpPort, tlsPort int) (*Pebble, error) {
 	folder := filepath.Join(c.Folder, "pebble", name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -71,7 +71,7 @@ func (c *Cluster) StartPebble(name string, httpPort, tlsPort int) (*Pebble, erro
 // Stop ends the authority.
 func (p *Pebble) Stop() { p.stop() }
 
-// Taken asks the authority what it took.
+// Taken queries the orders and accounts from the authority.
 func (p *Pebble) Taken(ctx context.Context) (Taken, error) {
 	var t Taken
 	data, err := p.get(ctx, "/taken")
@@ -81,7 +81,7 @@ func (p *Pebble) Taken(ctx context.Context) (Taken, error) {
 	return t, json.Unmarshal(data, &t)
 }
 
-// Issuer returns the root of the certificates that the authority issues, in PEM.
+// Issuer returns the root certificate of the issued certificates, in PEM.
 func (p *Pebble) Issuer(ctx context.Context) ([]byte, error) { return p.get(ctx, "/roots/0") }
 
 func (p *Pebble) get(ctx context.Context, path string) ([]byte, error) {

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// processes finds those whose first argument is a component's name and one of whose others mentions the folder.
+// processes returns the processes whose first argument is the name of a component and whose other arguments contain the
+// folder.
 func processes(component, folder string) ([]int, error) {
 	return find("cmdline", func(words []string) bool {
 		return len(words) > 1 && words[1] == component && strings.Contains(strings.Join(words, " "), folder)
 	})
 }
 
-// find returns the processes of which a file in /proc has these words.
+// find returns the processes for which match accepts the words of a file in /proc.
 func find(file string, match func(words []string) bool) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/" + file)
 	if err != nil {
@@ -25,7 +26,7 @@ func find(file string, match func(words []string) bool) ([]int, error) {
 	}
 	var pids []int
 	for _, file := range files {
-		// A process may end while we look.
+		// A process may end during the search.
 		data, _ := os.ReadFile(file)
 		if !match(strings.Split(string(data), "\x00")) {
 			continue
@@ -39,7 +40,7 @@ func find(file string, match func(words []string) bool) ([]int, error) {
 	return pids, nil
 }
 
-// memory reads one field of /proc/PID/status, such as VmRSS, in bytes.
+// memory returns a field of /proc/PID/status, such as VmRSS, in bytes.
 func memory(pid int, field string) (int64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -56,16 +57,16 @@ func memory(pid int, field string) (int64, error) {
 	return 0, fmt.Errorf("process %d has no %s", pid, field)
 }
 
-// tick is the unit of processor time in /proc on every Linux that Go runs on.
+// tick is the unit of processor time in /proc. It is the same on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// cpu reads the processor time of a process and its threads from /proc/PID/stat.
+// cpu returns the processor time of a process and its threads from /proc/PID/stat.
 func cpu(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may contain spaces. Behind it, user and system time are the 12th and 13th word.
+	// The name is in parentheses and may contain spaces. In the rest, user and system time are the 12th and 13th words.
 	words := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	const user, system = 11, 12
 	if len(words) <= system {

@@ -1,7 +1,8 @@
 // Package harness runs a cluster of the testbed for a test or a measurement, and Caddy processes in it.
 //
-// Namespaces make the cluster unreachable from outside. So a program that uses this package runs twice: started by a
-// user it calls Run, which starts a cluster and the same program again inside of it; there Inside says so.
+// The cluster is in its own network namespace, which cannot be reached from outside. So a program that uses this
+// package runs twice. When a user starts it, it calls Run, which starts a cluster and the same program again inside its
+// network. In the second process, Inside returns the cluster.
 package harness
 
 import (
@@ -15,22 +16,23 @@ import (
 	"strings"
 )
 
-// Programs are the paths of the binaries that a cluster and its tests need.
+// Programs holds the paths of the binaries that a cluster and its tests need.
 type Programs struct {
-	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends
-	// load, Pebble the certificate authority, Helm what installs the chart, Kubectl what applies manifests.
+	// Testbed is the control plane, Echo the backend in pods, Caddy the ingress controller, Bench the load generator,
+	// Pebble the certificate authority. Helm and Kubectl are the command-line tools.
 	Testbed, Echo, Caddy, Bench, Pebble, Helm, Kubectl string
-	// Image is the folder of the container image, as an OCI layout. Without it, pods of the controller run Caddy.
+	// Image is the folder of the container image, as an OCI layout. If it is empty, the pods of the controller run
+	// Caddy.
 	Image string
 }
 
-// Needs are what not every user of a cluster needs.
+// Needs selects what only some tests need.
 type Needs struct {
-	// Image is the container image of a release, for pods.
+	// Image requests the container image of a release for pods.
 	Image bool
 }
 
-// The variables that name a binary to use instead of one that is built from the sources here.
+// Environment variables with the path of a binary to use instead of building it.
 const (
 	testbedVariable = "K8SINGRESS_TESTBED"
 	echoVariable    = "K8SINGRESS_ECHO"
@@ -42,19 +44,19 @@ const (
 	imageVariable   = "K8SINGRESS_IMAGE"
 )
 
-// target is one binary and how it is built.
+// target describes one binary and how it is built.
 type target struct {
 	path     *string
 	variable string
-	// name is the file's, module the folder in which to build, pkg the package there.
+	// name is the name of the file, module the folder in which to build, and pkg the package.
 	name, module, pkg string
 	flags             []string
-	// env is added to the environment of the build.
+	// env has additional environment variables for the build.
 	env []string
 }
 
-// Build builds what no variable names. The binaries stay in the repository's folder .cache, where the next build finds
-// those that are up to date; only a first build takes long.
+// Build builds the binaries that no variable names. They stay in the folder .cache of the repository, and the next
+// build reuses those that are up to date. So only the first build takes long.
 func Build(ctx context.Context, needs Needs, log io.Writer) (Programs, error) {
 	var p Programs
 	root, err := repository(ctx)
@@ -76,7 +78,7 @@ func Build(ctx context.Context, needs Needs, log io.Writer) (Programs, error) {
 	return p, err
 }
 
-// repository returns the folder that holds both modules.
+// repository returns the folder that contains both modules.
 func repository(ctx context.Context) (string, error) {
 	module, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -92,7 +94,7 @@ func targets(p *Programs, root, version string) []target {
 		caddy = target{path: &p.Caddy, name: "caddy-race", module: root, pkg: "./cmd/caddy", flags: []string{"-race"}}
 	}
 	caddy.variable = caddyVariable
-	// An API server without a version calls itself v0.0.0-master, which some clients refuse.
+	// Without a version, the API server would report v0.0.0-master, which some clients reject.
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + version
 	return []target{
 		caddy,
@@ -139,7 +141,7 @@ func output(ctx context.Context, command string, arguments ...string) (string, e
 	return strings.TrimSpace(string(out)), err
 }
 
-// environment hands the programs to the process inside.
+// environment returns the environment variables with the paths for the process inside.
 func (p Programs) environment() []string {
 	return []string{
 		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy,

@@ -28,7 +28,7 @@ type options struct {
 	validity          uint64
 }
 
-// serve starts the authority and its control, and returns where they are.
+// serve starts the authority and its control server, and returns their addresses.
 func serve(ctx context.Context, o options) (*where, error) {
 	logger := log.New(os.Stderr, "", log.LstdFlags)
 	dns, err := startDNS(ctx, logger)
@@ -62,7 +62,7 @@ func serve(ctx context.Context, o options) (*where, error) {
 	}, nil
 }
 
-// makeCertificate makes the certificate that the authority shows its clients, and a file with it.
+// makeCertificate creates the certificate of the authority's HTTPS server, and writes it to a file.
 func makeCertificate(folder string) (tls.Certificate, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

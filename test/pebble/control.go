@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// faults stands before the authority. It counts orders, and answers in its place where that was asked for.
+// faults is a handler in front of the authority. It counts orders, and responds in place of the authority if a test has
+// requested a fault.
 type faults struct {
 	next http.Handler
 
@@ -19,28 +20,29 @@ type faults struct {
 	fault *fault
 }
 
-// taken is what the authority took.
+// taken holds the number of orders and accounts.
 type taken struct {
-	// Orders counts them by name; Replacing counts those that name a certificate which they replace.
+	// Orders has the number of orders by name. Replacing has the number of orders that name a certificate to replace.
 	Orders    map[string]int `json:"orders"`
 	Replacing map[string]int `json:"replacing"`
 	Accounts  int            `json:"accounts"`
 }
 
-// fault is an answer in place of the authority's.
+// fault describes a response that replaces the response of the authority.
 type fault struct {
-	// Path is the part of a path that is answered, such as "order"; empty is every path.
+	// Path is the part of the path for which the fault applies, such as "order". If it is empty, the fault applies to
+	// every path.
 	Path string `json:"path"`
-	// Names are those of which orders are answered; empty is all.
+	// Name restricts the fault to orders that contain this name. If it is empty, the fault applies to all orders.
 	Name string `json:"name"`
-	// Times is how often; 0 is until there is another fault.
+	// Times is the number of times that the fault applies; 0 means until another fault is set.
 	Times int `json:"times"`
 
 	Status     int    `json:"status"`
 	RetryAfter string `json:"retryAfter"`
 	Type       string `json:"type"`
 	Detail     string `json:"detail"`
-	// Hold is how many milliseconds the authority takes before it answers as it would have.
+	// Hold is a delay in milliseconds, after which the authority responds normally.
 	Hold int `json:"hold"`
 }
 
@@ -50,7 +52,7 @@ const (
 	accountsPath = "/sign-me-up"
 )
 
-// ServeHTTP answers as the authority or in its place.
+// ServeHTTP responds like the authority, or with a fault.
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -86,7 +88,7 @@ func (f *faults) count(path string, o order) {
 	}
 }
 
-// take returns the fault that a request meets, or nil.
+// take returns the fault that applies to a request, or nil.
 func (f *faults) take(r *http.Request, names string) *fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +102,7 @@ func (f *faults) take(r *http.Request, names string) *fault {
 	return found
 }
 
-// answer returns false when the authority is to answer after all.
+// answer applies the fault. It returns false if the authority must respond after all.
 func (f *fault) answer(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hold > 0 {
 		select {
@@ -118,7 +120,7 @@ func (f *fault) answer(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// order is what a client orders.
+// order is the request for an order.
 type order struct {
 	Identifiers []struct {
 		Value string `json:"value"`
@@ -134,7 +136,7 @@ func (o order) names() string {
 	return strings.Join(names, ",")
 }
 
-// read reads an order; one that cannot be read is one of nothing.
+// read parses an order. It returns an empty order if the body is invalid.
 func read(body []byte) order {
 	var signed struct {
 		Payload string `json:"payload"`
@@ -150,19 +152,19 @@ func read(body []byte) order {
 	return o
 }
 
-// recorder remembers the status of an answer.
+// recorder remembers the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader passes the status on.
+// WriteHeader records the status and forwards it.
 func (r *recorder) WriteHeader(status int) {
 	r.status = status
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// controls are the paths that tests use. What is none of them is Pebble's own management.
+// controls returns the handler of the paths for tests. Other paths go to Pebble's own management interface.
 func controls(f *faults, z *zone, management http.Handler) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /taken", func(w http.ResponseWriter, _ *http.Request) {

@@ -12,15 +12,15 @@ import (
 	"github.com/letsencrypt/challtestsrv"
 )
 
-// Ports from firstPort to lastPort are those that the DNS server may have. Linux gives higher ones to connections: one
-// that nobody listens on by UDP may still not be had for TCP.
+// The DNS server uses a port between firstPort and lastPort. Linux uses higher ports for outgoing connections, so a
+// port that is free for UDP may be in use for TCP.
 const (
 	firstPort = 10240
 	lastPort  = 32767
 )
 
-// startDNS starts a server that finds every name at 127.0.0.1, and waits until it does. It listens by UDP and by TCP,
-// and says in its log only where it cannot.
+// startDNS starts a server that resolves every name to 127.0.0.1, and waits until it responds. It listens on UDP and
+// TCP, and only logs if it cannot listen.
 func startDNS(ctx context.Context, logger *log.Logger) (address string, err error) {
 	for range 10 {
 		address = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
@@ -39,7 +39,8 @@ func startDNS(ctx context.Context, logger *log.Logger) (address string, err erro
 	return "", errors.New("the DNS server does not answer at any port")
 }
 
-// answers asks a DNS server until it answers, or has had time enough for that.
+// answers sends queries to a DNS server until it responds. It returns an error if there is no response within the time
+// limit.
 func answers(ctx context.Context, network, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -1,8 +1,8 @@
-// Pebble is the certificate authority of tests: Let's Encrypt's own, with a DNS server that finds every name on this
-// machine, and with faults on demand. It ends when its standard input does.
+// Pebble is the certificate authority for tests. It consists of Let's Encrypt's Pebble, a DNS server that resolves
+// every name to this machine, and faults on demand. It ends when its standard input is closed.
 //
-// Its first line of output is JSON: the directory of the authority, the file with the certificate that it shows, and
-// the address of its control, of which control.go has the paths. Pebble's own environment variables count.
+// The first line of its output is a JSON object: the directory of the authority, the file with its server certificate,
+// and the address of its control server, whose paths are in control.go. Pebble's own environment variables take effect.
 package main
 
 import (

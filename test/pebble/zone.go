@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// zone is a DNS zone that says so, as the DNS-01 challenge needs. Clients put TXT records there, each of them a value.
+// zone is a DNS zone for the DNS-01 challenge. Clients add and remove TXT records in it.
 type zone struct {
 	name string
 
@@ -16,12 +16,12 @@ type zone struct {
 	texts map[string][]string
 }
 
-// zoneName is that of the one zone there is.
+// zoneName is the name of the only zone.
 const zoneName = "dns.example."
 
 func newZone() *zone {
 	z := &zone{name: zoneName, texts: map[string][]string{}}
-	// The server of all other names uses the same handlers.
+	// The server for all other names uses the same handlers.
 	dns.HandleFunc(zoneName, z.answer)
 	return z
 }
@@ -44,7 +44,7 @@ func (z *zone) answer(w dns.ResponseWriter, r *dns.Msg) {
 	_ = w.WriteMsg(m)
 }
 
-// add puts a record into the zone.
+// add adds a record to the zone.
 func (z *zone) add(_ http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -52,7 +52,7 @@ func (z *zone) add(_ http.ResponseWriter, r *http.Request) {
 	z.texts[name] = append(z.texts[name], r.URL.Query().Get("value"))
 }
 
-// remove takes a record out of it.
+// remove removes a record from the zone.
 func (z *zone) remove(_ http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

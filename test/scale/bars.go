@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// bar is one line of what must be reached. `make bench` reads it.
+// bar is one row in the table of requirements. `make bench` reads it.
 type bar struct {
 	Work     string `json:"work"`
 	Bar      string `json:"bar"`
@@ -15,18 +15,18 @@ type bar struct {
 }
 
 const (
-	// mostP99 is how much longer the slowest requests may take while an Ingress changes.
+	// mostP99 is the maximum ratio of the p99 while an Ingress changes to the p99 without changes.
 	mostP99 = 1.3
-	// mostCPU is the part of one processor that these changes may take.
+	// mostCPU is the maximum share of one processor for these changes.
 	mostCPU = 0.10
-	// mostMemory is the resident set with 10,000 Ingresses.
+	// mostMemory is the maximum resident memory with 10,000 Ingresses, in bytes.
 	mostMemory = 250 << 20
-	// mostGrowth is how many bytes of the heap one change may leave. The smallest thing that could be left for each
-	// endpoint, with its place in a map, is about as large; a connection is sixteen times larger. What is in flight
-	// when garbage is collected is never quite the same, so that it cannot be none.
+	// mostGrowth is the maximum growth of the heap for each change, in bytes. The smallest leak for each endpoint, with
+	// an entry in a map, would have about this size, and a leaked connection would have sixteen times this size. The
+	// limit cannot be 0, because the objects in use vary from one garbage collection to the next.
 	mostGrowth = 500
-	// fills is how long memory grows under any change of endpoints: what is known of one that is gone is kept for a
-	// minute.
+	// fills is the time for which memory grows while endpoints change, because data about removed endpoints is kept for
+	// a minute.
 	fills = 75 * time.Second
 )
 
@@ -77,7 +77,8 @@ func (f *figures) churnBars(o options) []bar {
 	}
 }
 
-// growthBar compares the end with the middle: the first half fills what is allowed to be full.
+// growthBar compares the heap at the end with the heap in the middle, because data that is kept for a time fills up in
+// the first half.
 func (f *figures) growthBar(work string, o options) bar {
 	c := f.churn
 	growth := float64(c.after.heap-c.middle.heap) / float64(o.endpointChanges-o.endpointChanges/2)
@@ -93,7 +94,7 @@ func (f *figures) growthBar(work string, o options) bar {
 	return b
 }
 
-// memoryBar looks at the largest resident set of all starts, and that after the changes.
+// memoryBar uses the largest resident memory of all starts, and the resident memory after the changes.
 func (f *figures) memoryBar(o options) bar {
 	most := slices.Max(f.memory)
 	return bar{

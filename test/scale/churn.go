@@ -13,30 +13,33 @@ import (
 )
 
 const (
-	// endpointInterval is the time between two changes of endpoints: 50 a second.
+	// endpointInterval is the time between two changes of endpoints. It results in 50 changes per second.
 	endpointInterval = 20 * time.Millisecond
-	// firstChurning is the number of the first of the Services whose endpoints change, in turn.
+	// firstChurning is the number of the first Service whose endpoints change. churning is the number of these
+	// Services.
 	firstChurning, churning = 10, 10
-	// warming is how many changes come before memory is looked at.
+	// warming is the number of changes before the first measurement of memory.
 	warming = 100
-	// settle is longer than idle connections to endpoints that are gone are kept: two sweeps of five seconds.
+	// settle is longer than the time for which idle connections to removed endpoints are kept, which is two sweeps of
+	// five seconds.
 	settle = 12 * time.Second
-	// longestChurn bounds the load in case the API server is slow.
+	// longestChurn limits the duration of the load if the API server is slow.
 	longestChurn = 20 * time.Minute
 )
 
-// churn is what came of many changes of endpoints.
+// churn is the result of many changes of endpoints.
 type churn struct {
 	sum
-	// perSecond is how many changes the API server took.
+	// perSecond is the number of changes per second that the API server accepted.
 	perSecond float64
-	// reloads and updates are how often Caddy loaded its configuration and replaced endpoints meanwhile.
+	// reloads is the number of configurations that Caddy loaded during the changes. updates is the number of updates of
+	// endpoints.
 	reloads, updates float64
-	// before, middle and after are taken under the same load.
+	// before, middle and after are measured under the same load.
 	before, middle, after memory
 }
 
-// memory is the resident set, and what is left on the heap after a collection of garbage.
+// memory holds the resident memory, and the size of the heap after a garbage collection. Both are in bytes.
 type memory struct{ resident, heap int64 }
 
 const (
@@ -44,8 +47,8 @@ const (
 	updatesMetric = "k8singress_endpoint_updates_total"
 )
 
-// churn replaces endpoint after endpoint of Services that are asked meanwhile, as rollouts do. Each new endpoint has an
-// address that there has not been.
+// churn replaces endpoints of Services during requests, like rollouts. Each new endpoint has an address that was not
+// used before.
 func (w *world) churn(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
 	var hosts []string
 	for i := range churning {
@@ -91,7 +94,8 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 			return err
 		}
 		took += d
-		// What two sweeps leave is what stays; between them connections to endpoints that are gone come and go.
+		// After two sweeps, only permanent data remains. In between, connections to removed endpoints would be
+		// included.
 		if _, err := every(ctx, settle, 2, func(int) error { return nil }); err != nil {
 			return err
 		}
@@ -109,7 +113,7 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 	return count(-1)
 }
 
-// replaceEndpoint replaces one endpoint, the Services in turn and in each the endpoints in turn.
+// replaceEndpoint replaces one endpoint. The calls use the Services in turn, and the endpoints of each Service in turn.
 func (w *world) replaceEndpoint(ctx context.Context, o options, i int) error {
 	const replace = `[{"op":"replace","path":"/endpoints/%d/addresses/0","value":"%s"}]`
 	patch := fmt.Appendf(nil, replace, i/churning%o.endpoints, addressOf(o.ingresses*o.endpoints+i))

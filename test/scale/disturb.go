@@ -16,25 +16,25 @@ import (
 const (
 	// changeInterval is the time between two changes of one Ingress.
 	changeInterval = 100 * time.Millisecond
-	// unloadedTime is how long Caddy's processor time is taken for changes alone.
+	// unloadedTime is the duration of the measurement of Caddy's processor time for changes without requests.
 	unloadedTime = 10 * time.Second
 )
 
-// disturbance is what one Ingress costs that changes all the time.
+// disturbance is the cost of an Ingress that changes continuously.
 type disturbance struct {
-	// quiet and changing have one entry for each round, with the same number of writes to the API server.
+	// quiet and changing have one entry for each round. Both have the same number of writes to the API server.
 	quiet, changing []sum
-	// cpu is the part of one processor that Caddy used for changes without requests, written how many there were, and
-	// runs in how many pieces Caddy applied them.
+	// cpu is the share of one processor that Caddy used for changes without requests. written is the number of these
+	// changes, and runs is the number of runs in which Caddy applied them.
 	cpu           float64
 	runs, written int
 }
 
-// writer makes one of many changes.
+// writer writes the change with the given number.
 type writer func(context.Context, int) error
 
-// disturb measures requests while an Ingress changes, and while something changes that Caddy does not read: the API
-// server's own work is in both.
+// disturb measures requests while an Ingress changes, and while an object changes that Caddy does not read, so that
+// both include the work of the API server.
 func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
 	if _, err := w.client.CoordinationV1().Leases(namespace).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
@@ -42,7 +42,7 @@ func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f 
 	}
 	for i := range o.rounds {
 		var both [2]sum
-		// By turns one of them first: what else the machine does comes and goes.
+		// The order alternates, because other work on the machine varies.
 		for _, which := range [2]int{i % 2, 1 - i%2} {
 			var err error
 			if both[which], err = w.underLoad(ctx, caddy, o,
@@ -56,7 +56,7 @@ func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f 
 	return w.unloaded(ctx, caddy, o, f)
 }
 
-// underLoad asks two hosts, one of which is what may change.
+// underLoad sends requests to two hosts during changes. One of the hosts belongs to the changed Ingress.
 func (w *world) underLoad(ctx context.Context, caddy *harness.Caddy, o options, change writer) (sum, error) {
 	l, err := startLoad(w.cluster, caddy, o.duration, hostOf(0), hostOf(changingIngress))
 	if err != nil {
@@ -71,7 +71,7 @@ func (w *world) underLoad(ctx context.Context, caddy *harness.Caddy, o options, 
 	return l.result()
 }
 
-// unloaded measures what the changes alone cost.
+// unloaded measures the cost of changes without requests.
 func (w *world) unloaded(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
 	const runs = "k8singress_apply_duration_seconds_count"
 	runsBefore, err := caddy.Metric(ctx, runs)
@@ -96,7 +96,7 @@ func (w *world) unloaded(ctx context.Context, caddy *harness.Caddy, o options, f
 	if err != nil {
 		return err
 	}
-	// Another time for the profile: the time of that must not count.
+	// Repeat the changes for the profile, so that profiling does not affect the measurement.
 	end := o.profileCPU(ctx, caddy, "cpu-ingress")
 	if end != nil {
 		if _, err = every(ctx, changeInterval, f.written,
