@@ -24,7 +24,7 @@ var wrong = map[string]any{
 	"strings": "a",
 }
 
-// TestSchemaRefuses holds that a value of a wrong type is refused, and by its name.
+// TestSchemaRefuses checks that a value of a wrong type is rejected, and that the error names the value.
 func TestSchemaRefuses(t *testing.T) {
 	theirs, more := readKnown(t)
 	refused := values{}

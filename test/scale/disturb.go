@@ -113,7 +113,7 @@ func (w *world) unloaded(ctx context.Context, caddy *harness.Caddy, o options, f
 // changingIngress is the number of the Ingress that changes.
 const changingIngress = 1
 
-// changeIngress gives one Ingress another path beside the one that it has had.
+// changeIngress sets the second path of an Ingress, which is different for each change.
 func (w *world) changeIngress(ctx context.Context, i int) error {
 	const paths = `[{"op":"replace","path":"/spec/rules/0/http/paths","value":[
 		{"path":"/","pathType":"Prefix","backend":{"service":{"name":"%s","port":{"number":80}}}},
@@ -126,12 +126,12 @@ func (w *world) changeIngress(ctx context.Context, i int) error {
 
 func changedPath(i int) string { return fmt.Sprintf("/change-%d", i) }
 
-// changed is the answer that shows a change of changeIngress.
+// changed returns the request and the response that show a change of changeIngress.
 func (*world) changed(i int) change {
 	return change{url: "http://" + hostOf(changingIngress) + changedPath(i), body: otherBackend}
 }
 
-// changeLease changes something that Caddy does not read.
+// changeLease changes an object that Caddy does not read.
 func (w *world) changeLease(ctx context.Context, i int) error {
 	patch := fmt.Appendf(nil, `{"spec":{"holderIdentity":"change-%d"}}`, i)
 	_, err := w.client.CoordinationV1().Leases(namespace).Patch(ctx, "changing", types.MergePatchType, patch,

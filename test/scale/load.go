@@ -14,14 +14,14 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// loadRate is how many requests are sent a second. It leaves most of two processors to the API server, so that what is
-// measured is how Caddy answers and not who gets a processor.
+// loadRate is the number of requests per second. It leaves most of two processors to the API server, so that the result
+// depends on Caddy and not on which process gets a processor.
 const loadRate = "1000"
 
-// warmUp is how long requests are sent before their times count.
+// warmUp is the time before latencies are recorded.
 const warmUp = time.Second
 
-// sum is what bench load prints.
+// sum is the output of bench load.
 type sum struct {
 	Requests int           `json:"requests"`
 	Failed   int           `json:"failed"`
@@ -36,7 +36,7 @@ type load struct {
 	output  bytes.Buffer
 }
 
-// startLoad sends requests to some hosts, all of the first backend, until the time is over or it is ended.
+// startLoad sends requests to hosts with the first backend, until the duration is over or end is called.
 func startLoad(cluster *harness.Cluster, caddy *harness.Caddy, duration time.Duration, hosts ...string) (*load, error) {
 	l := &load{command: exec.Command(cluster.Programs.Bench, "load", "-address", caddy.HTTP, "-hosts",
 		strings.Join(hosts, ","),
@@ -64,10 +64,10 @@ func (l *load) result() (sum, error) {
 	return s, nil
 }
 
-// end ends the load now.
+// end stops the load.
 func (l *load) end() { _ = l.command.Process.Signal(syscall.SIGTERM) }
 
-// every calls do a number of times, at regular times. What is late is not left out. It returns how long all of it took.
+// every calls do count times at regular intervals. A late call is not skipped. It returns the total duration.
 func every(ctx context.Context, interval time.Duration, count int, do func(int) error) (time.Duration, error) {
 	begin := time.Now()
 	for i := range count {

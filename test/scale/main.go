@@ -1,6 +1,6 @@
-// Scale measures Caddy against a real API server that holds thousands of Ingresses: how long it takes from its start
-// until it serves, how much memory it needs, how long a change takes until a request sees it, and what requests notice
-// of many changes. It prints one table; `make bench` takes the lines of it that something must be reached in.
+// Scale measures Caddy with a real API server that holds thousands of Ingresses: the time from its start until it is
+// ready, its memory, the time until a request uses a change, and the effect of many changes on requests. It prints a
+// table. `make bench` shows the rows that have a requirement.
 package main
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	ingresses, secrets, endpoints int
 	starts, changes               int
-	// rounds and duration are those of the load while an Ingress changes.
+	// rounds and duration are the settings of the load while an Ingress changes.
 	rounds          int
 	duration        time.Duration
 	endpointChanges int
-	// status says that the status of all Ingresses is written and waited for.
+	// status reports whether Caddy writes the status of all Ingresses, and its duration is measured.
 	status bool
-	// bars is a file to write the bars to, profiles a folder for profiles of Caddy.
+	// bars is the file for the bars. profiles is the folder for profiles of Caddy. Empty strings disable them.
 	bars, profiles string
 }
 
-// changesIn is how many changes of an Ingress come in some time.
+// changesIn returns the number of changes of an Ingress in a duration.
 func (options) changesIn(d time.Duration) int { return int(d / changeInterval) }
 
 func main() {
-	// A process that this one starts ends with the thread that started it.
+	// Child processes end together with the thread that started them.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -46,7 +46,7 @@ func main() {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
-	// The process inside has said what was wrong.
+	// The process inside the cluster has already printed its error.
 	if failed := new(exec.ExitError); !errors.As(err, &failed) {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 	}
@@ -79,7 +79,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return os.WriteFile(o.bars, data, 0o644)
 }
 
-// quick are the flags of a run that takes a few minutes. Those that are given as well go first.
+// quick holds the flags of a run that takes a few minutes. Flags on the command line take precedence.
 var quick = map[string]string{
 	"starts": "1", "changes": "10", "rounds": "5", "duration": "3s", "endpoint-changes": "1500", "status": "false",
 }
@@ -114,7 +114,7 @@ func parse(arguments []string) (options, error) {
 	return o, o.check()
 }
 
-// setOthers sets flags that the user has not set.
+// setOthers sets the flags in values that are not on the command line.
 func setOthers(flags *flag.FlagSet, values map[string]string) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// publishAddress is what Caddy writes into the status of each Ingress.
+	// publishAddress is the address that Caddy writes to the status of each Ingress.
 	publishAddress = "203.0.113.7"
-	// All Services lead to the first backend but one, which has the other's name.
+	// All Services use the first backend, except the Service named otherBackend.
 	firstBackend, otherBackend = "first", "other"
 
 	readyTimeout  = 3 * time.Minute
@@ -30,7 +30,7 @@ const (
 	changeTimeout = 30 * time.Second
 )
 
-// measure makes the objects and takes all figures.
+// measure creates the objects and measures all figures.
 func measure(ctx context.Context, cluster *harness.Cluster, o options) (*figures, error) {
 	client, err := cluster.Client()
 	if err != nil {
@@ -62,7 +62,7 @@ func measure(ctx context.Context, cluster *harness.Cluster, o options) (*figures
 	return f, nil
 }
 
-// serve starts a backend that answers with its name.
+// serve starts a backend that responds with its name.
 func (w *world) serve(name string) (net.Listener, error) {
 	listener, err := net.Listen("tcp4", ":0")
 	if err != nil {
@@ -77,7 +77,8 @@ func (w *world) serve(name string) (net.Listener, error) {
 	return listener, nil
 }
 
-// start starts Caddy once. The status of all Ingresses is written at the first start; changes are timed at the last.
+// start starts Caddy once. With the first start, it measures the status of all Ingresses. With the last start, it
+// measures changes.
 func (w *world) start(ctx context.Context, cluster *harness.Cluster, o options, f *figures, last bool) error {
 	var lines []string
 	if o.status {
@@ -133,7 +134,7 @@ func (w *world) started(ctx context.Context, caddy *harness.Caddy, o options, f 
 	return err
 }
 
-// check makes sure that what is measured is what was asked for: the first and the last host, and the last with TLS.
+// check checks that the first and the last host work, and the last one over TLS, if there are Secrets.
 func (w *world) check(ctx context.Context, caddy *harness.Caddy, o options) error {
 	client := w.newClient(caddy)
 	urls := []string{"http://" + hostOf(0) + "/", "http://" + hostOf(o.ingresses-1) + "/"}
@@ -152,7 +153,7 @@ func (w *world) check(ctx context.Context, caddy *harness.Caddy, o options) erro
 	return nil
 }
 
-// newClient keeps one connection to Caddy for all hosts, as far as it can.
+// newClient returns a client that uses one connection to Caddy for all hosts, if possible.
 func (w *world) newClient(caddy *harness.Caddy) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.pair[corev1.TLSCertKey])
@@ -169,7 +170,7 @@ func (w *world) newClient(caddy *harness.Caddy) *http.Client {
 	}}
 }
 
-// ask returns the body of an answer, or the status if that is not 200.
+// ask returns the response body, or the status if it is not 200.
 func ask(ctx context.Context, client *http.Client, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -187,7 +188,7 @@ func ask(ctx context.Context, client *http.Client, url string) (string, error) {
 	return string(body), err
 }
 
-// awaitStatus waits until all Ingresses have their address, and returns how long it waited; 0 if that was for too long.
+// awaitStatus waits until all Ingresses have their address, and returns the duration. It returns 0 after a timeout.
 func (w *world) awaitStatus(ctx context.Context, o options) (time.Duration, error) {
 	begin := time.Now()
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -214,8 +215,8 @@ func (w *world) awaitStatus(ctx context.Context, o options) (time.Duration, erro
 	return 0, nil
 }
 
-// change times changes, by turns a new Ingress and another Service for an old one. The clock runs from before the write
-// until the first answer that shows the change.
+// change measures changes: in turn, a new Ingress, and another Service for an existing Ingress. The time starts before
+// the write and ends with the first response that shows the change.
 func (w *world) change(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
 	client := w.newClient(caddy)
 	for i := range o.changes {
@@ -238,13 +239,13 @@ func (w *world) change(ctx context.Context, caddy *harness.Caddy, o options, f *
 	return err
 }
 
-// change is one write, and the answer that shows that it has been applied.
+// change is a write, and the response that shows that the change is in effect.
 type change struct {
 	write     func(context.Context) error
 	url, body string
 }
 
-// addition is a new Ingress for the first Service.
+// addition returns the change that creates an Ingress for the first Service.
 func (w *world) addition(i int) change {
 	return change{
 		write: func(ctx context.Context) error { return w.createIngress(ctx, i, nameOf(0), false) },
@@ -252,7 +253,7 @@ func (w *world) addition(i int) change {
 	}
 }
 
-// patch gives an Ingress the other backend.
+// patch returns the change of an Ingress to the other backend.
 func (w *world) patch(i int) change {
 	const patch = `[{"op":"replace","path":"/spec/rules/0/http/paths/0/backend/service/name","value":"` +
 		otherBackend + `"}]`

@@ -25,19 +25,20 @@ import (
 
 const (
 	namespace = "scale"
-	// writers is how many objects are created at a time.
+	// writers is the number of objects that are created at the same time.
 	writers = 32
-	// proxyNameLabel keeps the testbed's kube-proxy out of this: thousands of listeners would be what is measured.
+	// proxyNameLabel makes the testbed's kube-proxy ignore a Service. Otherwise its thousands of listeners would affect
+	// the result.
 	proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 )
 
-// world makes the objects.
+// world creates the objects.
 type world struct {
 	cluster *harness.Cluster
 	client  kubernetes.Interface
-	// endpoints is how many each Service has.
+	// endpoints is the number of endpoints of each Service.
 	endpoints int
-	// ports are the backends', by name.
+	// ports are the ports of the backends, by name.
 	ports map[string]int32
 	// pair is the content of the TLS Secrets.
 	pair map[string][]byte
@@ -47,7 +48,7 @@ func hostOf(i int) string { return fmt.Sprintf("host-%d.scale.test", i) }
 
 func nameOf(i int) string { return fmt.Sprintf("web-%d", i) }
 
-// create makes everything; the order is that of a cluster in which nothing is missing at any time.
+// create creates all objects in an order in which no reference is ever missing.
 func (w *world) create(ctx context.Context, o options) error {
 	var err error
 	if w.pair, err = newPair(); err != nil {
@@ -94,7 +95,7 @@ func (w *world) createScope(ctx context.Context) error {
 	return nil
 }
 
-// inParallel calls create for 0 to count-1, and stops at the first error.
+// inParallel calls create with 0 to count-1, and stops at the first error.
 func inParallel(ctx context.Context, count int, create func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,7 +124,7 @@ func (w *world) createSecret(ctx context.Context, i int) error {
 	return err
 }
 
-// createService creates a Service and its one EndpointSlice, whose addresses begin with a number.
+// createService creates a Service with one EndpointSlice. first is the number of its first address.
 func (w *world) createService(ctx context.Context, name, backend string, first int) error {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{proxyNameLabel: "none"}},
@@ -146,7 +147,7 @@ func (w *world) createService(ctx context.Context, name, backend string, first i
 	return err
 }
 
-// createIngress creates an Ingress of a host of its own for a Service.
+// createIngress creates an Ingress with its own host for a Service.
 func (w *world) createIngress(ctx context.Context, i int, service string, secure bool) error {
 	path := networkingv1.HTTPIngressPath{
 		Path: "/", PathType: ptr.To(networkingv1.PathTypePrefix),
@@ -169,7 +170,7 @@ func (w *world) createIngress(ctx context.Context, i int, service string, secure
 	return err
 }
 
-// newPair makes what every TLS Secret contains: one certificate for all hosts.
+// newPair creates the content of every TLS Secret: one certificate for all hosts.
 func newPair() (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

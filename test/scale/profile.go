@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// profile writes a profile of Caddy, if the user wants it.
+// profile writes a profile of Caddy, unless profiling is disabled.
 func (o options) profile(ctx context.Context, caddy *harness.Caddy, profile, name string) error {
 	if o.profiles == "" {
 		return nil
@@ -15,8 +15,8 @@ func (o options) profile(ctx context.Context, caddy *harness.Caddy, profile, nam
 	return caddy.Profile(ctx, profile, filepath.Join(o.profiles, name+".pprof"))
 }
 
-// profileCPU begins to take where the processor time goes that comes now. The channel tells how it ended; nil is a
-// profile that nobody wants.
+// profileCPU starts a CPU profile. The channel receives its error when it is complete. A nil channel means that
+// profiling is disabled.
 func (o options) profileCPU(ctx context.Context, caddy *harness.Caddy, name string) <-chan error {
 	if o.profiles == "" {
 		return nil

@@ -11,19 +11,21 @@ import (
 	"time"
 )
 
-// figures are what was measured.
+// figures holds the results.
 type figures struct {
-	// created is how long the objects took, which says how fast the API server is here.
+	// created is the time in which the objects were created. It shows the speed of the API server.
 	created time.Duration
-	// ready and memory have one entry for each start; peak is the last start's.
+	// ready and memory have one entry for each start. peak is the peak memory of the last start.
 	ready  []time.Duration
 	memory []int64
 	peak   int64
-	// status is from the first readiness to the last status written; 0 if that was not seen.
+	// status is the time from the moment when Caddy is ready until the last status is written. It is 0 if this was not
+	// measured.
 	status time.Duration
-	// changes are from before a write until the first answer that shows it; writes are the API server's part of that.
+	// changes are the times from before a write until the first response that shows the change. writes are the
+	// durations of these writes.
 	changes, writes []time.Duration
-	// memoryAfter is from after the changes.
+	// memoryAfter is the memory after the changes, in bytes.
 	memoryAfter int64
 
 	disturbance
@@ -81,7 +83,7 @@ func (f *figures) rows() [][]string {
 	}
 }
 
-// percentile returns the smallest value that this part of all values does not exceed.
+// percentile returns the smallest value that is not exceeded by at least part percent of the values.
 func percentile(values []time.Duration, part int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, (len(sorted)*part+99)/100-1)]

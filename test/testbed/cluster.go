@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/services"
 )
 
-// upInside is process 1 of the cluster.
+// upInside runs as process 1 of the cluster.
 func upInside(ctx context.Context, args []string) error {
 	s, err := parseSettings(args)
 	if err != nil {
@@ -38,7 +38,7 @@ func upInside(ctx context.Context, args []string) error {
 	return runCluster(ctx, s)
 }
 
-// mountProc shows the processes of the new namespace at /proc; the mount that was inherited shows those outside.
+// mountProc mounts /proc for the new PID namespace. The inherited mount shows the processes outside.
 func mountProc() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -63,7 +63,7 @@ func writeCredentials(s settings) error {
 			"localhost", "127.0.0.1", network.ControlPlaneIP, services.APIServerIP,
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		// Components of the testbed may do everything. RBAC holds for what runs in pods.
+		// The testbed's own components have all rights. RBAC restricts only pods.
 		{Name: "admin", User: "testbed-admin", Groups: []string{"system:masters"}},
 		{Name: "kubelet", User: "testbed-kubelet", Hosts: nodes},
 	}
@@ -78,7 +78,7 @@ func writeCredentials(s settings) error {
 	return writeKubeconfig(filepath.Join(s.dir, "kubeconfig"), authority)
 }
 
-// writeKubeconfig writes a file that needs no other: certificates and key are in it.
+// writeKubeconfig writes a kubeconfig that contains its certificates and its key.
 func writeKubeconfig(path string, authority *pki.Authority) error {
 	config := clientcmdapi.NewConfig()
 	cluster, user := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo()
@@ -100,7 +100,7 @@ func writeKubeconfig(path string, authority *pki.Authority) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// runCluster returns when ctx has ended, and after it the pods, the services and the control plane, in this order.
+// runCluster runs the cluster until ctx ends. Then it ends the pods, the services and the control plane, in this order.
 func runCluster(ctx context.Context, s settings) error {
 	client, err := newClient(s.dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func runCluster(ctx context.Context, s settings) error {
 	return ignoreStop(ctx, k.Run(ctx, func() { fmt.Fprintln(os.Stdout, "ready") }))
 }
 
-// ignoreStop drops the errors that come from being told to end.
+// ignoreStop returns nil if ctx has ended, because errors during the shutdown are expected.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

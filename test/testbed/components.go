@@ -25,7 +25,7 @@ const (
 	etcdURL = "http://127.0.0.1:2379"
 )
 
-// controllers are those that bring workloads and Services to life. All others would only cost memory.
+// controllers lists the controllers that workloads and Services need. Other controllers would only use memory.
 var controllers = []string{
 	"serviceaccount-token-controller",
 	"serviceaccount-controller",
@@ -44,15 +44,15 @@ var controllers = []string{
 	"disruption-controller",
 }
 
-// component is one process of the control plane. It is this binary, with the name as its subcommand.
+// component is a process of the control plane. It runs this binary with the name as subcommand.
 type component struct {
 	name string
-	// needsAPI says that it has to be started after the API server.
+	// needsAPI reports whether it must be started after the API server.
 	needsAPI bool
 	flags    []string
 }
 
-// upstream are the commands of Kubernetes that are subcommands here.
+// upstream maps subcommands to the commands of Kubernetes.
 var upstream = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
@@ -65,7 +65,7 @@ func runUpstream(name string) int {
 	return cli.Run(command)
 }
 
-// components lists the control plane in the order of its start.
+// components returns the control plane in the order in which it is started.
 func components(dir string) []component {
 	kubeconfig := "--kubeconfig=" + filepath.Join(dir, "kubeconfig")
 	pki := func(file string) string { return filepath.Join(dir, "pki", file) }
@@ -89,7 +89,7 @@ func components(dir string) []component {
 			"--service-account-signing-key-file=" + pki("sa.key"),
 			"--authorization-mode=RBAC",
 			"--allow-privileged=true",
-			// It makes new nodes wait for the node lifecycle controller, and there is none.
+			// This plugin makes new nodes wait for the node lifecycle controller, which does not run here.
 			"--disable-admission-plugins=TaintNodesByCondition",
 			"--profiling=false",
 		}},
@@ -113,7 +113,7 @@ func components(dir string) []component {
 	}
 }
 
-// runEtcd runs one etcd member, with its data in the folder that is the argument, until ctx ends.
+// runEtcd runs one etcd member until ctx ends. The argument is the folder for its data.
 func runEtcd(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("a folder is needed")
@@ -121,7 +121,7 @@ func runEtcd(ctx context.Context, args []string) error {
 	config := embed.NewConfig()
 	config.Dir = args[0]
 	config.LogLevel = "warn"
-	// Nobody needs the data after the cluster has ended.
+	// The data is not needed after the cluster has ended.
 	config.UnsafeNoFsync = true
 	address, err := url.Parse(etcdURL)
 	if err != nil {

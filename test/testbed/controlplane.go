@@ -18,20 +18,20 @@ const (
 	readyTimeout = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 	restartDelay = time.Second
-	// componentGrace is what a component gets to end; the API server waits for its watches.
+	// componentGrace is the time that a component gets to end. The API server would wait for its watches.
 	componentGrace = 3 * time.Second
 )
 
 // controlPlane keeps the components running.
 type controlPlane struct {
-	// logs is the folder in which each component has a file.
+	// logs is the folder with a log file for each component.
 	logs string
-	// stops end the components that were started, in that order.
+	// stops has functions that end the components, in the order in which they were started.
 	stops []func()
 }
 
-// start returns when pods can be created. Components that need the API server wait for it here, because their own wait
-// is in steps of seconds.
+// start returns when pods can be created. Components that need the API server are started only after it is ready,
+// because their own retries take seconds.
 func (p *controlPlane) start(ctx context.Context, all []component, client kubernetes.Interface) error {
 	if err := os.MkdirAll(p.logs, 0o755); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (p *controlPlane) start(ctx context.Context, all []component, client kubern
 			return err
 		}
 	}
-	// Pods need this account, and it is there when the controllers have begun to work.
+	// Pods need this account. The controllers create it when they have started.
 	return await(ctx, func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -73,15 +73,15 @@ func await(ctx context.Context, condition func(context.Context) error) error {
 	}
 }
 
-// stop ends etcd last: the others would wait for it.
+// stop ends etcd last, because the other components would wait for it.
 func (p *controlPlane) stop() {
 	for i := len(p.stops) - 1; i >= 0; i-- {
 		p.stops[i]()
 	}
 }
 
-// supervise starts a component, and starts it again when it ends: tests kill components. Only stop ends it for good, so
-// that the components outlive ctx for as long as pods have to end.
+// supervise starts a component, and restarts it when it ends, because tests kill components. Only stop ends it for
+// good, so that components keep running after the end of ctx until pods have ended.
 func (p *controlPlane) supervise(ctx context.Context, c component) error {
 	log, err := os.OpenFile(filepath.Join(p.logs, c.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

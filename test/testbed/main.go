@@ -1,21 +1,23 @@
 // Testbed is a Kubernetes control plane for tests: etcd, API server, controllers and scheduler of one release, built
-// into this binary, and a kubelet that runs pods as processes. All of it lives in namespaces that end with the program.
+// into this binary, and a kubelet that runs pods as processes. Everything runs in namespaces that end with the program.
 //
-// A pod has what it would have on a node with kubelet and containerd:
+// A pod gets what it would get on a node with kubelet and containerd:
 //
-//   - the files, command, variables, folder and user of its image, of which each run has its own view; or, for an image that a program of this
-//     machine stands for, that program among this machine's files, also where a command is asked for that is not there
-//   - the securityContext of pod and container: user, groups, fsGroup, runAsNonRoot, capabilities (of the process and of files),
-//     allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and the sysctls of the network that are safe
-//   - volumes from emptyDir, hostPath, ConfigMaps, Secrets, tokens and the downward API; probes, hooks, init containers and sidecars
+//   - the files, command, variables, working directory and user of its image. Each run has its own view of the files. If
+//     a program of this machine replaces an image, the pod runs that program with the files of this machine, also if
+//     the command in its manifest does not exist here
+//   - the securityContext of pod and container: user, groups, fsGroup, runAsNonRoot, capabilities (of the process and of
+//     files), allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and safe network sysctls
+//   - volumes from emptyDir, hostPath, ConfigMaps, Secrets, tokens and the downward API; probes, hooks, init containers
+//     and sidecars
 //
-// It does without resource requests and limits, size limits of volumes, DNS, NetworkPolicies, seccomp, AppArmor,
-// SELinux, /sys, users of its own (hostUsers) and processes or IPC that the containers of a pod share. Ports below 1024
-// need a capability or a sysctl, as with containerd 1; containerd 2 opens them to all.
+// It does not support resource requests and limits, size limits of volumes, DNS, NetworkPolicies, seccomp, AppArmor,
+// SELinux, /sys, user namespaces of pods (hostUsers), and processes or IPC that the containers of a pod share. Ports
+// below 1024 need a capability or a sysctl, as with containerd 1; containerd 2 allows them for every container.
 //
-// An image needs a kernel that mounts an overlay (in a user namespace, Linux 5.11); programs of this machine do not.
+// Images need a kernel that supports overlay mounts (in a user namespace, Linux 5.11). Programs of this machine do not.
 //
-// In a user namespace, where not root runs it, containers have the one user that there is, and files have no
+// If it does not run as root, it runs in a user namespace. Containers then have only one user, and files have no
 // capabilities.
 package main
 
@@ -59,7 +61,7 @@ func main() {
 	}
 }
 
-// commands are the subcommands besides those of Kubernetes. The last three are what "up" runs; nobody types them.
+// commands returns the subcommands besides those of Kubernetes. The last three are run by "up", not by users.
 func commands() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
 		"up":                up,

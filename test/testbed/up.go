@@ -19,12 +19,12 @@ import (
 // insideCommand is the subcommand that "up" runs in the new namespaces.
 const insideCommand = "up-inside"
 
-// settings are the flags of "up".
+// settings holds the flags of "up".
 type settings struct {
 	dir   string
 	keep  bool
 	nodes int
-	// rules say which program stands for which image.
+	// rules map images to programs.
 	rules []string
 }
 
@@ -53,7 +53,8 @@ func parseSettings(args []string) (settings, error) {
 	return s, err
 }
 
-// up runs the cluster in new namespaces until ctx ends. However this process ends, the kernel ends all that is inside.
+// up runs the cluster in new namespaces until ctx ends. The kernel ends everything inside, even if this process is
+// killed.
 func up(ctx context.Context, args []string) error {
 	s, err := parseSettings(args)
 	if err != nil {
@@ -70,7 +71,7 @@ func up(ctx context.Context, args []string) error {
 }
 
 func runInside(ctx context.Context, dir string, args []string) error {
-	// A child gets its death signal when the thread that started it ends, not the process.
+	// The kernel sends the death signal when the thread that started the child ends, not the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{insideCommand}, args...)...)
@@ -91,13 +92,13 @@ func runInside(ctx context.Context, dir string, args []string) error {
 	return nil
 }
 
-// namespaces are the cluster's own: network, mounts and processes, and users where root is not there to make the
-// others.
+// namespaces returns the attributes for new namespaces: network, mounts, processes, and users if this process does not
+// run as root.
 func namespaces() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
-		// A terminal's Ctrl-C must reach "up" alone, which then ends the cluster in order.
+		// Ctrl-C in a terminal must reach only "up", which then ends the cluster in order.
 		Setpgid: true,
 	}
 	if os.Geteuid() != 0 {
@@ -108,7 +109,7 @@ func namespaces() *syscall.SysProcAttr {
 	return attributes
 }
 
-// clearFolder removes what a cluster leaves; other files in the folder are not ours.
+// clearFolder removes the files of an earlier cluster. It leaves other files in the folder.
 func clearFolder(dir string) error {
 	for _, name := range []string{"etcd", "pki", "pods", "images", "logs", "kubeconfig", "pid"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -118,7 +119,7 @@ func clearFolder(dir string) error {
 	return os.MkdirAll(dir, 0o755)
 }
 
-// execInside becomes a command in the cluster's network.
+// execInside executes a command in the network of the cluster.
 func execInside(_ context.Context, args []string) error {
 	var dir string
 	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
@@ -147,8 +148,8 @@ func execInside(_ context.Context, args []string) error {
 	return syscall.Exec(program, argv, os.Environ())
 }
 
-// enter returns the command line of nsenter: the kernel lets no process with threads, as every Go program is, into a
-// user namespace.
+// enter returns the command line of nsenter. The kernel does not allow a process with several threads, such as a Go
+// program, to enter a user namespace.
 func enter(dir string, command []string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "pid"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// oneUser says that this process is in a user namespace with no other user than its own. Then containers have that
+// oneUser reports whether this process is in a user namespace that has only one user. All containers then run as that
 // user, and volumes and the files of images belong to it.
 var oneUser = sync.OnceValue(func() bool {
 	content, err := os.ReadFile("/proc/self/uid_map")
@@ -20,18 +20,18 @@ var oneUser = sync.OnceValue(func() bool {
 	return err == nil && len(words) == 3 && words[2] == "1"
 })
 
-// account is a user as /etc/passwd has it.
+// account is a user in /etc/passwd.
 type account struct {
 	name     string
 	uid, gid int
 	home     string
 }
 
-// accounts are the users and groups that an image has names for. Those of this machine are not asked: the result must
-// not depend on it.
+// accounts has the users and groups in the files of an image. The files of this machine are not used, so that the
+// result does not depend on it.
 type accounts struct {
 	users []account
-	// members are the names of the users that a group has besides those whose own it is.
+	// members has, for each group, the names of the users for whom it is a supplementary group.
 	members map[int][]string
 }
 
@@ -57,7 +57,7 @@ func readAccounts(root string) (accounts, error) {
 	})
 }
 
-// eachRecord reads a file of an image, which may be missing, and passes over lines that are too short.
+// eachRecord reads a file of an image. It ignores a missing file, and lines that have too few fields.
 func eachRecord(root, name string, length int, use func(fields []string)) error {
 	file, err := os.OpenInRoot(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func eachRecord(root, name string, length int, use func(fields []string)) error 
 	}
 }
 
-// byID returns a user without a name, who belongs to the group of root, where the image does not know it.
+// byID returns the user with an ID. An unknown user has no name and the group 0.
 func (a accounts) byID(uid int) account {
 	i := slices.IndexFunc(a.users, func(u account) bool { return u.uid == uid })
 	if i >= 0 {
@@ -102,7 +102,7 @@ func (a accounts) byName(name string) (account, bool) {
 	return a.users[i], true
 }
 
-// groupsOf are those that have a user of this name as a member.
+// groupsOf returns the groups of which a user is a member.
 func (a accounts) groupsOf(name string) (groups []int) {
 	for gid, members := range a.members {
 		if name != "" && slices.Contains(members, name) {

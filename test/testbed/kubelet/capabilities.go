@@ -7,21 +7,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// capabilityNames are those of linux/capability.h, by their numbers.
+// capabilityNames are the names in linux/capability.h, by number.
 var capabilityNames = strings.Fields(`
 	CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN
 	NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME
 	SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON
 	BPF CHECKPOINT_RESTORE`)
 
-// usualCapabilities are those that containerd gives to a container that asks for nothing else.
+// usualCapabilities are the capabilities that containerd gives to a container by default.
 var usualCapabilities = capabilityBits([]v1.Capability{
 	"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
 	"NET_BIND_SERVICE", "SYS_CHROOT",
 	"KILL", "AUDIT_WRITE",
 })
 
-// capabilitySet adds and drops as containerd does: ALL first, whatever the order in the manifest.
+// capabilitySet adds and drops capabilities like containerd: ALL is applied first, regardless of the order in the
+// manifest.
 func capabilitySet(asked *v1.Capabilities, privileged bool) uint64 {
 	everything := uint64(1)<<len(capabilityNames) - 1
 	if privileged {
@@ -45,7 +46,7 @@ func hasAll(names []v1.Capability) bool {
 	return slices.ContainsFunc(names, func(name v1.Capability) bool { return strings.EqualFold(string(name), "ALL") })
 }
 
-// capabilityBits passes over names that it does not know, as runc does.
+// capabilityBits ignores unknown names, like runc.
 func capabilityBits(names []v1.Capability) (set uint64) {
 	for _, name := range names {
 		if i := slices.Index(capabilityNames, strings.ToUpper(string(name))); i >= 0 {

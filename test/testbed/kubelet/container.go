@@ -17,22 +17,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The pause before a restart doubles from firstBackoff to lastBackoff. The real kubelet's goes from ten seconds to five
-// minutes, and no test should wait for so long.
+// The pause before a restart doubles from firstBackoff to lastBackoff. The real kubelet waits from ten seconds to five
+// minutes, which would be too long for tests.
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 30 * time.Second
-	// backoffReset is how long a run must last for the next pause to be the first again.
+	// backoffReset is the duration of a run after which the next pause is firstBackoff again.
 	backoffReset = time.Minute
 )
 
-// container runs one container of a pod, as often as its restart policy says.
+// container runs one container of a pod as often as its restart policy requires.
 type container struct {
 	pod    *podWorker
 	spec   *v1.Container
 	policy v1.RestartPolicy
 
-	// unhealthy carries the message of a failed probe that demands a restart.
+	// unhealthy receives the message of a failed probe that requires a restart.
 	unhealthy chan string
 
 	mu       sync.Mutex
@@ -40,11 +40,11 @@ type container struct {
 	state    v1.ContainerState
 	last     v1.ContainerState
 	restarts int32
-	// tried says that there was a run, or that there should have been.
+	// tried reports whether there was a run, or an attempt to start one.
 	tried   bool
 	started bool
 	ready   bool
-	// ended says that there will be no further run.
+	// ended reports whether there will be no further run.
 	ended bool
 }
 
@@ -54,9 +54,9 @@ func newContainer(pod *podWorker, spec *v1.Container, policy v1.RestartPolicy) *
 	return c
 }
 
-// failure is why a container does not run.
+// failure is the reason why a container cannot run.
 type failure struct {
-	// reason is the word that the real kubelet has for it.
+	// reason is the reason in the status, in the words of the real kubelet.
 	reason string
 	cause  error
 }
@@ -65,14 +65,14 @@ func (f failure) Error() string { return f.cause.Error() }
 
 func (f failure) Unwrap() error { return f.cause }
 
-// cannotRun is the reason for a container that is there, but whose program could not be started. Unlike all others it
-// counts as a run.
+// cannotRun is the reason for a container whose program could not be started. Unlike other failures, it counts as a
+// run.
 const cannotRun = "RunContainerError"
 
 // startErrorCode is the exit code of such a run.
 const startErrorCode = 128
 
-// run returns after the last run: the policy wants no other, or ctx has ended. killed ends the grace of that.
+// run returns after the last run, because of the restart policy or because ctx has ended. killed ends the grace period.
 func (c *container) run(ctx, killed context.Context) {
 	defer c.update(func() { c.ended = true })
 	backoff := firstBackoff
@@ -106,7 +106,7 @@ func reasonOf(err error) string {
 	return "CreateContainerError"
 }
 
-// runOnce returns how a run has ended, and how long it took. An error says that there was none.
+// runOnce returns the exit code and the duration of a run. It returns an error if there was no run.
 func (c *container) runOnce(ctx, killed context.Context) (code int32, lasted time.Duration, err error) {
 	p, err := c.start(ctx)
 	if err == nil {
@@ -135,7 +135,7 @@ func (c *container) restartsAfter(code int32) bool {
 	}
 }
 
-// wait pauses, and shows the reason in the container's status.
+// wait pauses, and shows the reason in the status of the container.
 func (c *container) wait(ctx context.Context, why v1.ContainerStateWaiting, d time.Duration) {
 	c.update(func() {
 		if c.state.Terminated != nil {
@@ -169,7 +169,7 @@ func (c *container) start(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// nextRun counts a run, and returns its number.
+// nextRun counts a run and returns its number.
 func (c *container) nextRun() int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,8 +214,8 @@ func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	return s, nil
 }
 
-// arguments is the command line: the container's command stands for all that the image says, its args for the image's
-// arguments.
+// arguments returns the command line. The command of the container replaces the whole command line of the image, and
+// its args replace the arguments of the image.
 func arguments(spec *v1.Container, image Image, env *environment) []string {
 	command, args := image.Config.Entrypoint, image.Config.Cmd
 	if len(spec.Command) > 0 {
@@ -227,7 +227,7 @@ func arguments(spec *v1.Container, image Image, env *environment) []string {
 	return slices.Concat(command, args)
 }
 
-// files makes the folders on which the root of a run is mounted.
+// files creates the folders for the root of a run.
 func (c *container) files(image Image, env *environment) (root, error) {
 	dir := filepath.Join(c.pod.dir, c.spec.Name)
 	r := root{Folder: filepath.Join(dir, "root"), Changes: filepath.Join(dir, "changes"), Image: image.Root}
@@ -263,7 +263,7 @@ func (c *container) mounts(env *environment) ([]mount, error) {
 	return mounts, nil
 }
 
-// subPath returns a path in a volume. A folder that is missing is made with the mode of the volume's own.
+// subPath returns a path in a volume. It creates a missing folder with the mode of the volume.
 func subPath(volume, path string) (string, error) {
 	source := filepath.Join(volume, path)
 	if _, err := os.Stat(source); !errors.Is(err, os.ErrNotExist) {
@@ -279,7 +279,7 @@ func subPath(volume, path string) (string, error) {
 	return source, os.Chmod(source, info.Mode())
 }
 
-// watch probes a run until it has ended, of itself or because it must, and records how.
+// watch probes a run until it has ended, by itself or because it must end, and records the result.
 func (c *container) watch(ctx, killed context.Context, p *process) {
 	c.postStart(ctx, killed, p)
 	probes, stopProbes := context.WithCancel(killed)
@@ -293,7 +293,7 @@ func (c *container) watch(ctx, killed context.Context, p *process) {
 		c.pod.event(v1.EventTypeWarning, "Killing", message)
 		c.stop(killed, p)
 	}
-	// First of all, or a late success could make an ended container ready.
+	// Stop probes first. Otherwise a late success could make an ended container ready.
 	stopProbes()
 	reason := "Completed"
 	if p.exitCode != 0 {
@@ -308,7 +308,8 @@ func (c *container) watch(ctx, killed context.Context, p *process) {
 	})
 }
 
-// stop ends a run within the pod's grace, of which the preStop hook is a part, and at once when killed ends.
+// stop ends a run within the grace period of the pod, which includes the preStop hook, and immediately when killed
+// ends.
 func (c *container) stop(killed context.Context, p *process) {
 	ctx, cancel := context.WithTimeout(killed, c.pod.grace())
 	defer cancel()
@@ -327,7 +328,7 @@ func (c *container) logPath(run int32) string {
 	return filepath.Join(c.pod.dir, c.spec.Name, strconv.Itoa(int(run))+".log")
 }
 
-// update changes the state and has the pod report it.
+// update changes the state and requests a report of the pod's status.
 func (c *container) update(change func()) {
 	c.mu.Lock()
 	change()

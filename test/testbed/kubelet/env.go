@@ -18,27 +18,28 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// environment computes the variables of a container. The pod must carry its addresses already.
+// environment computes the variables of a container. The status of the pod must already contain its addresses.
 type environment struct {
 	client kubernetes.Interface
 	pod    *v1.Pod
-	// below are the variables under those of values, as NAME=value: those of the image, which the pod cannot refer to.
+	// below has the variables with lower precedence than values, as NAME=value: those of the image, which cannot be
+	// referenced in the pod.
 	below  []string
 	values map[string]string
 }
 
-// newEnvironment takes the variables of the image, of which the last one of a name holds.
+// newEnvironment returns an environment with the variables of the image. The last variable of a name takes precedence.
 func newEnvironment(client kubernetes.Interface, pod *v1.Pod, ofImage []string) *environment {
 	below := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + hostname(pod)}
 	return &environment{client: client, pod: pod, below: append(below, ofImage...), values: map[string]string{
-		// The real kubelet sets such variables for every Service; clients in a pod need these.
+		// The real kubelet sets such variables for every Service. Kubernetes clients in a pod need these.
 		"KUBERNETES_SERVICE_HOST":       "10.96.0.1",
 		"KUBERNETES_SERVICE_PORT":       "443",
 		"KUBERNETES_SERVICE_PORT_HTTPS": "443",
 	}}
 }
 
-// hostname is the node's for a pod on its network.
+// hostname returns the host name of a pod. A pod in the network of its node has the host name of the node.
 func hostname(pod *v1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return pod.Spec.NodeName
@@ -46,7 +47,7 @@ func hostname(pod *v1.Pod) string {
 	return cmp.Or(pod.Spec.Hostname, pod.Name)
 }
 
-// add sets what the container asks for. As with the real kubelet, env wins over envFrom.
+// add sets the variables of a container. As with the real kubelet, env takes precedence over envFrom.
 func (e *environment) add(ctx context.Context, c *v1.Container) error {
 	for _, from := range c.EnvFrom {
 		if err := e.addFrom(ctx, from); err != nil {
@@ -138,7 +139,7 @@ func (e *environment) secret(ctx context.Context, name string, optional *bool) (
 	return object.Data, nil
 }
 
-// expand replaces $(NAME) by the value of a variable that is set already.
+// expand replaces $(NAME) by the value of a variable that is already set.
 func (e *environment) expand(text string) string {
 	return expansion.Expand(text, expansion.MappingFuncFor(e.values))
 }

@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// postStart runs the hook of a container that has just started. One that fails ends the run.
+// postStart runs the hook of a container that has just started. If the hook fails, the run ends.
 func (c *container) postStart(ctx, killed context.Context, p *process) {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil {
 		return
@@ -21,7 +21,7 @@ func (c *container) postStart(ctx, killed context.Context, p *process) {
 	}
 }
 
-// preStop runs the hook of a container that is to end. It ends whatever comes of the hook.
+// preStop runs the hook of a container that must end. The container ends even if the hook fails.
 func (c *container) preStop(ctx context.Context, p *process) {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PreStop == nil {
 		return

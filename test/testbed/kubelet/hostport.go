@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/services"
 )
 
-// openPorts forwards the ports of the node that the containers ask for, all or none. As behind a Service, the control
-// plane is the client that the pod sees. A pod on the network of the node has the ports itself.
+// openPorts forwards all host ports of the containers, or none. As with a Service, the pod sees the address of the
+// control plane as the client. A pod in the network of its node has the ports already.
 func (w *podWorker) openPorts() error {
 	if w.current().Spec.HostNetwork || len(w.ports) > 0 {
 		return nil

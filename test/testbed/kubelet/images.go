@@ -11,32 +11,33 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/oci"
 )
 
-// layoutPrefix begins the value of a rule that names the layout of an image, not a program.
+// layoutPrefix is the prefix of a rule's value that names the layout of an image instead of a program.
 const layoutPrefix = "oci:"
 
-// Image is what a container runs.
+// Image describes what a container runs.
 type Image struct {
-	// ID tells it from others.
+	// ID identifies the image.
 	ID string
-	// Root is the folder of its files. It is empty for a program of this machine, which sees those of this machine.
+	// Root is the folder with the files of the image. It is empty for a program of this machine, which sees the files
+	// of this machine.
 	Root string
 	// Program is the path of such a program.
 	Program string
-	// Config is what a container does that asks for nothing else.
+	// Config has the defaults for containers of the image.
 	Config specs.ImageConfig
 }
 
-// Images maps the names of images to what is run for them, by rules. The name of a rule is a repository, or the last
-// parts of one: "echo" is for "registry.example/team/echo:v1" too, unless a longer rule is. A name with a tag or a
-// digest is for that alone, and goes first.
+// Images maps image names to images by rules. The name of a rule is a repository, or its last path elements: "echo"
+// also matches "registry.example/team/echo:v1", unless a longer rule matches. A name with a tag or a digest matches
+// only that image, and takes precedence.
 type Images struct {
-	// folder is where images are unpacked.
+	// folder is the folder into which images are unpacked.
 	folder string
 	rules  map[string]Image
 }
 
-// NewImages reads rules of the forms NAME=PROGRAM [ARGUMENT ...] and NAME=oci:LAYOUT, and unpacks the latter into a
-// folder.
+// NewImages reads rules of the forms NAME=PROGRAM [ARGUMENT ...] and NAME=oci:LAYOUT. It unpacks the images of layouts
+// into folder.
 func NewImages(rules []string, folder string) (*Images, error) {
 	images := &Images{folder: folder, rules: map[string]Image{}}
 	for _, rule := range rules {
@@ -68,7 +69,7 @@ func (i *Images) read(value string) (Image, error) {
 	}, err
 }
 
-// unpack reads an image, whose files all its containers share.
+// unpack reads an image and unpacks its files, which all its containers share.
 func (i *Images) unpack(layout string) (Image, error) {
 	image, err := oci.Open(layout)
 	if err != nil {
@@ -83,7 +84,7 @@ func (i *Images) unpack(layout string) (Image, error) {
 	return Image{ID: image.Digest.String(), Root: root, Config: image.Config}, nil
 }
 
-// Find returns what is run for an image reference.
+// Find returns the image for a reference.
 func (i *Images) Find(reference string) (Image, error) {
 	for _, name := range names(reference) {
 		for more := true; more; _, name, more = strings.Cut(name, "/") {
@@ -95,8 +96,8 @@ func (i *Images) Find(reference string) (Image, error) {
 	return Image{}, fmt.Errorf("there is nothing to run for the image %q: name it with --image", reference)
 }
 
-// names are a reference with its digest, with its tag and with neither. A colon that a slash follows is a registry's
-// port.
+// names returns a reference with its digest, with its tag, and without both. A colon before a slash is followed by the
+// port of a registry, not by a tag.
 func names(reference string) []string {
 	tagged, digest, _ := strings.Cut(reference, "@")
 	repository := tagged

@@ -1,9 +1,9 @@
 // Package kubelet runs the containers of pods as processes of this machine, in place of the real kubelet. One Kubelet
-// does so for all nodes; the real scheduler says which node a pod belongs to.
+// serves all nodes; the real scheduler assigns pods to nodes.
 //
-// A pod has a network of its own, or that of its node (hostNetwork); hostPort and hostIP are honoured. Each node
-// answers kubectl logs, exec without a terminal, and port-forward. What tests write to a Node stays, and the scheduler
-// goes by it, but nothing evicts pods.
+// A pod has its own network, or uses the network of its node (hostNetwork). hostPort and hostIP are supported. Each
+// node supports kubectl logs, exec without a terminal, and port-forward. Changes of a Node by tests are kept, and the
+// scheduler uses them, but pods are never evicted.
 package kubelet
 
 import (
@@ -27,23 +27,24 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
 
-// Port is where the kubelet's API listens.
+// Port is the port of the kubelet's API.
 const Port = 10250
 
-// shutdownGrace is what containers get to end when the cluster does.
+// shutdownGrace is the time that containers get to end when the cluster ends.
 const shutdownGrace = 2 * time.Second
 
-// Kubelet runs pods. The exported fields are set before Run.
+// Kubelet runs pods. The exported fields must be set before Run.
 type Kubelet struct {
-	// Client must be an administrator's.
+	// Client must have the rights of an administrator.
 	Client kubernetes.Interface
-	// Dir is where each pod has a folder, for logs, volumes and the roots of its containers.
+	// Dir has a folder for each pod, with logs, volumes and the roots of its containers.
 	Dir string
-	// Images say which program a container runs.
+	// Images determines the program that a container runs.
 	Images *Images
-	// Nodes is how many nodes there are.
+	// Nodes is the number of nodes.
 	Nodes int
-	// TLS is what the kubelet's API is served with. It must demand a certificate of clients: the API answers anybody.
+	// TLS is the configuration of the kubelet's API. It must require client certificates, because the API accepts every
+	// client.
 	TLS *tls.Config
 
 	nodes  map[string]*node
@@ -54,7 +55,7 @@ type Kubelet struct {
 	pods map[types.UID]*podWorker
 }
 
-// Run registers the nodes, calls ready once, and runs pods until ctx ends; then it ends all containers and returns.
+// Run registers the nodes, calls ready once, and runs pods until ctx ends. Then it ends all containers and returns.
 func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	k.pool = network.NewPodPool()
 	k.pods = map[types.UID]*podWorker{}
@@ -76,7 +77,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// watch follows the pods that the scheduler has bound.
+// watch watches the pods that the scheduler has bound.
 func (k *Kubelet) watch(ctx context.Context) error {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	factory := informers.NewSharedInformerFactoryWithOptions(k.Client, 0,
@@ -100,7 +101,7 @@ func (k *Kubelet) watch(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sync hands a pod to its worker. Workers outlive ctx: shutDown ends them.
+// sync passes a pod to its worker. Workers keep running after ctx ends, until shutDown ends them.
 func (k *Kubelet) sync(ctx context.Context, pod *v1.Pod) {
 	node, ok := k.nodes[pod.Spec.NodeName]
 	if !ok {
@@ -120,7 +121,7 @@ func (k *Kubelet) sync(ctx context.Context, pod *v1.Pod) {
 	worker.update(pod)
 }
 
-// forget ends a pod whose object is gone, without grace: nobody waits for it any more.
+// forget ends a pod without a grace period after its object was removed.
 func (k *Kubelet) forget(uid types.UID) {
 	k.mu.Lock()
 	worker, known := k.pods[uid]

@@ -12,13 +12,13 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
 
-// node is a network with an address. Pods of the node join it where they ask for the host's.
+// node is a network with an address. Pods of the node with hostNetwork join it.
 type node struct {
 	name, address string
 	namespace     *network.Namespace
 }
 
-// makeNodes makes the networks of the nodes and registers the nodes.
+// makeNodes creates the networks of the nodes and registers the nodes.
 func (k *Kubelet) makeNodes(ctx context.Context) error {
 	k.nodes = map[string]*node{}
 	for i := range k.Nodes {
@@ -35,8 +35,8 @@ func (k *Kubelet) makeNodes(ctx context.Context) error {
 	return nil
 }
 
-// register creates a node that stays ready and never fills up. The object is left alone from then on, so that what
-// others write stays: labels, taints, more addresses.
+// register creates a node that is always ready and never full. The object is not changed later, so that changes by
+// tests are kept: labels, taints and more addresses.
 func (k *Kubelet) register(ctx context.Context, n *node) error {
 	room := v1.ResourceList{
 		v1.ResourceCPU:              resource.MustParse("64"),

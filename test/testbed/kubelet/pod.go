@@ -20,24 +20,24 @@ import (
 
 const (
 	setUpRetry = time.Second
-	// volumeRefresh is how long the files of a changed ConfigMap or Secret may stay old; the real kubelet's are up to a
-	// minute behind.
+	// volumeRefresh is the maximum delay before the files of a changed ConfigMap or Secret are updated. The real
+	// kubelet needs up to a minute.
 	volumeRefresh = 5 * time.Second
 )
 
-// podWorker runs one pod, from when it has a node until the API server has forgotten it.
+// podWorker runs one pod, from its assignment to a node until it is removed from the API server.
 type podWorker struct {
 	kubelet *Kubelet
 	node    *node
 	dir     string
 
-	// stop ends the pod with grace, kill without. They end the contexts that run has.
+	// stop ends the pod with a grace period, and kill ends it immediately. They cancel the contexts of run.
 	stop, kill context.CancelFunc
-	// dirty asks for a report of the status.
+	// dirty requests a report of the status.
 	dirty chan struct{}
 	done  chan struct{}
 
-	// These are set before the first container runs.
+	// These fields are set before the first container runs.
 	ip        string
 	namespace *network.Namespace
 	ports     []*services.Forward
@@ -50,7 +50,7 @@ type podWorker struct {
 	paths    map[string]string
 	waiting  string
 	reported v1.PodStatus
-	// refused is what becomes of a pod that may not run here.
+	// refused is the status of a pod that was rejected.
 	refused *v1.PodStatus
 }
 
@@ -71,8 +71,8 @@ func newPodWorker(k *Kubelet, n *node, pod *v1.Pod) *podWorker {
 	return w
 }
 
-// initPolicy is an init container's: it runs until it has succeeded once, except where the pod forbids a second
-// attempt.
+// initPolicy returns the restart policy of an init container. It runs until it has succeeded once, unless the pod
+// forbids a second attempt.
 func initPolicy(spec *v1.Container, pod v1.RestartPolicy) v1.RestartPolicy {
 	switch {
 	case isSidecar(spec):
@@ -87,7 +87,8 @@ func isSidecar(spec *v1.Container) bool {
 	return spec.RestartPolicy != nil && *spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// run ends after stopping has, when the containers had their grace, or after killed.
+// run runs the pod. It returns after stopping has ended and the containers had their grace period, or after killed has
+// ended.
 func (w *podWorker) run(stopping, killed context.Context) {
 	defer close(w.done)
 	alive := context.WithoutCancel(killed)
@@ -106,13 +107,13 @@ func (w *podWorker) run(stopping, killed context.Context) {
 	for !w.sendStatus(alive) && sleep(killed, statusRetry) {
 	}
 	w.closePorts()
-	// The kernel removes links slowly and one at a time; nobody has to wait for that.
+	// The kernel removes links slowly and one at a time, so run does not wait for it.
 	go w.release()
 	<-stopping.Done()
 	w.removeFromAPI(killed)
 }
 
-// admit says whether the pod may run here. One that may not has failed.
+// admit reports whether the pod may run here. If not, the pod has failed.
 func (w *podWorker) admit(ctx context.Context) bool {
 	reason, message, err := refusal(ctx, w.current())
 	if err != nil {
@@ -128,7 +129,7 @@ func (w *podWorker) admit(ctx context.Context) bool {
 	return false
 }
 
-// setUp tries until volumes and network are there, for an object that the pod needs may be younger than the pod.
+// setUp retries until volumes and network are ready, because objects that the pod needs may be created after the pod.
 func (w *podWorker) setUp(stopping context.Context) bool {
 	for {
 		err := w.prepare(stopping)
@@ -193,7 +194,7 @@ func (w *podWorker) setIP(ip string) {
 	w.ip = ip
 }
 
-// linkName is "pod-1-7" for 10.244.1.7: as unique as the address.
+// linkName returns a name such as "pod-1-7" for 10.244.1.7. It is unique because the address is.
 func linkName(ip string) string {
 	parts := strings.Split(ip, ".")
 	return "pod-" + parts[2] + "-" + parts[3]
@@ -201,7 +202,7 @@ func linkName(ip string) string {
 
 func (w *podWorker) hostsFile() string { return filepath.Join(w.dir, "hosts") }
 
-// writeHosts names what a pod can look up; there is no DNS.
+// writeHosts writes /etc/hosts with the names that a pod can resolve. There is no DNS.
 func (w *podWorker) writeHosts() error {
 	pod := w.current()
 	var text strings.Builder
@@ -232,9 +233,9 @@ func (w *podWorker) refreshVolumes(stopping context.Context) {
 	}
 }
 
-// runContainers returns when all containers have ended for good.
+// runContainers runs all containers, and returns after their last runs.
 func (w *podWorker) runContainers(stopping, killed context.Context) {
-	// Sidecars end when all the others have.
+	// Sidecars end after all other containers.
 	sidecars, stopSidecars := context.WithCancel(stopping)
 	var sidecarsEnd, containersEnd sync.WaitGroup
 	defer sidecarsEnd.Wait()
@@ -260,7 +261,7 @@ func await(ctx context.Context, condition func() bool) {
 	}
 }
 
-// release gives network and address back. The logs of a pod that has ended stay until it is deleted.
+// release frees the network and the address. The logs of an ended pod are kept until the pod is deleted.
 func (w *podWorker) release() {
 	if w.namespace != nil && w.namespace != w.node.namespace {
 		w.namespace.Close()
@@ -268,8 +269,8 @@ func (w *podWorker) release() {
 	}
 }
 
-// removeFromAPI makes the API server forget a pod that was to be deleted, unless it has been killed, which means that
-// the object is gone or that the cluster ends.
+// removeFromAPI deletes the object of a pod that is being deleted. It does nothing if the pod was killed, because the
+// object is already gone or the cluster ends.
 func (w *podWorker) removeFromAPI(killed context.Context) {
 	_ = os.RemoveAll(w.dir)
 	pod := w.current()
@@ -286,7 +287,7 @@ func (w *podWorker) removeFromAPI(killed context.Context) {
 	}
 }
 
-// update takes a newer version of the object.
+// update sets a newer version of the object.
 func (w *podWorker) update(pod *v1.Pod) {
 	w.mu.Lock()
 	w.pod = pod
@@ -302,7 +303,7 @@ func (w *podWorker) update(pod *v1.Pod) {
 	}
 }
 
-// current returns a copy of the object, with the addresses in its status, which the API server may not know yet.
+// current returns a copy of the object. Its status contains the addresses, which the API server may not have yet.
 func (w *podWorker) current() *v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()

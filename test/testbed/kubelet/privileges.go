@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply gives the privileges to this thread, and to what it runs, in the order of runc. The calls are those of the
-// kernel, not of package syscall, which would change all threads. What stays permitted without being ambient is what
-// containerd leaves: a program of another user than root gets from it only what its file asks for.
+// apply sets the privileges of this thread, and of the program that it executes, in the same order as runc. It uses raw
+// system calls, because package syscall would change all threads. As with containerd, capabilities that are permitted
+// but not ambient are kept; a program of a user other than root gets only those that its file requests.
 func (p privileges) apply() error {
 	permitted, err := permittedNow()
 	if err != nil {
@@ -35,10 +35,10 @@ func (p privileges) apply() error {
 	return nil
 }
 
-// capabilityHeader asks about the thread that calls.
+// capabilityHeader selects the calling thread.
 var capabilityHeader = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 
-// permittedNow is what this thread may give away.
+// permittedNow returns the permitted capabilities of this thread.
 func permittedNow() (uint64, error) {
 	header, data := capabilityHeader, [2]unix.CapUserData{}
 	err := unix.Capget(&header, &data[0])
@@ -50,7 +50,7 @@ func (p privileges) dropBounding() error {
 		if p.Capabilities&(1<<i) != 0 {
 			continue
 		}
-		// A kernel may know fewer.
+		// Older kernels have fewer capabilities.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(i), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return err
 		}
@@ -58,7 +58,8 @@ func (p privileges) dropBounding() error {
 	return nil
 }
 
-// switchUser leaves the groups as they are in a user namespace that has only one, which may not change them.
+// switchUser changes the user and the groups. It does nothing in a user namespace with only one user, in which groups
+// cannot be changed.
 func (p privileges) switchUser() error {
 	if oneUser() {
 		return nil
@@ -100,8 +101,8 @@ func (p privileges) forbidNew() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// inThread runs a function in a thread that ends with it: no other goroutine may run in one that has entered a
-// container.
+// inThread runs a function in a thread that ends with it. After the thread has entered a container, no other goroutine
+// may use it.
 func inThread(f func() error) error {
 	result := make(chan error)
 	go func() {

@@ -15,8 +15,9 @@ import (
 	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
 )
 
-// quickPeriod is how often readiness is tried before it has succeeded once. The real kubelet waits for the probe's
-// period, ten seconds unless it says otherwise. Failures count for nothing until then, so this only saves time.
+// quickPeriod is the interval of readiness probes before the first success. The real kubelet uses the period of the
+// probe, which is ten seconds by default. Failures before the first success have no effect, so the shorter interval
+// only saves time.
 const quickPeriod = 200 * time.Millisecond
 
 var (
@@ -25,7 +26,8 @@ var (
 	grpcProber = grpcprobe.New()
 )
 
-// probeAll runs all probes of one run until ctx ends. Liveness and readiness begin when startup has succeeded.
+// probeAll runs all probes of one run until ctx ends. Liveness and readiness probes start after the startup probe has
+// succeeded.
 func (c *container) probeAll(ctx context.Context, p *process) {
 	if startup := c.spec.StartupProbe; startup != nil {
 		if !c.awaitStartup(ctx, p, startup) {
@@ -92,7 +94,7 @@ func (c *container) probeReadiness(ctx context.Context, p *process, spec *v1.Pro
 	}
 }
 
-// reportFailure makes one Event of failures that follow each other.
+// reportFailure writes one Event for consecutive failures.
 func (c *container) reportFailure(kind string, err error, failures int32) {
 	if failures == 1 {
 		c.pod.event(v1.EventTypeWarning, "Unhealthy", kind+" probe failed: "+err.Error())
@@ -115,7 +117,7 @@ func (c *container) fail(message string) {
 	}
 }
 
-// try probes once. No error is a success.
+// try runs a probe once. It returns nil if the probe succeeds.
 func (c *container) try(ctx context.Context, p *process, spec *v1.Probe) error {
 	timeout := time.Duration(spec.TimeoutSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -163,7 +165,7 @@ type answer struct {
 	output string
 }
 
-// get makes the HTTP request of a probe or of a preStop hook, with the real kubelet's code.
+// get sends the HTTP request of a probe or of a preStop hook, with the code of the real kubelet.
 func (c *container) get(ctx context.Context, action *v1.HTTPGetAction, timeout time.Duration) (answer, error) {
 	request, err := httpprobe.NewRequestForHTTPGetAction(action, c.spec, c.pod.ip, "probe")
 	if err != nil {
@@ -180,7 +182,7 @@ func delay(spec *v1.Probe, first bool) time.Duration {
 	return time.Duration(spec.PeriodSeconds) * time.Second
 }
 
-// sleep says whether it slept to the end; it does not when ctx ends.
+// sleep returns true after d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
 
-// process is one run of a container, and the first process of a PID namespace: what it starts ends with it.
+// process is one run of a container. It is the first process of a PID namespace, so its child processes end with it.
 type process struct {
 	cmd      *exec.Cmd
 	sandbox  sandbox
@@ -26,7 +26,7 @@ type process struct {
 	exitCode int32
 }
 
-// startProcess starts a sandbox in a network. It writes to the end of the file log.
+// startProcess starts a sandbox in a network. Its output is appended to the file log.
 func startProcess(s sandbox, net *network.Namespace, log string) (*process, error) {
 	description, err := describe(s)
 	if err != nil {
@@ -47,7 +47,7 @@ func startProcess(s sandbox, net *network.Namespace, log string) (*process, erro
 	if err := errors.Join(err, faultIn.Close()); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", s.Args[0], err)
 	}
-	// It is closed when the program begins.
+	// The pipe is closed when the program starts.
 	if message, _ := io.ReadAll(fault); len(message) > 0 {
 		<-p.done
 		return nil, fmt.Errorf("error during container init: %s", message)
@@ -55,8 +55,8 @@ func startProcess(s sandbox, net *network.Namespace, log string) (*process, erro
 	return p, nil
 }
 
-// startWith hands files to the child. What it prints comes by a pipe, which the container may open again, and not cut
-// off as it could a file.
+// startWith passes files to the child. The output goes through a pipe, which the container can open again but cannot
+// truncate, as it could a file.
 func startWith(s sandbox, files []*os.File, log string) (*process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -81,7 +81,7 @@ func startWith(s sandbox, files []*os.File, log string) (*process, error) {
 	return p, nil
 }
 
-// describe returns the end of a pipe from which the child reads what it is to become.
+// describe returns the read end of a pipe with the description of the sandbox for the child.
 func describe(s sandbox) (*os.File, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *process) wait() {
 	close(p.done)
 }
 
-// exitCode is 128 and the signal's number for a process that a signal ended, as in a shell.
+// exitCode returns the exit code. It is 128 plus the number of the signal if a signal ended the process, as in a shell.
 func exitCode(state *os.ProcessState) int32 {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int32(status.Signal())
@@ -124,11 +124,11 @@ func (p *process) running() bool {
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// run executes a command in the container, as a probe or a hook.
+// run executes a command in the container, for example for a probe or a hook.
 func (p *process) run(ctx context.Context, argv []string, out io.Writer) error {
 	cmd := p.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr = out, out
-	// The command may leave a child behind that holds the pipe; it is not waited for.
+	// Do not wait for a child of the command that keeps the pipe open.
 	cmd.WaitDelay = time.Second
 	if err := p.start(cmd); err != nil {
 		return err
@@ -136,9 +136,9 @@ func (p *process) run(ctx context.Context, argv []string, out io.Writer) error {
 	return cmd.Wait()
 }
 
-// command returns what start can start in the container. It ends with ctx.
+// command returns a command for start. It is killed when ctx ends.
 func (p *process) command(ctx context.Context, argv []string) *exec.Cmd {
-	// What it is called here counts only in the container.
+	// The path is resolved later, in the container.
 	cmd := exec.CommandContext(ctx, "/")
 	cmd.Args, cmd.Env = argv, p.sandbox.Env
 	return cmd
@@ -154,12 +154,13 @@ func (p *process) start(cmd *exec.Cmd) error {
 		if cmd.Err == nil {
 			cmd.Path, cmd.Err = lookPath(cmd.Args[0], cmd.Env)
 		}
-		// With an error it closes the pipes, and returns it.
+		// If Start fails, it closes the pipes.
 		return cmd.Start()
 	})
 }
 
-// enter brings this thread into the container; in its PID namespace will be what the thread starts.
+// enter moves this thread into the namespaces of the container. The PID namespace applies only to processes that the
+// thread starts.
 func (p *process) enter() error {
 	var namespaces []*os.File
 	for _, name := range []string{"uts", "ipc", "net", "pid", "mnt"} {
@@ -170,7 +171,8 @@ func (p *process) enter() error {
 		defer file.Close()
 		namespaces = append(namespaces, file)
 	}
-	// The kernel lets no thread into another mount namespace that shares its root with others.
+	// The kernel requires this, because a thread that shares its root with other threads cannot enter another mount
+	// namespace.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}

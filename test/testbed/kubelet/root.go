@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// root is the files of a container.
+// root describes the files of a container.
 type root struct {
-	// Folder is empty; the root is mounted on it. Changes is another one, for what the container writes.
+	// Folder is an empty folder on which the root is mounted. Changes is a folder for what the container writes.
 	Folder, Changes string
-	// Image is the folder of an image. Without one, the container sees what hostFolders are.
+	// Image is the folder of an image. If it is empty, the container sees hostFolders.
 	Image  string
 	Mounts []mount
 	protection
@@ -29,11 +29,11 @@ type mount struct {
 	ReadOnly       bool
 }
 
-// hostFolders are in every container without an image, for programs need libraries, certificates and perhaps a shell.
-// Each container sees only its own changes to them.
+// hostFolders are in every container without an image, because programs need libraries, certificates and perhaps a
+// shell. Each container sees only its own changes of them.
 var hostFolders = []string{"/bin", "/sbin", "/lib", "/lib64", "/usr", "/etc"}
 
-// devices are those that every container has, and deviceLinks what stands beside them.
+// devices are the devices in every container. deviceLinks are the links beside them.
 var (
 	devices     = []string{"null", "zero", "full", "random", "urandom", "tty"}
 	deviceLinks = map[string]string{
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// enter makes the root, and dir in it the folder of this process.
+// enter creates the root, and makes dir in it the working directory of this process.
 func (r *root) enter(dir string) error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -79,7 +79,7 @@ func (r *root) enter(dir string) error {
 	return os.Chdir(dir)
 }
 
-// mountFiles mounts what the container starts from, and returns where.
+// mountFiles mounts the initial files of the container, and returns the mount points.
 func (r *root) mountFiles() (mounted []string, err error) {
 	if r.Image != "" {
 		if err := r.overlay(r.Image, r.Folder); err != nil {
@@ -114,8 +114,8 @@ func (r *root) mountFiles() (mounted []string, err error) {
 	return mounted, nil
 }
 
-// shareFolder shows a folder of this machine, and returns where it is mounted. Links, as /bin may be one, stay links. A
-// folder for which the kernel allows no overlay is read-only, and volumes cannot be mounted in it.
+// shareFolder mounts a folder of this machine, and returns the mount points. Symbolic links, such as /bin, stay links.
+// If the kernel does not support an overlay for a folder, it is read-only, and volumes cannot be mounted in it.
 func (r *root) shareFolder(dir string) (mounted []string, err error) {
 	target := filepath.Join(r.Folder, dir)
 	if link, err := os.Readlink(dir); err == nil {
@@ -133,7 +133,7 @@ func (r *root) shareFolder(dir string) (mounted []string, err error) {
 	return nil, mount{Source: dir, Target: dir, ReadOnly: true}.bind(r.Folder)
 }
 
-// overlay mounts a folder on a target, with changes that the container alone sees.
+// overlay mounts a folder on a target. Changes are visible only in the container.
 func (r *root) overlay(lower, target string) error {
 	upper, work := filepath.Join(r.Changes, "upper", lower), filepath.Join(r.Changes, "work", lower)
 	for _, path := range []string{upper, work} {
@@ -146,11 +146,11 @@ func (r *root) overlay(lower, target string) error {
 	if err == nil {
 		return nil
 	}
-	// In a user namespace, the overlay keeps its records elsewhere.
+	// In a user namespace, the overlay must store its metadata in user attributes.
 	return unix.Mount("overlay", target, "overlay", 0, layers+",userxattr")
 }
 
-// mountSystem mounts what is of the kernel, not of an image.
+// mountSystem mounts the file systems of the kernel, which are not part of an image.
 func (r *root) mountSystem() error {
 	for _, dir := range []string{"proc", "dev"} {
 		if err := r.makeFolder(dir); err != nil {
@@ -196,7 +196,7 @@ func (r *root) mountDevices() error {
 	return nil
 }
 
-// mountVolumes mounts outer folders before those in them.
+// mountVolumes mounts outer folders before the folders in them.
 func (r *root) mountVolumes() error {
 	slices.SortStableFunc(r.Mounts, func(a, b mount) int {
 		return strings.Count(filepath.Clean(a.Target), "/") - strings.Count(filepath.Clean(b.Target), "/")
@@ -209,7 +209,7 @@ func (r *root) mountVolumes() error {
 	return nil
 }
 
-// makeFolder makes a folder that the image may lack.
+// makeFolder creates a folder that the image may lack.
 func (r *root) makeFolder(dir string) error {
 	target, err := securejoin.SecureJoin(r.Folder, dir)
 	if err != nil {
@@ -218,7 +218,7 @@ func (r *root) makeFolder(dir string) error {
 	return os.MkdirAll(target, 0o755)
 }
 
-// pivot leaves the files of this machine, so that no privilege leads back to them.
+// pivot detaches the files of this machine, so that no privilege of the container gives access to them.
 func (r *root) pivot() error {
 	if err := os.Chdir(r.Folder); err != nil {
 		return err
@@ -226,15 +226,14 @@ func (r *root) pivot() error {
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return err
 	}
-	// The old root is on top of the new one.
+	// The old root is mounted on top of the new one.
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return err
 	}
 	return os.Chdir("/")
 }
 
-// protect hides and protects what a container must not see or change of the kernel. Not every kernel has all of these
-// files.
+// protect hides files of the kernel, or makes them read-only. Some of the files do not exist in every kernel.
 func (r *root) protect() error {
 	for _, path := range r.ReadOnly {
 		err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
@@ -257,7 +256,7 @@ func (r *root) protect() error {
 	return nil
 }
 
-// bind mounts into a root whose links may lead nowhere else.
+// bind mounts into a root. Symbolic links in the root cannot lead out of it.
 func (m mount) bind(root string) error {
 	info, err := os.Stat(m.Source)
 	if err != nil {
@@ -270,7 +269,7 @@ func (m mount) bind(root string) error {
 	if err := makeMountPoint(target, info.IsDir()); err != nil {
 		return err
 	}
-	// A user namespace may bind mounts that it inherited only together with those below them.
+	// A user namespace may bind inherited mounts only together with the mounts below them.
 	if err := unix.Mount(m.Source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}

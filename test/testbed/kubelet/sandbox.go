@@ -18,24 +18,24 @@ import (
 // InitCommand is the subcommand that runs SandboxMain.
 const InitCommand = "container-init"
 
-// The file descriptors that a container's process has from its parent besides the standard streams.
+// The file descriptors that a container's process inherits, in addition to the standard streams.
 const (
-	// descriptionFD has the sandbox as JSON.
+	// descriptionFD contains the sandbox as JSON.
 	descriptionFD = iota + 3
-	// faultFD takes the reason why there is no program to run, and nothing if there is one.
+	// faultFD receives the reason if no program can be started. Otherwise it receives nothing.
 	faultFD
 	// networkFD is the network of the pod, or of its node.
 	networkFD
 )
 
-// runcErrorCode is the exit code of a program that the kernel does not run.
+// runcErrorCode is the exit code if the kernel cannot execute the program.
 const runcErrorCode = 255
 
-// sandbox is what a container's process needs to set itself up, in namespaces that its parent has made.
+// sandbox describes how a container's process sets itself up. Its parent has already created the namespaces.
 type sandbox struct {
 	root
 	Hostname string
-	// Program is run when the container has no such command as Args names. It is empty for an image, which has its own
+	// Program is run if the container does not have the command in Args. It is empty for an image, which has its own
 	// files.
 	Program    string
 	Dir        string
@@ -44,11 +44,11 @@ type sandbox struct {
 	Privileges privileges
 }
 
-// SandboxMain sets the sandbox up and becomes the container's program. It returns only when that did not work, for a
-// reason that its parent hears, too. What the kernel has against the program itself stands in the log of the container
-// alone, as with runc.
+// SandboxMain sets up the sandbox and executes the container's program. It returns only if the setup fails, and then
+// also reports the reason to its parent. If the kernel cannot execute the program, the reason is only in the log of the
+// container, as with runc.
 func SandboxMain() error {
-	// The program gets the namespaces and the privileges of the thread that becomes it.
+	// The program gets the namespaces and the privileges of the thread that executes it.
 	runtime.LockOSThread()
 	var s sandbox
 	if err := json.NewDecoder(os.NewFile(descriptionFD, "sandbox")).Decode(&s); err != nil {
@@ -63,7 +63,7 @@ func SandboxMain() error {
 		_, wrong := io.WriteString(fault, err.Error())
 		return errors.Join(err, wrong)
 	}
-	// The program closes faultFD as it begins: no hook comes before it.
+	// The kernel closes faultFD when the program starts, so that the parent can run hooks.
 	err = unix.Exec(program, s.Args, s.Env)
 	runtime.KeepAlive(fault)
 	fmt.Fprintln(os.Stderr, &os.PathError{Op: "exec", Path: program, Err: err})
@@ -71,7 +71,7 @@ func SandboxMain() error {
 	return nil
 }
 
-// enter returns the path of the program.
+// enter sets up everything and returns the path of the program.
 func (s *sandbox) enter() (string, error) {
 	if err := unix.Setns(networkFD, unix.CLONE_NEWNET); err != nil {
 		return "", fmt.Errorf("joining the pod's network: %w", err)
@@ -89,14 +89,14 @@ func (s *sandbox) enter() (string, error) {
 		return "", err
 	}
 	program, err := lookPath(s.Args[0], s.Env)
-	// A manifest names the command that is in its image, which is not here; the program stands for it.
+	// The command in a manifest belongs to its image, which is not available here, so Program replaces it.
 	if err != nil && s.Program != "" {
 		return s.Program, nil
 	}
 	return program, err
 }
 
-// ownStreams lets the user of the container open its log again, such as by /dev/stdout.
+// ownStreams allows the user of the container to open its log again, for example as /dev/stdout.
 func (s *sandbox) ownStreams() error {
 	for _, fd := range []int{unix.Stdout, unix.Stderr} {
 		if err := unix.Fchown(fd, s.Privileges.UID, -1); err != nil {
@@ -106,7 +106,7 @@ func (s *sandbox) ownStreams() error {
 	return nil
 }
 
-// lookPath finds a program by the PATH of an environment, which is not that of this process.
+// lookPath finds a program in the PATH of an environment, which differs from the PATH of this process.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return exec.LookPath(name)

@@ -12,26 +12,26 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// privileges are what the processes of a container may do, in the words of the kernel.
+// privileges are the privileges of a container's processes, in the terms of the kernel.
 type privileges struct {
 	UID, GID int
 	Groups   []int
-	// Capabilities has a bit for each.
+	// Capabilities has a bit for each capability.
 	Capabilities    uint64
 	NoNewPrivileges bool
-	// Home is the folder of the user.
+	// Home is the home folder of the user.
 	Home string
 }
 
-// protection is what a container cannot see or change of its files.
+// protection describes which files a container cannot see or change.
 type protection struct {
 	ReadOnlyRoot          bool
 	Privileged            bool
 	MaskedPaths, ReadOnly []string
 }
 
-// security reads the securityContext of a container and of its pod, of which the container's wins, as kubelet and
-// containerd do.
+// security reads the securityContext of a container and of its pod. As with kubelet and containerd, the container takes
+// precedence.
 func security(pod *v1.Pod, c *v1.Container, image Image) (privileges, protection, error) {
 	context := securitycontext.DetermineEffectiveSecurityContext(pod, c)
 	privileged := ptr.Deref(context.Privileged, false)
@@ -46,13 +46,14 @@ func security(pod *v1.Pod, c *v1.Container, image Image) (privileges, protection
 	return p, guard, err
 }
 
-// identity finds the user and its groups. It fails where the container must not run as that user.
+// identity returns the user and its groups. It returns an error if the container must not run as that user.
 func identity(pod *v1.Pod, c *v1.Container, context *v1.SecurityContext, image Image) (privileges, error) {
 	all, err := readAccounts(image.Root)
 	if err != nil {
 		return privileges{}, err
 	}
-	// The group that an image may name behind its user is dropped on the way from containerd to kubelet and back.
+	// An image may name a group after its user. The group gets lost between containerd and kubelet, so it is ignored
+	// here, too.
 	name, _, _ := strings.Cut(image.Config.User, ":")
 	if err := verifyNonRoot(pod, c, context, name); err != nil {
 		return privileges{}, failure{"CreateContainerConfigError", err}
@@ -72,7 +73,7 @@ func identity(pod *v1.Pod, c *v1.Container, context *v1.SecurityContext, image I
 	return p, nil
 }
 
-// user is the one that the pod demands, or else the image's.
+// user returns the user that the pod requests. If it requests none, user returns the user of the image.
 func (a accounts) user(image string, demanded *int64) (account, error) {
 	if demanded != nil {
 		return a.byID(int(*demanded)), nil
@@ -105,7 +106,7 @@ func supplementalGroups(context *v1.PodSecurityContext, ofImage []int) []int {
 	return slices.Compact(slices.Sorted(slices.Values(groups)))
 }
 
-// verifyNonRoot has the words of the kubelet, whose function of this name is not public.
+// verifyNonRoot returns the same errors as the function of the kubelet, which is not exported.
 func verifyNonRoot(pod *v1.Pod, c *v1.Container, context *v1.SecurityContext, user string) error {
 	if !ptr.Deref(context.RunAsNonRoot, false) {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 const followInterval = 100 * time.Millisecond
 
-// serve offers, on each node, what kubectl logs, exec and port-forward need of the kubelet's API.
+// serve serves the part of the kubelet's API that kubectl logs, exec and port-forward use, on each node.
 func (k *Kubelet) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -38,7 +38,7 @@ func (k *Kubelet) serve(ctx context.Context) error {
 	return nil
 }
 
-// serveLogs answers with the log of a container's current or previous run.
+// serveLogs returns the log of a container's current or previous run.
 func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	c, err := k.containerOf(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// follow sends what is appended to the file, until the container has ended or the client has gone.
+// follow sends new lines of the log until the container has ended or the client has disconnected.
 func (c *container) follow(ctx context.Context, w http.ResponseWriter, file *os.File) {
 	p, err := c.current()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *container) follow(ctx context.Context, w http.ResponseWriter, file *os.
 	}
 }
 
-// seekLines goes to the beginning of the last lines. It reads the whole file; logs of tests are small.
+// seekLines moves to the start of the last lines. It reads the whole file, since logs of tests are small.
 func seekLines(file *os.File, lines int) error {
 	data, err := io.ReadAll(file)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const statusRetry = 500 * time.Millisecond
 
-// report asks for the status to be sent. What is asked for while one is under way is sent together.
+// report requests that the status is sent. Requests during a write are combined into one.
 func (w *podWorker) report() {
 	select {
 	case w.dirty <- struct{}{}:
@@ -33,7 +33,7 @@ func (w *podWorker) reportLoop(ctx context.Context) {
 	}
 }
 
-// sendStatus patches what has changed since it last did. No two goroutines may call it at a time.
+// sendStatus patches the status if it has changed since the last call. It must not be called concurrently.
 func (w *podWorker) sendStatus(ctx context.Context) bool {
 	pod := w.current()
 	status := w.status(pod)
@@ -73,7 +73,7 @@ func (w *podWorker) status(pod *v1.Pod) v1.PodStatus {
 	return status
 }
 
-// statuses are the containers', with the reason why the pod is not set up, if that is so.
+// statuses returns the statuses of containers. If the pod is not set up, they contain the reason.
 func (w *podWorker) statuses(containers []*container) []v1.ContainerStatus {
 	w.mu.Lock()
 	waiting := w.waiting
@@ -173,7 +173,7 @@ func (c *container) hasRun() bool {
 	return c.process != nil || c.state.Terminated != nil || c.last.Terminated != nil
 }
 
-// succeeded says that the last run has ended with code 0.
+// succeeded reports whether the last run has ended with exit code 0.
 func (c *container) succeeded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
 
-// streamIdle is how long a stream of kubectl exec or port-forward may be silent.
+// streamIdle is the idle timeout of streams for kubectl exec and port-forward.
 const streamIdle = time.Hour
 
-// outputDelay is how long the output of kubectl exec may take to be read after the command has ended. A child that it
-// leaves behind may hold the pipe for ever.
+// outputDelay is the time limit for reading the output of kubectl exec after the command has ended. A remaining child
+// process could keep the pipe open forever.
 const outputDelay = time.Minute
 
-// serveExec runs a command in a container, for kubectl exec. The API server speaks SPDY with it, whatever the client
-// speaks.
+// serveExec runs a command in a container for kubectl exec. The API server uses SPDY, regardless of the protocol of the
+// client.
 func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 	c, err := k.containerOf(r)
 	if err != nil {
@@ -46,7 +46,7 @@ func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 		streamIdle, remotecommand.DefaultStreamCreationTimeout, remotecommand.SupportedStreamingProtocols)
 }
 
-// executor is a run of a container as remotecommand wants it.
+// executor implements remotecommand.Executor for a run of a container.
 type executor struct{ *process }
 
 // ExecInContainer implements remotecommand.Executor. There are no terminals.
@@ -60,7 +60,7 @@ func (e executor) ExecInContainer( //nolint:revive // remotecommand has so many 
 	cmd := e.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, errs, outputDelay
 	if in != nil {
-		// Not as cmd.Stdin, for whose end the command would be waited for.
+		// Do not use cmd.Stdin, because Wait would wait for its end.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (e executor) ExecInContainer( //nolint:revive // remotecommand has so many 
 	return err
 }
 
-// servePortForward connects clients to ports in a pod, for kubectl port-forward.
+// servePortForward connects clients to ports of a pod for kubectl port-forward.
 func (k *Kubelet) servePortForward(w http.ResponseWriter, r *http.Request) {
 	worker, err := k.find(r.PathValue("namespace"), r.PathValue("pod"))
 	if err == nil && worker.current().Status.PodIP == "" {
@@ -99,7 +99,7 @@ func (k *Kubelet) servePortForward(w http.ResponseWriter, r *http.Request) {
 		streamIdle, remotecommand.DefaultStreamCreationTimeout, portforward.SupportedProtocols)
 }
 
-// forwarder is the network of a pod as portforward wants it.
+// forwarder implements portforward.PortForwarder for the network of a pod.
 type forwarder struct{ *network.Namespace }
 
 // PortForward implements portforward.PortForwarder.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/sysctl"
 )
 
-// refusal says why the real kubelet refuses a pod, if it does: for a sysctl that is not safe, or that is not the pod's
-// own.
+// refusal returns the reason if the real kubelet would reject a pod, because of a sysctl that is not safe or does not
+// belong to the pod's namespaces.
 func refusal(ctx context.Context, pod *v1.Pod) (reason, message string, err error) {
 	safe, err := sysctl.NewAllowlist(sysctl.SafeSysctlAllowlist(ctx))
 	if err != nil {
@@ -24,7 +24,7 @@ func refusal(ctx context.Context, pod *v1.Pod) (reason, message string, err erro
 	return result.Reason, result.Message, nil
 }
 
-// setSysctls changes the network of a pod.
+// setSysctls sets the sysctls of a pod's network.
 func (w *podWorker) setSysctls() error {
 	pod := w.current()
 	if pod.Spec.SecurityContext == nil || len(pod.Spec.SecurityContext.Sysctls) == 0 {

@@ -24,8 +24,8 @@ import (
 
 type payload = map[string]volumeutil.FileProjection
 
-// volumes makes one pod's volumes as folders of this machine. The real kubelet's code writes what comes from objects: a
-// change swaps one symbolic link, as programs that watch their files expect.
+// volumes creates the volumes of one pod as folders of this machine. Contents from objects are written by the code of
+// the real kubelet: a change swaps one symbolic link, as programs that watch their files expect.
 type volumes struct {
 	client kubernetes.Interface
 	dir    string
@@ -37,7 +37,7 @@ type issuedToken struct {
 	renew time.Time
 }
 
-// reference names an object of the pod's namespace, and what of it becomes files.
+// reference names an object in the pod's namespace, and the keys that become files.
 type reference struct {
 	namespace, name string
 	items           []v1.KeyToPath
@@ -45,7 +45,7 @@ type reference struct {
 	optional        bool
 }
 
-// sync brings all folders up to date. It returns them by the volume's name.
+// sync updates all folders. It returns their paths by the names of the volumes.
 func (v *volumes) sync(ctx context.Context, pod *v1.Pod) (map[string]string, error) {
 	paths := map[string]string{}
 	for i := range pod.Spec.Volumes {
@@ -81,7 +81,7 @@ func (v *volumes) syncOne(ctx context.Context, pod *v1.Pod, volume *v1.Volume) (
 	return path, writer.Write(files, func(string) error { return giveToGroup(path, fsGroup(pod), true) })
 }
 
-// fsGroup is the group of the pod's volumes, if they have one.
+// fsGroup returns the group of the pod's volumes, or nil.
 func fsGroup(pod *v1.Pod) *int64 {
 	if pod.Spec.SecurityContext == nil || oneUser() {
 		return nil
@@ -89,7 +89,7 @@ func fsGroup(pod *v1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// makeVolume makes a folder that all users of the pod can write to, unless it is there.
+// makeVolume creates a folder to which all users of the pod can write, unless it exists.
 func makeVolume(path string, group *int64, readOnly bool) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -97,14 +97,14 @@ func makeVolume(path string, group *int64, readOnly bool) error {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return err
 	}
-	// Whatever the umask of this process is.
+	// MkdirAll is affected by the umask of this process.
 	if err := os.Chmod(path, 0o777); err != nil {
 		return err
 	}
 	return giveToGroup(path, group, readOnly)
 }
 
-// owned is what the real kubelet's code asks of a volume whose files it gives to a group.
+// owned implements the interface that the code of the real kubelet requires to change the group of a volume's files.
 type owned struct {
 	kubevolume.Mounter
 
@@ -188,7 +188,8 @@ func (v *volumes) secret(ctx context.Context, r reference) (payload, error) {
 	return secret.MakePayload(r.items, object, r.mode, r.optional)
 }
 
-// downward refuses resource fields: for those the real kubelet's code needs a real kubelet.
+// downward returns the files of the downward API. It returns an error for resource fields, because they would need a
+// real kubelet.
 func downward(items []v1.DownwardAPIVolumeFile, pod *v1.Pod, mode *int32) (payload, error) {
 	for _, item := range items {
 		if item.ResourceFieldRef != nil {
@@ -198,8 +199,8 @@ func downward(items []v1.DownwardAPIVolumeFile, pod *v1.Pod, mode *int32) (paylo
 	return downwardapi.CollectData(items, pod, nil, mode)
 }
 
-// tokenFile is one that other users of the pod cannot read, where it is known who is to: fsGroup, or the user that all
-// containers have.
+// tokenFile returns a file that only its reader can open, if the reader is known: fsGroup, or the user of all
+// containers.
 func tokenFile(pod *v1.Pod, token []byte, mode int32) volumeutil.FileProjection {
 	file := volumeutil.FileProjection{Data: token, Mode: mode}
 	if !oneUser() {
@@ -211,7 +212,8 @@ func tokenFile(pod *v1.Pod, token []byte, mode int32) volumeutil.FileProjection 
 	return file
 }
 
-// token returns a token that is bound to the pod. It is a new one when four fifths of the last one's life are over.
+// token returns a token that is bound to the pod. It requests a new token after four fifths of the lifetime of the
+// previous one.
 func (v *volumes) token(ctx context.Context, pod *v1.Pod, p *v1.ServiceAccountTokenProjection) ([]byte, error) {
 	key := p.Audience + "/" + p.Path
 	if known, ok := v.tokens[key]; ok && time.Now().Before(known.renew) {

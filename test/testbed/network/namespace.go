@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace with a veth pair to the cluster's. It ends after Close, with its last process.
+// Namespace is a network namespace that is connected to the cluster's namespace with a veth pair. After Close, it
+// exists until its last process ends.
 type Namespace struct {
 	handle netns.NsHandle
-	// link is the pair's end in the cluster's namespace.
+	// link is the name of the end in the cluster's namespace.
 	link string
 }
 
-// NewNamespace makes one on the bridge, of a node or of a pod, with an address. The name, of its link, is unique and
-// has at most 15 bytes.
+// NewNamespace creates the namespace of a node or a pod on the bridge, with an address. name is the name of its link.
+// It must be unique and have at most 15 bytes.
 func NewNamespace(name, ip string) (*Namespace, error) {
 	n, err := newNamespace(name)
 	if err != nil {
@@ -51,7 +52,7 @@ func (n *Namespace) connectBridge(ip string) error {
 	})
 }
 
-// NewServices makes the namespace to which all ClusterIPs belong, and the load balancers' addresses that Attract names.
+// NewServices creates the namespace for all ClusterIPs, and for the addresses of load balancers that Attract adds.
 func NewServices() (*Namespace, error) {
 	n, err := newNamespace("svc0")
 	if err != nil {
@@ -85,7 +86,7 @@ func (n *Namespace) connectServices() error {
 	return addGateway(ServiceCIDR, serviceFar)
 }
 
-// Attract gives one address of a load balancer to the namespace of the Services.
+// Attract routes an address of a load balancer to the namespace of the Services.
 func Attract(ip string) error { return addGateway(ip+"/32", serviceFar) }
 
 // Release undoes Attract.
@@ -97,7 +98,7 @@ func Release(ip string) error {
 	return netlink.RouteDel(&netlink.Route{Dst: address})
 }
 
-// newNamespace makes a namespace with lo and eth0; link is the name of eth0's other end. All are up.
+// newNamespace creates a namespace with lo and eth0, both up. link is the name of the other end of eth0.
 func newNamespace(link string) (*Namespace, error) {
 	n := &Namespace{link: link}
 	if err := inThread(func() error { return unix.Unshare(unix.CLONE_NEWNET) }, n.remember); err != nil {
@@ -132,7 +133,7 @@ func (n *Namespace) remember() (err error) {
 	return err
 }
 
-// Do runs f in the namespace. Sockets that f opens stay there.
+// Do runs f in the namespace. Sockets that f opens belong to the namespace.
 func (n *Namespace) Do(f func() error) error {
 	return inThread(func() error { return netns.Set(n.handle) }, f)
 }
@@ -146,7 +147,7 @@ func (n *Namespace) File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), n.link), nil
 }
 
-// Close cuts the connection.
+// Close removes the connection to the cluster.
 func (n *Namespace) Close() {
 	if link, err := netlink.LinkByName(n.link); err == nil {
 		_ = netlink.LinkDel(link)
@@ -154,8 +155,8 @@ func (n *Namespace) Close() {
 	_ = n.handle.Close()
 }
 
-// inThread runs the functions, up to the first error, in a thread that ends with them: no other goroutine may run in a
-// thread that has changed its namespace.
+// inThread runs functions, up to the first error, in a thread that ends afterwards. No other goroutine may use a thread
+// that has changed its namespace.
 func inThread(functions ...func() error) error {
 	result := make(chan error)
 	go func() {

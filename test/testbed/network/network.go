@@ -1,10 +1,10 @@
-// Package network makes the network of a cluster in one network namespace, by netlink:
+// Package network creates the network of a cluster in one network namespace with netlink:
 //
 //	cni0   10.244.0.0/16   a bridge; each node and each pod is a namespace at the other end of a veth pair
-//	svc0   10.96.0.0/16    the way to a namespace of the ClusterIPs, where package services listens
-//	lo     172.18.0.0/16   the load balancers: a controller outside of pods that listens on all addresses has these
+//	svc0   10.96.0.0/16    a link to the namespace of the ClusterIPs, in which package services listens
+//	lo     172.18.0.0/16   load balancers; a controller outside of pods that listens on all addresses gets their traffic
 //
-// Pods cannot have loopback addresses, which would be simpler: no EndpointSlice may contain one.
+// Pods do not have loopback addresses, which would be simpler, because an EndpointSlice must not contain them.
 package network
 
 import (
@@ -16,40 +16,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The addresses are the same in every cluster, for each has a network of its own.
+// The addresses are the same in every cluster, because each cluster has its own network.
 const (
-	// ServiceCIDR is where ClusterIPs come from.
+	// ServiceCIDR is the range of ClusterIPs.
 	ServiceCIDR = "10.96.0.0/16"
-	// LoadBalancerCIDR has the addresses of Services of type LoadBalancer.
+	// LoadBalancerCIDR is the range of addresses for Services of type LoadBalancer.
 	LoadBalancerCIDR = "172.18.0.0/16"
-	// ControlPlaneIP is that of the API server, and of the bridge, which is the gateway of nodes and pods. Nodes have
-	// the next ones, up to 10.244.0.251, and pods have the rest of the /16.
+	// ControlPlaneIP is the address of the API server, and of the bridge, which is the gateway of nodes and pods. Nodes
+	// have the next addresses, up to 10.244.0.251, and pods have the rest of the /16.
 	ControlPlaneIP = "10.244.0.1"
 
 	bridgeName = "cni0"
-	// The two ends of svc0 have link-local addresses (RFC 3927), which nothing else here has.
+	// The two ends of svc0 have link-local addresses (RFC 3927), which are used for nothing else.
 	serviceNear = "169.254.77.1"
 	serviceFar  = "169.254.77.2"
 )
 
-// bridgeHardware is an address that is administered here, as the 2 says, with the one of the control plane behind it.
+// bridgeHardware is a locally administered MAC address, which the 2 indicates. It ends with the address of the control
+// plane.
 var bridgeHardware = net.HardwareAddr{2, 0, 10, 244, 0, 1}
 
-// MaxNodes is how many nodes have room in 10.244.0.0/24.
+// MaxNodes is the maximum number of nodes in 10.244.0.0/24.
 const MaxNodes = 250
 
-// NodeAddress returns a node's address; the first node is number 0.
+// NodeAddress returns the address of a node. Nodes are counted from 0.
 func NodeAddress(i int) string { return fmt.Sprintf("10.244.0.%d", i+2) }
 
-// SetUp makes the network in the namespace of this process, which must be a new one.
+// SetUp creates the network in the namespace of this process, which must be new.
 func SetUp() error {
 	if err := bringUp("lo"); err != nil {
 		return err
 	}
 	bridge := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	bridge.Name = bridgeName
-	// Else it has the lowest one of its ports, which changes with the pods, and for half a minute nodes send to the old
-	// one.
+	// Without a fixed address, the bridge has the lowest address of its ports. That address changes with the pods, and
+	// nodes would use the old one for half a minute.
 	bridge.HardwareAddr = bridgeHardware
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("adding the bridge: %w", err)
@@ -60,11 +61,12 @@ func SetUp() error {
 	if err := bringUp(bridgeName); err != nil {
 		return err
 	}
-	// The way from nodes and pods to ClusterIPs leads through here.
+	// Traffic from nodes and pods to ClusterIPs is forwarded here.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		return fmt.Errorf("turning forwarding on: %w", err)
 	}
-	// Routes of the table local win over all others, and single addresses must be able to lead elsewhere.
+	// Routes in the table local take precedence over all others, but it must be possible to route single addresses
+	// elsewhere.
 	return addLocalRoute(LoadBalancerCIDR, unix.RT_TABLE_MAIN)
 }
 
@@ -94,7 +96,7 @@ func addAddress(name, cidr string) error {
 	return nil
 }
 
-// addLocalRoute makes all addresses of cidr this namespace's own.
+// addLocalRoute makes all addresses of cidr local in this namespace.
 func addLocalRoute(cidr string, table int) error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -114,7 +116,7 @@ func addLocalRoute(cidr string, table int) error {
 	return nil
 }
 
-// addGateway routes cidr through gateway; without a cidr, everything.
+// addGateway routes cidr through gateway. If cidr is empty, it routes all traffic.
 func addGateway(cidr, gateway string) error {
 	route := &netlink.Route{Gw: net.ParseIP(gateway)}
 	if cidr != "" {

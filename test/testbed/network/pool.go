@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Pool hands out addresses. One that was given back is used again as late as can be: somebody may still be connected to
-// its last owner. It may be used by several goroutines.
+// Pool assigns addresses. A freed address is reused as late as possible, because clients may still be connected to its
+// last owner. It is safe for concurrent use.
 type Pool struct {
 	first, last netip.Addr
 
@@ -16,17 +16,17 @@ type Pool struct {
 	used map[netip.Addr]bool
 }
 
-// NewPool returns a pool of the addresses from first to last, both included.
+// NewPool returns a pool of the addresses from first to last, inclusive.
 func NewPool(first, last string) *Pool {
 	p := &Pool{first: netip.MustParseAddr(first), last: netip.MustParseAddr(last), used: map[netip.Addr]bool{}}
 	p.next = p.first
 	return p
 }
 
-// NewPodPool returns the pool of pods' addresses.
+// NewPodPool returns the pool of addresses for pods.
 func NewPodPool() *Pool { return NewPool("10.244.1.1", "10.244.255.254") }
 
-// Take returns a free address.
+// Take returns a free address. It returns an error if there is none.
 func (p *Pool) Take() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Pool) Take() (string, error) {
 	}
 }
 
-// Claim takes a certain address. It says whether that was free and of this pool.
+// Claim takes a certain address. It reports whether the address was free and belongs to the pool.
 func (p *Pool) Claim(ip string) bool {
 	address, err := netip.ParseAddr(ip)
 	if err != nil || address.Less(p.first) || p.last.Less(address) {
@@ -59,7 +59,7 @@ func (p *Pool) Claim(ip string) bool {
 	return true
 }
 
-// Give takes an address back; one that is not of this pool is ignored.
+// Give frees an address. It ignores addresses that do not belong to the pool.
 func (p *Pool) Give(ip string) {
 	address, err := netip.ParseAddr(ip)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package oci reads container images from the layout of the Open Container Initiative, as `make image` writes it, and
-// unpacks them. The library with which release/ writes them needs newer modules than this version of Kubernetes is made
-// with.
+// Package oci reads and unpacks container images in the OCI layout, as `make image` writes it. The library with which
+// release/ writes them cannot be used, because it needs newer modules than this version of Kubernetes.
 package oci
 
 import (
@@ -17,9 +16,9 @@ import (
 
 // Image is one image of a layout.
 type Image struct {
-	// Digest is that of its manifest.
+	// Digest is the digest of its manifest.
 	Digest digest.Digest
-	// Config says what a container runs that asks for nothing else.
+	// Config has the defaults for containers.
 	Config specs.ImageConfig
 
 	folder string
@@ -33,10 +32,10 @@ type document struct {
 	Layers    []specs.Descriptor `json:"layers"`
 }
 
-// errNothing is the beginning of what Open says of a layout, or of an index in it, that is for other machines.
+// errNothing is returned for an index without an image for this machine.
 var errNothing = errors.New("it has nothing")
 
-// Open reads the first image of a layout that is for this machine.
+// Open reads the first image for this machine from a layout.
 func Open(folder string) (*Image, error) {
 	content, err := os.ReadFile(filepath.Join(folder, specs.ImageIndexFile))
 	if err != nil {
@@ -49,7 +48,7 @@ func Open(folder string) (*Image, error) {
 	return image, nil
 }
 
-// find follows indexes down to a manifest.
+// find follows indexes to a manifest.
 func (i *Image) find(content []byte) error {
 	var d document
 	if err := json.Unmarshal(content, &d); err != nil {
@@ -67,7 +66,7 @@ func (i *Image) find(content []byte) error {
 			return err
 		}
 		i.Digest = m.Digest
-		// An index that does not say what it is for may have nothing.
+		// If the platform of an index is not declared, it may have no suitable image.
 		if err := i.find(content); !errors.Is(err, errNothing) {
 			return err
 		}

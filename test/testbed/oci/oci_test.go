@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindPorts is struct vfs_cap_data for cap_net_bind_service+ep.
+// bindPorts is the struct vfs_cap_data for cap_net_bind_service+ep.
 const bindPorts = "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 var (
@@ -134,7 +134,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// layout writes an image for each architecture, in an index of its own as `make image` does.
+// layout writes an image for each architecture, each in its own index like `make image`.
 func layout(t *testing.T, architectures []string, layers ...[]tar.Header) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -177,7 +177,7 @@ func blob(t *testing.T, folder string, content []byte) specs.Descriptor {
 	return specs.Descriptor{Digest: d}
 }
 
-// archive has files whose content is their name.
+// archive returns an archive of files whose content is their name.
 func archive(t *testing.T, entries []tar.Header) []byte {
 	t.Helper()
 	var compressed bytes.Buffer

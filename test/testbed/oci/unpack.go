@@ -16,21 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names by which a layer removes files of those below it.
+// The names with which a layer removes files of lower layers.
 const (
 	whiteout = ".wh."
 	opaque   = whiteout + whiteout + ".opq"
 )
 
-// capabilities is the attribute of a file that gives them to its processes, and capabilityRecord its name in an
-// archive.
+// capabilities is the extended attribute with the capabilities of a file. capabilityRecord is its name in an archive.
 const (
 	capabilities     = "security.capability"
 	capabilityRecord = "SCHILY.xattr." + capabilities
 )
 
-// Unpack writes the files of the image into a folder, which it makes. Without owners all of them belong to this
-// process, and files have no capabilities: a user namespace with one user has room for no other.
+// Unpack writes the files of the image to a folder, which it creates. Without owners, all files belong to the user of
+// this process and have no capabilities, because a user namespace with one user does not support them.
 func (i *Image) Unpack(folder string, owners bool) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (i *Image) unpackLayer(u *unpacker, d digest.Digest) error {
 	if err := u.unpack(tar.NewReader(content)); err != nil {
 		return err
 	}
-	// What follows the archive counts, too.
+	// The checksum covers what follows the archive, too.
 	if _, err := io.Copy(io.Discard, compressed); err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (i *Image) unpackLayer(u *unpacker, d digest.Digest) error {
 	return nil
 }
 
-// decompress reads plain archives, too.
+// decompress also accepts uncompressed archives.
 func decompress(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
 	if magic, err := buffered.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
@@ -87,11 +86,11 @@ func decompress(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// unpacker writes one layer over those below it.
+// unpacker writes one layer over the lower ones.
 type unpacker struct {
 	root   *os.Root
 	owners bool
-	// written are the names that this layer has, and the folders they are in, which it does not remove.
+	// written has the names in this layer and their folders. They are not removed.
 	written map[string]bool
 }
 
@@ -139,7 +138,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	return u.describe(h)
 }
 
-// clear removes what layers below have in a folder and in those below it.
+// clear removes the files of lower layers in a folder and its subfolders.
 func (u *unpacker) clear(folder string) error {
 	entries, err := fs.ReadDir(u.root.FS(), folder)
 	if err != nil {
@@ -160,7 +159,7 @@ func (u *unpacker) clear(folder string) error {
 	return nil
 }
 
-// write takes the place of what layers below have, but for a folder, which is joined with theirs.
+// write replaces what lower layers have at the same path, except that folders are merged.
 func (u *unpacker) write(h *tar.Header, content io.Reader) error {
 	if there, err := u.root.Lstat(h.Name); err == nil && there.IsDir() && h.Typeflag == tar.TypeDir {
 		return nil
@@ -190,8 +189,7 @@ func (u *unpacker) writeFile(name string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// describe sets what there is besides content. A new owner takes away the right to run as the old one and the
-// capabilities, so that it comes first.
+// describe sets the metadata. The owner must be set first, because this removes the setuid bits and the capabilities.
 func (u *unpacker) describe(h *tar.Header) error {
 	if h.Typeflag == tar.TypeLink {
 		return nil

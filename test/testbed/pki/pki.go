@@ -1,4 +1,4 @@
-// Package pki makes the certificates of a cluster, and the key of its service account tokens. Each start makes new
+// Package pki creates the certificates of a cluster, and the key of its service account tokens. Each start creates new
 // ones.
 package pki
 
@@ -19,26 +19,27 @@ import (
 
 const validity = 365 * 24 * time.Hour
 
-// Authority is a certificate authority with a folder for what it issues.
+// Authority is a certificate authority with a folder for the issued certificates.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Request says what a certificate is for. All are for clients; those with Hosts are for servers too.
+// Request describes a certificate. All certificates are valid for clients. Certificates with Hosts are also valid for
+// servers.
 type Request struct {
-	// Name is that of the files Name.crt and Name.key.
+	// Name is the name of the files Name.crt and Name.key.
 	Name string
-	// User is whom Kubernetes takes the client for.
+	// User is the name of the Kubernetes user.
 	User string
-	// Groups are the user's.
+	// Groups are the groups of the user.
 	Groups []string
-	// Hosts are names and IP addresses.
+	// Hosts are host names and IP addresses.
 	Hosts []string
 }
 
-// NewAuthority makes an authority, the folder dir, and the file ca.crt in it.
+// NewAuthority creates an authority, the folder dir, and the file ca.crt in it.
 func NewAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func NewAuthority(dir string) (*Authority, error) {
 // Path returns the path of a file in the folder.
 func (a *Authority) Path(file string) string { return filepath.Join(a.dir, file) }
 
-// Issue writes Name.crt and Name.key of a request.
+// Issue creates a certificate, and writes Name.crt and Name.key.
 func (a *Authority) Issue(r Request) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -90,7 +91,7 @@ func (a *Authority) Issue(r Request) error {
 	return a.writeKey(r.Name+".key", key)
 }
 
-// IssueTokenKey writes name.key, which signs service account tokens, and name.pub, which checks them.
+// IssueTokenKey writes name.key, which signs service account tokens, and name.pub, which verifies them.
 func (a *Authority) IssueTokenKey(name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -34,7 +34,7 @@ func readyAddresses(endpoint *discoveryv1.Endpoint) []string {
 	return endpoint.Addresses
 }
 
-// assign gives each Service of type LoadBalancer an address, and takes those of deleted ones back.
+// assign gives each Service of type LoadBalancer an address, and frees the addresses of deleted Services.
 func (p *Proxy) assign(ctx context.Context, all []*v1.Service) bool {
 	ok, alive := true, map[string]bool{}
 	for _, service := range all {
@@ -59,7 +59,7 @@ func (p *Proxy) assign(ctx context.Context, all []*v1.Service) bool {
 	return ok
 }
 
-// choose gives a Service the address that it asks for, of the pool or not, or any.
+// choose returns the address that a Service requests, even if it is not in the pool, or any free address.
 func (p *Proxy) choose(service *v1.Service) string {
 	if ip := service.Spec.LoadBalancerIP; ip != "" {
 		p.addresses.Claim(ip)

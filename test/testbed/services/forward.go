@@ -16,20 +16,20 @@ import (
 
 const (
 	dialTimeout = 2 * time.Second
-	// udpIdle is how long a UDP session lives without an answer.
+	// udpIdle is the time after which a UDP session without a response ends.
 	udpIdle     = 30 * time.Second
 	maxDatagram = 65535
 )
 
-// Forward listens on one address. Endpoints get its connections, or UDP clients, in turn.
+// Forward listens on one address. It assigns connections and UDP clients to endpoints in turn.
 type Forward struct {
 	endpoints atomic.Pointer[[]string]
 	next      atomic.Uint32
 	listener  io.Closer
 }
 
-// Open listens in the namespace, and connects to endpoints, each a host:port, from outside of it. The caller closes
-// what it returns.
+// Open listens in the namespace, and connects from outside the namespace to endpoints, each a host:port. The caller
+// closes the result.
 func Open(namespace *network.Namespace, a Address, endpoints []string) (*Forward, error) {
 	f := &Forward{}
 	f.endpoints.Store(&endpoints)
@@ -57,7 +57,7 @@ func Open(namespace *network.Namespace, a Address, endpoints []string) (*Forward
 	return f, err
 }
 
-// Close stops listening; open connections stay.
+// Close stops listening. Open connections stay open.
 func (f *Forward) Close() { _ = f.listener.Close() }
 
 // dial tries each endpoint once.
@@ -98,7 +98,7 @@ func (f *Forward) serveTCP(client *net.TCPConn) {
 	ended.Wait()
 }
 
-// pipe copies one direction. Its end is passed on alone, as half-closed connections need it.
+// pipe copies one direction. It forwards the end of that direction only, so that half-closed connections work.
 func pipe(to, from *net.TCPConn) {
 	_, _ = to.ReadFrom(from)
 	_ = to.CloseWrite()

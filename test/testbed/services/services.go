@@ -1,9 +1,9 @@
-// Package services does the work of kube-proxy and of a cloud's load balancer: Services of type LoadBalancer get
-// addresses, and what comes to the address of a Service, TCP or UDP, is copied to an endpoint and back. So endpoints
-// take the control plane for their client.
+// Package services replaces kube-proxy and the load balancer of a cloud. Services of type LoadBalancer get addresses.
+// TCP and UDP traffic to the address of a Service is copied to an endpoint and back, so endpoints see the control plane
+// as the client.
 //
-// It listens in a network namespace of its own. In the cluster's, port 80 of one ClusterIP would be enough to keep a
-// controller outside of pods from port 80 of all addresses.
+// It listens in a separate network namespace. Otherwise port 80 of a ClusterIP would prevent a controller outside of
+// pods from listening on port 80 of all addresses.
 package services
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
 
-// APIServerIP is the ClusterIP of the Service default/kubernetes: the first of network.ServiceCIDR.
+// APIServerIP is the ClusterIP of the Service default/kubernetes. It is the first address of network.ServiceCIDR.
 const APIServerIP = "10.96.0.1"
 
-// proxyNameLabel names the proxy that a Service, and its EndpointSlices, are for. As kube-proxy, this one leaves those
-// with such a label to others.
+// proxyNameLabel names the proxy for a Service and its EndpointSlices. Like kube-proxy, this one ignores objects with
+// that label.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
-// retry is the pause before what failed is tried again.
+// retry is the delay before a failed operation is retried.
 const retry = time.Second
 
-// Proxy is the load balancer and kube-proxy of the cluster.
+// Proxy is the load balancer and the kube-proxy of the cluster.
 type Proxy struct {
 	client    kubernetes.Interface
 	namespace *network.Namespace
@@ -43,20 +43,20 @@ type Proxy struct {
 	addresses *network.Pool
 	changed   chan struct{}
 
-	// Run alone uses these.
+	// Only Run uses these fields.
 	forwards  map[Address]*Forward
 	attracted map[string]bool
 	given     map[string]string
 }
 
-// Address is one port that is listened on. An empty IP means all addresses.
+// Address is a port to listen on. An empty IP means all addresses.
 type Address struct {
 	Protocol v1.Protocol
 	IP       string
 	Port     int32
 }
 
-// New makes the namespace of the Services. Nothing is forwarded before Run.
+// New creates the namespace of the Services. It forwards nothing before Run.
 func New(client kubernetes.Interface) (*Proxy, error) {
 	namespace, err := network.NewServices()
 	if err != nil {
@@ -68,14 +68,14 @@ func New(client kubernetes.Interface) (*Proxy, error) {
 		client: client, namespace: namespace, factory: factory,
 		services: factory.Core().V1().Services().Lister(),
 		slices:   factory.Discovery().V1().EndpointSlices().Lister(),
-		// Tests may choose addresses below.
+		// Lower addresses are for tests that choose an address.
 		addresses: network.NewPool("172.18.128.1", "172.18.255.254"),
 		changed:   make(chan struct{}, 1),
 		forwards:  map[Address]*Forward{}, attracted: map[string]bool{}, given: map[string]string{},
 	}, nil
 }
 
-// Run forwards until ctx ends.
+// Run forwards traffic until ctx ends.
 func (p *Proxy) Run(ctx context.Context) {
 	defer p.namespace.Close()
 	handler := cache.ResourceEventHandlerFuncs{
@@ -109,7 +109,8 @@ func (p *Proxy) wake() {
 	}
 }
 
-// sync compares all that is with all that should be, which is little. False means that something has to be tried again.
+// sync compares the whole current state with the desired state; both are small. It returns false if something must be
+// retried.
 func (p *Proxy) sync(ctx context.Context) bool {
 	all, err := p.services.List(labels.Everything())
 	if err != nil {
@@ -125,7 +126,7 @@ func (p *Proxy) sync(ctx context.Context) bool {
 	return p.listen(wanted) && ok
 }
 
-// collect adds what one Service forwards.
+// collect adds the addresses of one Service.
 func (p *Proxy) collect(service *v1.Service, wanted map[Address][]string, attracted map[string]bool) {
 	slices, _ := p.slices.EndpointSlices(service.Namespace).List(
 		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
@@ -163,7 +164,7 @@ func (p *Proxy) route(wanted map[string]bool) {
 	}
 }
 
-// listen brings the forwards up to date. False means that one could not be opened.
+// listen updates the listeners. It returns false if a listener could not be opened.
 func (p *Proxy) listen(wanted map[Address][]string) bool {
 	for a, f := range p.forwards {
 		if _, ok := wanted[a]; !ok {
