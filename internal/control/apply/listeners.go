@@ -28,7 +28,7 @@ var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServ
 // listening is the state of the listeners of listener groups, which are separate from the listeners of the servers.
 type listening struct {
 	groups map[string]*document.ListenerGroup
-	// opened are the open addresses, by protocol and address.
+	// opened holds the open addresses. The keys consist of protocol and address.
 	opened map[string]*front.Opened
 	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses that still have
 	// open connections. Requests on these connections still find their hosts.
@@ -36,7 +36,7 @@ type listening struct {
 	leaving []departed
 	// gone is the set of removed groups. A group is deleted from it when all of its listeners have left.
 	gone map[string]bool
-	// early means that some listeners are not open because their server has not started yet.
+	// early is set if some listeners are not open yet because their server has not started.
 	early bool
 	// refused holds the verdicts on the listeners that could not be opened.
 	refused []*report.Verdict
@@ -170,7 +170,8 @@ func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
 }
 
-// withLeaving adds the listeners of leaving addresses, except for ports that are open again.
+// withLeaving adds the listeners of closed addresses that still have open connections, except for ports that are open
+// again.
 func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	all := slices.Clone(open)
 	for _, d := range s.leaving {
@@ -183,7 +184,7 @@ func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	return all
 }
 
-// isLeaving reports whether a listener of a group is leaving.
+// isLeaving reports whether a closed listener of a group still has open connections.
 func (s *listening) isLeaving(group string) bool {
 	return slices.ContainsFunc(s.leaving, func(d departed) bool {
 		return slices.ContainsFunc(d.listeners, func(of live.Listener) bool { return of.Group == group })

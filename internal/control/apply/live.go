@@ -199,7 +199,7 @@ func (l *Live) Verdicts() []*report.Verdict {
 	return append(all, l.Secrets.Problems()...)
 }
 
-// Ports returns the TCP and UDP ports. Callers may use only those methods that may be called on any goroutine.
+// Ports returns the TCP and UDP ports. Callers may only use methods that are safe on any goroutine.
 func (l *Live) Ports() *l4app.Ports { return l.ports }
 
 // Close stops everything that runs.

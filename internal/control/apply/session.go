@@ -63,7 +63,7 @@ func (a *Admin) newSession() *session {
 		}
 		return dialer.DialContext(ctx, a.address.Network, a.address.JoinHostPort(0))
 	}}
-	// Caddy does not redirect any of these requests.
+	// Redirects are not followed: Caddy sends none for these requests.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &session{a, &http.Client{Transport: transport, CheckRedirect: stay, Timeout: adminTimeout}, transport}
 }

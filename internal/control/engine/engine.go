@@ -179,7 +179,7 @@ func (e *Engine) Destruct() error {
 // startNoMore marks an engine that has not been started as ended. Afterwards the fields that run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
-// Ports returns the TCP and UDP ports. The caller may use only those methods that may be called on any goroutine.
+// Ports returns the TCP and UDP ports. The caller may only use methods that are safe on any goroutine.
 func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
 
 // Done returns a channel that is closed when everything has ended after Destruct.

@@ -55,7 +55,7 @@ type backoff struct {
 
 func newBackoff() backoff { return backoff{timer: stoppedTimer(), next: firstRetry} }
 
-// arm schedules a retry, unless one is scheduled.
+// arm schedules a retry, unless one is already scheduled.
 func (b *backoff) arm() {
 	if !b.armed {
 		b.timer.Reset(b.next)

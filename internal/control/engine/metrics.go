@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 				"Service uses the port, Services may not open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
-	// Create the label values, so that the metrics exist with zero from the start.
+	// Set all label values, so that each metric exists with the value 0 from the start.
 	m.countProblems(&report.Report{}, &settings.Config{})
 	return m
 }
@@ -67,7 +67,7 @@ func (e *Engine) Collectors() []prometheus.Collector {
 	return slices.Concat(own, e.issuance.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
 }
 
-// unhealthy counts the unhealthy endpoints when the metrics are scraped.
+// unhealthy is a prometheus.Collector that counts the unhealthy endpoints at each scrape.
 type unhealthy struct{ checker *health.Checker }
 
 var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
@@ -85,7 +85,8 @@ func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// refused counts the endpoints that are left out when the metrics are scraped.
+// refused is a prometheus.Collector that counts, at each scrape, the endpoints to whose addresses connections are not
+// allowed.
 type refused struct{ table *endpoints.Table }
 
 var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
@@ -147,8 +148,8 @@ var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
 		"Secret, or was issued for a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
-// expiries collects the expiry times of certificates. It reads the table at each scrape, so that changes of
-// certificates cost nothing.
+// expiries is a prometheus.Collector for the expiry times of certificates. It reads the store at each scrape, so that
+// changes of certificates cost nothing.
 type expiries struct{ store *certs.Store }
 
 func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }

@@ -168,8 +168,8 @@ func servicePorts(o settings.Config, namespaces labels.Selector) streams.Service
 	}
 }
 
-// reserved returns the ports on which this process listens itself. Without this list, Caddy would share them without an
-// error.
+// reserved returns the ports on which this process listens itself. Without this list, a Service could open one of these
+// ports, because Caddy lets listeners of one process share a port without an error.
 func reserved(o settings.Config) []streams.ReservedPort {
 	var all []streams.ReservedPort
 	for _, own := range []struct {

@@ -50,7 +50,7 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// Ready returns nil if clients may send requests to this process, otherwise the reason why not.
+// Ready returns nil if clients may send requests to this process, otherwise an error with the reason.
 func (e *Engine) Ready() error {
 	if !e.live.Table.Ready() {
 		return ErrNotReady

@@ -27,7 +27,7 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// All objects are read in this case, including those that options name.
+		// Without a list of namespaces, all objects are read, including the objects that options name.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices

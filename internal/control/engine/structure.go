@@ -18,7 +18,7 @@ import (
 type patching struct {
 	running panics.Group
 	ended   chan patched
-	// again means that another change must follow the running one.
+	// underWay is set while a change is running. again is set if another change must follow it.
 	underWay, again bool
 }
 

@@ -34,7 +34,7 @@ func clashes(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// listener is one of our options with listen addresses.
+// listener holds the listen addresses of one of our options.
 type listener struct {
 	option    string
 	addresses []string

@@ -26,7 +26,8 @@ const (
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
 const (
-	// maxHeaderBytes is the maximum size of request headers, as in ingress-nginx by default: four buffers of 8 KiB.
+	// maxHeaderBytes is the maximum size of request headers in bytes. It is ingress-nginx's default: four buffers of 8
+	// KiB.
 	maxHeaderBytes = 32 << 10
 	// certificates is the minimum capacity of Caddy's certificate cache. A full cache drops random certificates.
 	certificates = 20_000

@@ -111,7 +111,7 @@ func (c *Cluster) Client() kubernetes.Interface { return c.client }
 // Metadata returns the client for patching the status of objects of any kind. It only reads their metadata.
 func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 
-// Namespace returns the controller's namespace, which also has its Lease.
+// Namespace returns the controller's namespace, which also contains its Lease.
 func (c *Cluster) Namespace() string { return c.namespace }
 
 // Pod returns the name of this process's pod, or "" if it is unknown.

@@ -27,7 +27,7 @@ func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	return store.Take(), m.verdicts(), nil
 }
 
-// Files is a watched folder.
+// Files watches a folder of manifests. It is a source of objects for the engine.
 type Files struct {
 	folder   *folder
 	merger   *merger

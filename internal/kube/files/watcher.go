@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// pace has the delays between a change and the next read.
+// pace holds the delays between a change and the next read.
 type pace struct {
 	// quiet is how long nothing must change before files are read. patience limits the total delay. They combine many
 	// writes in a short time, such as the writes of an editor or a git checkout.
@@ -16,7 +16,7 @@ type pace struct {
 	// poll is how often the folder is read without an event. Polling is necessary because symbolic links may point to
 	// places that are not watched.
 	poll time.Duration
-	// retry replaces poll while the folder cannot be read.
+	// retry is the poll interval while the folder cannot be read.
 	retry time.Duration
 }
 

@@ -67,8 +67,8 @@ func (m *memory) forget() {
 	m.events = needed
 }
 
-// change returns the change for an object in the newest plan, or nil. The second result reports whether its status does
-// not have to be written.
+// change returns the change for an object in the newest plan, or nil. The second result is true if its status does not
+// have to be written.
 func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

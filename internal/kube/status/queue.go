@@ -21,7 +21,7 @@ const (
 	lastRetry  = time.Minute
 )
 
-// task is one kind of write about one object.
+// task identifies a pending write: the status of an object, or its Events.
 type task struct {
 	object ir.Ref
 	// events is set if the Events of the object are to be written instead of its status.

@@ -108,7 +108,7 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	if times == (Times{}) {
 		times = defaultTimes
 	}
-	// The identity is unique even without a host name.
+	// An error is ignored, because the identity is unique even without a host name.
 	host, _ := os.Hostname()
 	return &locks{
 		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,

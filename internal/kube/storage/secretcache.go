@@ -32,9 +32,9 @@ type secretCache struct {
 	secrets cache.Indexer
 	// version is the version of the last list or watch event. It is empty before the first list.
 	version string
-	// gone has Secrets that were deleted, in this state or a later one, but that the watch may still report.
+	// gone holds deleted Secrets that the watch may still report, each in its last known state.
 	gone map[string]*corev1.Secret
-	// wrote is the newest version that this process has written.
+	// wrote is the newest resource version that this process has written.
 	wrote string
 	// keys are the changed keys that unlock will pass to changed.
 	keys []string
@@ -88,7 +88,8 @@ func (c *secretCache) onRead(secret *corev1.Secret) error {
 	return err
 }
 
-// onGone processes a response that shows that a Secret was deleted, in this state or a later one.
+// onGone processes a response that shows that a Secret was deleted. The argument is a state before the deletion, but
+// not necessarily the last one.
 func (c *secretCache) onGone(secret *corev1.Secret) {
 	c.mu.Lock()
 	defer c.unlock()
