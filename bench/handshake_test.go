@@ -47,7 +47,7 @@ func serveTLS(t *testing.T, host string) (address string) {
 	}
 	listener := fixture.Listen(t)
 	fixture.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}), func(conn net.Conn) {
-		_, _ = conn.Read(make([]byte, 1)) // Until the end.
+		_, _ = conn.Read(make([]byte, 1)) // Wait until the client closes the connection.
 	})
 	return listener.Addr().String()
 }

@@ -226,7 +226,7 @@ func (t *target) watchMemory(ctx context.Context) <-chan int64 {
 	go func() {
 		var largest int64
 		for ctx.Err() == nil && t.lives() {
-			if now, err := t.process.memory(); err == nil { // An error is that the process has just ended.
+			if now, err := t.process.memory(); err == nil { // An error means that the process has ended.
 				largest = max(largest, now)
 			}
 			wait(ctx, time.Now().Add(memoryTick))

@@ -52,14 +52,14 @@ func startProcess(folder string, of program) (*process, error) {
 	}
 	p := &process{program: of, command: command, log: log.Name(), ended: make(chan struct{})}
 	go func() {
-		_ = command.Wait() // How it ended does not matter: it is only ever stopped, or await reports it with its log.
+		_ = command.Wait() // await reports an early end with the log.
 		close(p.ended)
 	}()
 	return p, nil
 }
 
 func (p *process) stop() {
-	_ = p.command.Process.Signal(p.program.end) // An error says that it has ended, which the next lines wait for.
+	_ = p.command.Process.Signal(p.program.end) // An error means that the process has already ended.
 	select {
 	case <-p.ended:
 	case <-time.After(endTime):

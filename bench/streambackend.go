@@ -90,7 +90,7 @@ func (b *streamBackend) serve(conn net.Conn) {
 	}
 	switch want[0] {
 	case wantByte:
-		_, _ = conn.Write(want[:]) // The client misses the byte, and says so.
+		_, _ = conn.Write(want[:]) // If this fails, the client reports the missing byte.
 	case wantSink:
 		b.drain(conn)
 	case wantEcho:

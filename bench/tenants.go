@@ -144,7 +144,7 @@ func askAgain(host, path string) func(context.Context, *contestant) error {
 			}
 			_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
 			if err == nil {
-				_, _ = io.Copy(io.Discard, connection) // An end in its midst is an answer, too.
+				_, _ = io.Copy(io.Discard, connection) // The response may be truncated.
 			}
 			if err := errors.Join(err, connection.Close()); err != nil {
 				return err

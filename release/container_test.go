@@ -163,7 +163,7 @@ func serve(t *testing.T, c container, check func(*testing.T, *exec.Cmd)) string 
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = command.Wait() // What it printed says more, and it may be killed below.
+		_ = command.Wait() // The output shows the error, and the process may be killed below.
 		close(ended)
 	}()
 	for begin := time.Now(); time.Since(begin) < patience; {

@@ -3,11 +3,11 @@
 //
 // A pod gets what it would get on a node with kubelet and containerd:
 //
-//   - the files, command, variables, working directory and user of its image. Each run has its own view of the files. If
-//     a program of this machine replaces an image, the pod runs that program with the files of this machine, also if
-//     the command in its manifest does not exist here
-//   - the securityContext of pod and container: user, groups, fsGroup, runAsNonRoot, capabilities (of the process and of
-//     files), allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and safe network sysctls
+//   - the files, command, variables, working directory and user of its image. Each run has its own view of the files.
+//     If a program of this machine replaces an image, the pod runs that program with the files of this machine, also
+//     if the command in its manifest does not exist here
+//   - the securityContext of pod and container: user, groups, fsGroup, runAsNonRoot, capabilities (of the process and
+//     of files), allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and safe network sysctls
 //   - volumes from emptyDir, hostPath, ConfigMaps, Secrets, tokens and the downward API; probes, hooks, init containers
 //     and sidecars
 //

@@ -2,7 +2,7 @@
 //
 //	cni0   10.244.0.0/16   a bridge; each node and each pod is a namespace at the other end of a veth pair
 //	svc0   10.96.0.0/16    a link to the namespace of the ClusterIPs, in which package services listens
-//	lo     172.18.0.0/16   load balancers; a controller outside of pods that listens on all addresses gets their traffic
+//	lo     172.18.0.0/16   load balancers; a controller outside of pods that listens on all addresses has these
 //
 // Pods do not have loopback addresses, which would be simpler, because an EndpointSlice must not contain them.
 package network
