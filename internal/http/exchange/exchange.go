@@ -27,12 +27,12 @@ type Exchange struct {
 	*message.Request
 	// Route is the route that the request matches.
 	Route *Route
-	// Backend has the endpoints. It is nil for a route that responds by itself.
+	// Backend is the backend whose endpoints get the request. It is nil for a route that responds by itself.
 	Backend *balancer.Backend
 	// Clients and Global are the settings at the start of the request.
 	Clients *realip.Policy
 	Global  *ir.Global
-	// Headers are the administrator's header fields. Nil means that there are none.
+	// Headers are the administrator's header fields. Nil means that no fields are configured.
 	Headers *Headers
 	// Peer describes the client certificate of the connection. It is nil on hosts that do not request one.
 	Peer *mtls.Client

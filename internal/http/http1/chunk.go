@@ -217,7 +217,7 @@ var (
 	crlfcrlf = []byte("\r\n\r\n")
 )
 
-// parseTrailers parses the trailer fields. Like message.Fields.Unknown, it only keeps fields that are allowed in
+// parseTrailers parses the trailer fields. Like message.Fields.TrailerFields, it only keeps fields that are allowed in
 // trailers.
 func (d *Decoder) parseTrailers() error {
 	l := lines{bytes: d.trailers, text: string(d.trailers)}

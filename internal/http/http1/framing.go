@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxNominations is the maximum number of fields that Connection may name. Each of them is searched for among all
-// fields.
+// maxNominations is the maximum number of fields that Connection may name. There is a limit because each of them is
+// searched for among all fields.
 const maxNominations = 32
 
 // framing collects what the fields specify about the body and the connection.

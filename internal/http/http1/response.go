@@ -21,8 +21,9 @@ type ResponseHead struct {
 // removed, as are fields that Connection names. For status 101, Connection and Upgrade stay, because the client needs
 // them. An error is an *Error.
 //
-// Responses of endpoints are parsed as leniently as nginx and net/http do, where this cannot split responses: a line
-// may end with a bare LF. Folded lines, spaces before a colon and control characters are errors, as in nginx.
+// Responses of endpoints are parsed as leniently as by nginx and net/http, where that does not allow response
+// splitting: a line may end with a bare LF. Folded lines, spaces before a colon and control characters are errors, as
+// in nginx.
 func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) error {
 	*h = ResponseHead{}
 	*a = message.Response{Fields: a.Fields[:0], Trailers: a.Trailers[:0]}
@@ -121,7 +122,7 @@ func (h *ResponseHead) frame(f *framing, method string, a *message.Response) err
 	return nil
 }
 
-// setTrailers stores the setTrailers names of trailer fields.
+// setTrailers stores the names of the trailer fields that the response announces.
 func (h *ResponseHead) setTrailers(a *message.Response) {
 	if h.Framing != Chunked {
 		return

@@ -128,7 +128,7 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// stop makes a read in progress and all later reads fail. Afterwards the request only ends.
+// stop makes a read in progress and all later reads fail. It is called when the request is about to end.
 func (b *body) stop() {
 	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)

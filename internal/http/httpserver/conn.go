@@ -96,7 +96,7 @@ func (c *conn) end() {
 	}
 }
 
-// readRequest reads the head of the readRequest request. It returns false if there is no request to serve.
+// readRequest reads the head of the next request. It returns false if there is no request to serve.
 func (c *conn) readRequest() bool {
 	c.options = c.server.Options()
 	if c.input.empty() {

@@ -46,8 +46,8 @@ type Server struct {
 	Handler func(w message.Writer, r *message.Request)
 	// Options returns the current limits. The returned value must not change.
 	Options func() *Options
-	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Reads return the bytes that were
-	// already read first. If it is nil, such clients are rejected.
+	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Its first reads return the bytes that
+	// the server has already read. If it is nil, such clients are rejected.
 	HandOver func(conn net.Conn)
 	// Rejected is called for requests that were rejected without the handler. The request contains the parts that could
 	// be parsed. It may be nil.

@@ -13,8 +13,8 @@ import (
 // large is a pool of buffers for copying bodies.
 var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 
-// minSpliced is the minimum size in bytes of a body that the kernel copies, because the pipe between the sockets has
-// a cost too.
+// minSpliced is the minimum size in bytes of a body that the kernel copies. For shorter bodies, the pipe between the
+// sockets costs more than it saves.
 const minSpliced = 64 << 10
 
 // splice lets the kernel copy a body from one plaintext TCP connection to another. done is false if this is not

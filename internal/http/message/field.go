@@ -106,7 +106,7 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// Set replaces all fields with the name of field by field, or appends it if there are none.
+// Set replaces all fields with the name of field by field, or appends it if there is no such field.
 func (f *Fields) Set(field Field) {
 	for i := range *f {
 		if (*f)[i].Is(field.Kind, field.Name) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxHost allows for a name of 253 characters, a trailing dot, a colon and a port.
+// maxHost is the maximum length of a host in bytes: a name of 253 characters, a trailing dot, a colon and a port.
 const maxHost = 260
 
 // ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs,

@@ -143,7 +143,7 @@ func (c *conn) writeCallWith(buffer []byte, q *callout.Call, last bool) error {
 	return err
 }
 
-// discard reads the rest of a response of at most the given number of bytes, so that the connection can be reused. It
+// discard reads the rest of a response, up to limit bytes, so that the connection can be reused. It
 // returns false if the rest is larger or does not arrive at once. If patience is true, it waits for the rest until the
 // read timeout or the end of the request.
 func (c *conn) discard(limit int, patience bool) bool {

@@ -220,7 +220,7 @@ func (c *conn) extendRead() {
 	if c.unwatch == nil {
 		limit = watchDelay
 	}
-	// An error shows when the connection is used.
+	// If this fails, the next use of the connection returns an error.
 	_ = c.bare.SetReadDeadline(now.Add(limit + c.in.slack))
 	c.keepInterrupted()
 }
@@ -240,8 +240,7 @@ func (c *conn) suspendReadDeadline() {
 	c.keepInterrupted()
 }
 
-// startReadTimeout starts the read timeout for the response. It is called by the goroutine that startReadTimeout the
-// body.
+// startReadTimeout starts the read timeout for the response. It is called by the goroutine that sent the body.
 func (c *conn) startReadTimeout() {
 	c.sending.Store(false)
 	_ = c.bare.SetReadDeadline(time.Now().Add(c.in.limit + c.out.slack))

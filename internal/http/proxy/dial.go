@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// dialer holds what is needed to open a connection for a request.
+// dialer opens connections to the endpoint, or to the service, of one request.
 type dialer struct {
 	pool *Pool
 	// backend is the ID of the backend. namespace is the namespace of the backend.

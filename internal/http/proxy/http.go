@@ -172,7 +172,7 @@ func (r *request) forwardResponse(c *conn) error {
 	return r.abort(r.forwardBody(c))
 }
 
-// writeHead writes the writeHead of a response.
+// writeHead writes the head of a response to the client.
 func (r *request) writeHead(a *message.Response) error {
 	if !r.Global.BackendServer {
 		a.Fields.RemoveKind(message.Server)

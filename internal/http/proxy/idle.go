@@ -26,7 +26,7 @@ type idleTimer struct {
 	ended bool
 }
 
-// errSilent is the error after a timeout.
+// errSilent is the error of a request that an idleTimer has ended.
 var errSilent error = silentError{}
 
 type silentError struct{}
@@ -63,7 +63,7 @@ func (i *idleTimer) reset(d time.Duration) {
 	}
 }
 
-// pause stops the timer while the endpoint is not waited for.
+// pause stops the timer while the request does not wait for the endpoint.
 func (i *idleTimer) pause() { i.timer.Stop() }
 
 // awaitClient is called before each read of the request body.
@@ -92,7 +92,8 @@ func (i *idleTimer) explain(err error) error {
 	return err
 }
 
-// timedRequestBody is the request body. Each read means that the endpoint has accepted the data of the read before.
+// timedRequestBody is a request body whose reads control the idleTimer. Each read means that the endpoint has accepted
+// the data of the read before.
 type timedRequestBody struct {
 	*bodyReader
 	idle    *idleTimer
@@ -116,7 +117,7 @@ func (s *timedRequestBody) Close() error {
 	return nil
 }
 
-// timedResponseBody is the response body.
+// timedResponseBody is a response body whose reads control the idleTimer.
 type timedResponseBody struct {
 	body io.ReadCloser
 	idle *idleTimer

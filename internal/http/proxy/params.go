@@ -99,7 +99,7 @@ func (r *request) cgiLength() string {
 	return strconv.FormatInt(length, 10)
 }
 
-// cgi holds the values of a request that CGI defines.
+// cgi holds the parts of a request from which cgiValues returns the values of variables.
 type cgi struct {
 	*request
 	// uri is the cleaned path. script is the part of it that names the file, and info is the rest.

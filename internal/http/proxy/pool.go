@@ -108,8 +108,8 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 
 // SetEndpoints sets the source of the current endpoint addresses. The pool closes idle connections to other addresses.
 // SetEndpoints must be called at most once, before the pool is used. While there are idle connections, endpoints is
-// iterated every few seconds. Without SetEndpoints, where endpoints change constantly, connections to removed endpoints
-// could take up most of the memory of the process.
+// iterated every few seconds. If it is not called and endpoints change constantly, idle connections to removed
+// endpoints can take up most of the memory of the process.
 func (p *Pool) SetEndpoints(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
 // Close closes the idle connections. From then on no connections are kept.

@@ -176,7 +176,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	}
 }
 
-// BenchmarkGeneration measures the look-up of the generation for requests to endpoints with TLS or gRPC, with many
+// BenchmarkGeneration measures the look-up of the tlsClient for requests to endpoints with TLS or gRPC, with many
 // goroutines.
 func BenchmarkGeneration(b *testing.B) {
 	p := NewPool(nil)

@@ -66,7 +66,7 @@ type request struct {
 	forwarded forwarded
 	body      *body
 	start     time.Time
-	// attempts is the number of attempts.
+	// attempts is the number of attempts, including the current one.
 	attempts int
 	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the
 	// request.

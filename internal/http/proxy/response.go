@@ -52,7 +52,7 @@ type responseBody struct {
 	flushes message.Writer
 }
 
-// begin starts at the body that follows the head that was read last.
+// begin prepares b for the body that follows the response head that was read last.
 func (b *responseBody) begin(c *conn) {
 	*b = responseBody{c: c, framing: c.head.Framing, left: c.response.Length}
 	b.ended = b.framing == http1.NoBody

@@ -41,7 +41,7 @@ const (
 )
 
 // newResponseBuffer starts reading the response of a backend in the namespace from source, until its end or an error.
-// The caller must call end.
+// The caller must call close.
 func newResponseBuffer(namespace string, source io.Reader) *responseBuffer {
 	r := &responseBuffer{namespace: namespace, quota: bodyMemory().Share(namespace, "")}
 	if r.quota.Take(maxResponseMemory) {

@@ -28,7 +28,7 @@ type Secured struct {
 	current atomic.Pointer[tlsClient]
 }
 
-// tlsKey is the key of a Secured. If a Secret was forgotten and loaded again, its authority is a new one and so is the
+// tlsKey is the key of a Secured. If a Secret is unloaded and loaded again, it has a new authority, and therefore a new
 // key.
 type tlsKey struct {
 	tls       ir.BackendTLS
@@ -87,8 +87,8 @@ func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	return s
 }
 
-// Release removes one user. After the last one, idle connections are closed and no connections are kept. Requests in
-// progress continue.
+// Release removes one user. When the last user is removed, idle connections are closed, and from then on no connections
+// are kept. Requests in progress continue.
 func (s *Secured) Release() {
 	if s == nil {
 		return
@@ -165,8 +165,8 @@ func (p *Pool) retire(g *tlsClient) {
 	}
 }
 
-// tlsClient returns the tlsClient for a protocol: the one of s for HTTPS and GRPCS, otherwise the pool's default. An
-// error carries the status for the client; no request may be sent then.
+// tlsClient returns the tlsClient for a protocol: the current client of s for HTTPS and GRPCS, otherwise the default
+// client of the pool. An error carries the status for the client; no request may be sent then.
 func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, error) {
 	if s == nil || !speaksTLS(protocol) {
 		return p.defaultClient.Load(), nil
