@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// sliceChecks caches the verdicts on the EndpointSlices of a folder while these and the options do not change.
+// sliceChecks caches the verdicts on the EndpointSlices of a folder until the slices or the options change.
 type sliceChecks struct {
 	of       snapshot.Objects[*discoveryv1.EndpointSlice]
 	verdicts []*report.Verdict

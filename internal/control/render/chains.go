@@ -26,7 +26,7 @@ type made struct {
 // searching them would take more time than it saves.
 const remembered = 8
 
-// of returns the chain for filters and settings. The caller must not change it.
+// of returns the rendered chain for filters and settings, from the cache if possible. The caller must not change it.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
 	// TLS is not part of the chain: see document.Destination.
 	proxy.TLS = nil

@@ -40,7 +40,7 @@ func connectionPolicy(version ir.TLSVersion, asksClient bool) *caddytls.Connecti
 	return p
 }
 
-// mergeTickets lets replicas share session ticket keys if the configuration has a shared storage.
+// mergeTickets makes replicas share session ticket keys if the configuration has a shared storage.
 func mergeTickets(config, tls map[string]any) {
 	storage, _ := config["storage"].(map[string]any)
 	if storage == nil || tls["session_tickets"] != nil {

@@ -58,8 +58,8 @@ func splitYAML(data []byte) []text {
 	return append(list, current)
 }
 
-// marker returns the rest of a line after "---", if the line starts a document. The rest is kept as a line, so that
-// line numbers stay correct.
+// marker returns the rest of a line after "---". The second result reports whether the line starts a document. The rest
+// is kept as a line, so that line numbers stay correct.
 func marker(line []byte) ([]byte, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	if !ok || (len(rest) > 0 && !bytes.ContainsAny(rest[:1], " \t\r\n")) {

@@ -49,7 +49,7 @@ func newPorts(client kubernetes.Interface, o Options) *ports {
 	return p
 }
 
-// lead writes until ctx ends.
+// lead writes the ports of the newest outcome until ctx ends.
 func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""

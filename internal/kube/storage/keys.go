@@ -40,7 +40,7 @@ const (
 	metaField  = "certmagic.json"
 )
 
-// siteFields are the fields of a site's Secret, by the extension of the key.
+// siteFields maps the extension of a key to its field in the Secret of a site.
 var siteFields = map[string]string{".crt": corev1.TLSCertKey, ".key": corev1.TLSPrivateKeyKey, ".json": metaField}
 
 // place is the location of a key's value.
