@@ -169,7 +169,7 @@ func (l *Live) recordPorts(changed map[string]*document.Port, refused []l4app.Re
 	}
 }
 
-// RetryPorts tries again to open the refused ports, including those of listeners.
+// RetryPorts tries again to open the ports that could not be opened, including the ports of listeners.
 func (l *Live) RetryPorts() {
 	refused := l.ports.Retry(l.ctx)
 	clear(l.held)

@@ -168,8 +168,8 @@ func (s *session) send(ctx context.Context, method, path string, body []byte,
 }
 
 // dropped reports whether a connection ended without a response. This happens when Caddy has just loaded a
-// configuration and closed the listener of the previous one, with all waiting connections. If the loaded configuration
-// is the one that was posted, reading it again shows this.
+// configuration and closed the listener of the previous one, with all waiting connections. Reading the configuration
+// again shows whether it is the posted configuration.
 func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

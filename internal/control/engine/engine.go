@@ -83,7 +83,7 @@ type Engine struct {
 	state    atomic.Pointer[state]
 	// patchFailure is the last error from completing the structure. It is nil after success.
 	patchFailure atomic.Pointer[string]
-	// latest is the newest snapshot, or nil if there is none yet.
+	// latest is the newest snapshot, or nil before the first snapshot.
 	latest atomic.Pointer[snapshot.Snapshot]
 }
 

@@ -15,7 +15,7 @@ const secretsTimeout = 2 * time.Second
 // secretsWait is the state of a wait for Secrets. A source may read Secrets only after an Ingress refers to them.
 // Without waiting, such a Secret would be treated and reported as missing until it is read.
 type secretsWait struct {
-	// since is the start of the wait, or zero if there is none.
+	// since is the start of the wait. Zero means that no change is waiting.
 	since time.Time
 	// changed are the objects that were translated during the wait and must still be applied.
 	changed []ir.Ref

@@ -29,8 +29,9 @@ func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.V
 	return c.verdicts
 }
 
-// checkSlices checks the EndpointSlices of a folder like the API server checks those of a cluster: they may not contain
-// addresses that only the machine itself, or its local link, can reach. In addition, reach_allow and reach_deny apply.
+// checkSlices checks the EndpointSlices of a folder as the API server checks the slices of a cluster: they may not
+// contain addresses that only the machine itself, or its local link, can reach. In addition, reach_allow and reach_deny
+// apply.
 func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	policy := reach.NewPolicy(reaching(o))
 	var all []*report.Verdict
