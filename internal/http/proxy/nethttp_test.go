@@ -170,8 +170,8 @@ func TestFastCGI(t *testing.T) {
 			if err != nil || w.Code != http.StatusAccepted || !bytes.Equal(w.Body.Bytes(), pattern(size)) {
 				t.Errorf("%d bytes, streamed %v: %d, %d bytes, %v", size, streams, w.Code, w.Body.Len(), err)
 			}
-			if got := w.Header().Get(
-				"X-Got"); got != "POST http://shop.example/a?b=c shop.example[a=b; c=d] [192.0.2.1]192.0.2.1:1234<nil>" {
+			if got := w.Header().Get("X-Got"); got !=
+				"POST http://shop.example/a?b=c shop.example[a=b; c=d] [192.0.2.1]192.0.2.1:1234<nil>" {
 				t.Errorf("the application got %s", got)
 			}
 			if got := w.Header().Get("Set-Cookie"); got != "a=b; Path=/out" {
