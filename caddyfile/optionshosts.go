@@ -211,7 +211,7 @@ var hostOptions = option.Table[draft, *line]{
 	},
 	{
 		Name: "election_ttl", Values: "<duration>",
-		Parse: duration(func(d *draft) *settings.Duration { return &d.config.ElectionTTL }, settings.LeastElectionTTL),
+		Parse: duration(func(d *draft) *settings.Duration { return &d.config.ElectionTTL }, settings.MinElectionTTL),
 		Doc: "How long the Lease stays valid if its holder does not renew it. If the holder crashes, the next " +
 			"replica starts writing after this time.",
 		Example: "election_ttl 30s", Default: "15s",

@@ -60,7 +60,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	}
 	config, problems := configmap.Parse(d.ingress.Defaults, object.Data)
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
-	d.global.Headers.Answers = d.headers(s, config.AddHeaders)
+	d.global.Headers.Responses = d.headers(s, config.AddHeaders)
 	d.global.Headers.Requests = d.headers(s, config.SetHeaders)
 	if name.IsZero() {
 		return

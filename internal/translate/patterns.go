@@ -147,7 +147,7 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 				"the compiled regular expressions in all server-alias annotations of the namespace %s may have at "+
 					"most %d instructions, and older Ingresses come first: the expressions of this Ingress are "+
 					"ignored. Write fewer or shorter expressions, or names and wildcards",
-				ref.Namespace, pattern.MostOfNames),
+				ref.Namespace, pattern.MaxNamesSize),
 		}
 	default:
 		return nil
@@ -160,6 +160,6 @@ func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 		Severity: report.Error, Reason: report.QuotaExceeded, Field: "spec", Message: fmt.Sprintf(
 			"the compiled regular expressions of the namespace %s may have at most %d instructions together, and "+
 				"older Ingresses come first: write fewer or shorter expressions; until then, %s", ref.Namespace,
-			pattern.MostOfNamespace, outcome),
+			pattern.MaxNamespaceSize, outcome),
 	}
 }

@@ -36,7 +36,7 @@ func TestPatternsOfNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := pattern.MostOfNamespace / size
+	room := pattern.MaxNamespaceSize / size
 	store, translator := fill(0), translate.New()
 	for i := range room + 3 {
 		i = (i*37 + 5) % (room + 3)
@@ -96,7 +96,7 @@ func TestPatternsFailClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := fill(0)
-	for i := range pattern.MostOfNamespace/size + 1 {
+	for i := range pattern.MaxNamespaceSize/size + 1 {
 		store.Set(matching(i, large))
 	}
 	guarded := matching(1000, "/admin/[a-z]{0,400}")
@@ -137,7 +137,7 @@ func TestPatternsOfHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := pattern.MostOfHost / size
+	room := pattern.MaxHostSize / size
 	store := fill(0)
 	for i := range room + 2 {
 		object := matching(i, fmt.Sprintf("/%d%s", i, large[1:]))

@@ -154,8 +154,8 @@ func readSeconds(s string) (settings.Duration, error) {
 
 func readDuration(s string) (settings.Duration, error) {
 	d, err := time.ParseDuration(s)
-	if err != nil || d < settings.LeastElectionTTL {
-		return 0, fmt.Errorf("%q is not a duration of at least %s, such as 30s", s, settings.LeastElectionTTL)
+	if err != nil || d < settings.MinElectionTTL {
+		return 0, fmt.Errorf("%q is not a duration of at least %s, such as 30s", s, settings.MinElectionTTL)
 	}
 	return settings.Duration(d), nil
 }

@@ -64,7 +64,7 @@ func read(data map[string][]byte, asMap bool) (*userList, error) {
 }
 
 // problems returns a text with the problems of the skipped users.
-func (p *userList) problems() string { return report.List(p.bad, p.skipped, report.MostListed) }
+func (p *userList) problems() string { return report.List(p.bad, p.skipped, report.MaxListed) }
 
 // readFile parses an htpasswd file like nginx: lines that begin with # are comments, and so is text after a second
 // colon. If several lines have the same name, the first one is used.
@@ -124,7 +124,7 @@ func (p *userList) add(name, hash string) error {
 }
 
 func (p *userList) skip(why string) {
-	if p.skipped++; len(p.bad) < report.MostListed {
+	if p.skipped++; len(p.bad) < report.MaxListed {
 		p.bad = append(p.bad, why)
 	}
 }

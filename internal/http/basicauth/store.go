@@ -198,7 +198,7 @@ func (s *Store) Problems() []*report.Verdict {
 	for _, a := range sorted {
 		slices.Sort(hosts[a])
 		if p := s.entries[a.users].contents.Load().check(report.List(hosts[a], len(hosts[a]),
-			report.MostListed)); p.Message != "" {
+			report.MaxListed)); p.Message != "" {
 			p.Field, p.Message = report.AnnotationField(report.BasicAuthSecret),
 				"Secret "+a.users.Secret.String()+p.Message
 			all = append(all, &report.Verdict{Object: a.origin, Problems: []report.Problem{p}})

@@ -45,7 +45,7 @@ type encoder struct {
 
 func newGzip(of *ir.Coding) *coding {
 	level := cmp.Or(of.Level, ir.GzipLevel)
-	c := newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) encoder {
+	c := newCoding(gzipName, of, ir.GzipTypes, ir.GzipMinSize, func(out *bufio.Writer) encoder {
 		to, err := gzip.NewWriterLevel(out, level)
 		if err != nil {
 			to = gzip.NewWriter(out) // The level was validated when the ConfigMap was parsed.
@@ -58,7 +58,7 @@ func newGzip(of *ir.Coding) *coding {
 
 func newBrotli(of *ir.Coding) *coding {
 	level := max(0, cmp.Or(of.Level, ir.BrotliLevel))
-	c := newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) encoder {
+	c := newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliMinSize, func(out *bufio.Writer) encoder {
 		return encoder{brotli.NewWriterOptions(out, brotli.WriterOptions{Quality: level, LGWin: window}), out}
 	})
 	c.bytes = kibibytes(brotliKiB[:], level)
@@ -66,7 +66,7 @@ func newBrotli(of *ir.Coding) *coding {
 }
 
 func newCoding(name string, of *ir.Coding, types []string, minBytes int, create func(*bufio.Writer) encoder) *coding {
-	c := &coding{name: name, minBytes: int64(max(0, cmp.Or(of.Least, minBytes))),
+	c := &coding{name: name, minBytes: int64(max(0, cmp.Or(of.MinSize, minBytes))),
 		types: map[string]bool{"text/html": true}}
 	if of.Types != nil {
 		types = of.Types

@@ -32,7 +32,7 @@ func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 	for _, name := range of.Hidden {
 		h.hidden = append(h.hidden, message.NewField(name, ""))
 	}
-	for _, each := range templates(of.Answers) {
+	for _, each := range templates(of.Responses) {
 		if text, ok := each.value.Text(); ok {
 			each.field.Value = text
 			constant = append(constant, each.field)

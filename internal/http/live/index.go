@@ -131,7 +131,7 @@ func (x *index) lookup(name string) *host {
 			return h
 		}
 	}
-	if len(x.expressions) > 0 && name != "" && len(name) <= pattern.MostOfName {
+	if len(x.expressions) > 0 && name != "" && len(name) <= pattern.MaxNameLength {
 		if h, ok := x.search(name); ok {
 			return h
 		}

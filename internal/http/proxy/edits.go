@@ -18,7 +18,7 @@ type edits struct {
 }
 
 func newEdits(f *ir.Forwarding) (e edits, err error) {
-	if e.cookies, err = newCookieEdit(f); err != nil || f.Redirect == (ir.AnswerRewrite{}) {
+	if e.cookies, err = newCookieEdit(f); err != nil || f.Redirect == (ir.ResponseRewrite{}) {
 		return e, err
 	}
 	if e.redirect, err = newAttribute("location", f.Redirect); err != nil {
@@ -30,8 +30,8 @@ func newEdits(f *ir.Forwarding) (e edits, err error) {
 // newCookieEdit returns the configured changes to cookies.
 func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	cookies := cookieEdit{}
-	for name, rewrite := range map[string]ir.AnswerRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
-		if rewrite == (ir.AnswerRewrite{}) {
+	for name, rewrite := range map[string]ir.ResponseRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
+		if rewrite == (ir.ResponseRewrite{}) {
 			continue
 		}
 		attribute, err := newAttribute(name, rewrite)
@@ -125,7 +125,7 @@ func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) s
 	return strings.Join(parts, ";")
 }
 
-// attribute is a parsed ir.AnswerRewrite.
+// attribute is a parsed ir.ResponseRewrite.
 type attribute struct {
 	// whole means that From must match the whole value, ignoring case and a leading dot. Otherwise it must match a
 	// prefix.
@@ -135,7 +135,7 @@ type attribute struct {
 	from, to   *nginx.Template
 }
 
-func newAttribute(name string, r ir.AnswerRewrite) (*attribute, error) {
+func newAttribute(name string, r ir.ResponseRewrite) (*attribute, error) {
 	a, err := &attribute{whole: name == "domain"}, error(nil)
 	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
 		expression, anyCase := strings.CutPrefix(expression, "*")

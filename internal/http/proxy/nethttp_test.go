@@ -160,7 +160,7 @@ func TestFastCGI(t *testing.T) {
 	}()
 	for _, streams := range []bool{false, true} {
 		forwarding := ir.Forwarding{Protocol: ir.FastCGI, StreamRequest: streams,
-			CookiePath: ir.AnswerRewrite{From: "/in", To: "/out"}}
+			CookiePath: ir.ResponseRewrite{From: "/in", To: "/out"}}
 		f := inFront(t, settingsOf(ir.Proxy{Forwarding: forwarding}), of(&endpoint{Listener: listener}))
 		for _, size := range []int{0, 10, 100_000} {
 			r := request(t, http.MethodPost, string(pattern(size)))

@@ -102,7 +102,7 @@ func (b *byName) bound(wanted map[ir.Ref]bool) {
 		of[ref.Namespace]++
 	}
 	for namespace, n := range of {
-		if n <= snapshot.MostByName {
+		if n <= snapshot.MaxByName {
 			continue
 		}
 		var names []string
@@ -112,7 +112,7 @@ func (b *byName) bound(wanted map[ir.Ref]bool) {
 			}
 		}
 		slices.Sort(names)
-		for _, name := range names[snapshot.MostByName:] {
+		for _, name := range names[snapshot.MaxByName:] {
 			ref := ir.Ref{Kind: b.kind.Name, Namespace: namespace, Name: name}
 			over[ref] = true
 			delete(wanted, ref)

@@ -150,7 +150,7 @@ func TestTenant19Secrets(t *testing.T) {
 	waitSynced(t, c)
 	const extra = 3
 	var hostile []ir.Ref
-	for i := range snapshot.MostByName + extra {
+	for i := range snapshot.MaxByName + extra {
 		hostile = append(hostile, secretRef("b", fmt.Sprintf("s%05d", i)))
 	}
 	all := append(slices.Clone(hostile), secretRef("a", "one"))
@@ -164,11 +164,11 @@ func TestTenant19Secrets(t *testing.T) {
 		}
 		return n
 	}
-	if n, followed := denied(), len(c.secrets.followed); n != extra || followed != snapshot.MostByName+1 {
+	if n, followed := denied(), len(c.secrets.followed); n != extra || followed != snapshot.MaxByName+1 {
 		t.Errorf("%d are followed, and %d count as unreadable", followed, n)
 	}
 	c.Follow(slices.Values(all[extra:]))
-	if n, followed := denied(), len(c.secrets.followed); n != 0 || followed != snapshot.MostByName+1 {
+	if n, followed := denied(), len(c.secrets.followed); n != 0 || followed != snapshot.MaxByName+1 {
 		t.Errorf("with room, %d are followed, and %d count as unreadable", followed, n)
 	}
 	c.Follow(slices.Values(all[len(all)-1:]))

@@ -12,20 +12,20 @@ type Compression struct {
 // Coding configures one compression algorithm. Zero fields use ingress-nginx's defaults.
 type Coding struct {
 	On bool `json:"on,omitempty"`
-	// Level is the compression level. Least is the minimum size of a compressed body in bytes. A negative value means
+	// Level is the compression level. MinSize is the minimum size of a compressed body in bytes. A negative value means
 	// 0.
-	Level int `json:"level,omitempty"`
-	Least int `json:"least,omitempty"`
+	Level   int `json:"level,omitempty"`
+	MinSize int `json:"least,omitempty"`
 	// Types lists the media types to compress besides text/html, in lower case. "*" means all types.
 	Types []string `json:"types,omitempty"`
 }
 
-// These are ingress-nginx's defaults. The values of GzipLeast and BrotliLeast are in bytes.
+// These are ingress-nginx's defaults. The values of GzipMinSize and BrotliMinSize are in bytes.
 const (
-	GzipLevel   = 1
-	GzipLeast   = 256
-	BrotliLevel = 4
-	BrotliLeast = 20
+	GzipLevel     = 1
+	GzipMinSize   = 256
+	BrotliLevel   = 4
+	BrotliMinSize = 20
 )
 
 // GzipTypes and BrotliTypes list the media types that ingress-nginx compresses by default. They must not be modified.

@@ -112,10 +112,10 @@ type Forwarding struct {
 	Prefix string `json:"prefix,omitempty"`
 	// CookiePath and CookieDomain rewrite these attributes of the cookies that endpoints set. The zero value does not
 	// change them.
-	CookiePath   AnswerRewrite `json:"cookie_path,omitzero"`
-	CookieDomain AnswerRewrite `json:"cookie_domain,omitzero"`
+	CookiePath   ResponseRewrite `json:"cookie_path,omitzero"`
+	CookieDomain ResponseRewrite `json:"cookie_domain,omitzero"`
 	// Redirect rewrites the Location and Refresh header fields of responses. The zero value does not change them.
-	Redirect AnswerRewrite `json:"redirect,omitzero"`
+	Redirect ResponseRewrite `json:"redirect,omitzero"`
 	// Index is used by FastCGI only: the file name that is appended to a path that ends with a slash.
 	Index string `json:"index,omitempty"`
 	// TLS configures TLS connections to endpoints. Nil uses no client certificate and does not verify certificates. It
@@ -123,9 +123,9 @@ type Forwarding struct {
 	TLS *BackendTLS `json:"-"`
 }
 
-// AnswerRewrite rewrites a cookie attribute, as nginx's proxy_cookie_path and proxy_cookie_domain do, or the URL of a
+// ResponseRewrite rewrites a cookie attribute, as nginx's proxy_cookie_path and proxy_cookie_domain do, or the URL of a
 // redirect, as proxy_redirect does. It is comparable.
-type AnswerRewrite struct {
+type ResponseRewrite struct {
 	// From is the text to replace: the prefix of a path or URL, or a whole domain. It may contain nginx variables.
 	// After "~", or "~*" to ignore case, it is an RE2 regular expression that is searched in the value. Expressions for
 	// domains always ignore case.
@@ -243,8 +243,8 @@ const (
 type Headers struct {
 	// Answers are set in responses to clients. Requests are set in requests to endpoints. Each field replaces other
 	// fields with the same name.
-	Answers  []Header `json:"answers,omitempty"`
-	Requests []Header `json:"requests,omitempty"`
+	Responses []Header `json:"answers,omitempty"`
+	Requests  []Header `json:"requests,omitempty"`
 	// Hidden lists the names of fields that are removed from the responses of endpoints.
 	Hidden []string `json:"hidden,omitempty"`
 	// OriginalURI sends the path and query of the client's request to endpoints in X-Original-URI.

@@ -37,7 +37,7 @@ func TestRightsAreRules(t *testing.T) {
 			t.Errorf("%s has rights in %d and %d parts", size, len(places["cluster"]), len(places["watched"]))
 		}
 		for _, rule := range places["watched"][always] {
-			if slices.Contains(rule.Resources, "secrets") && (rule.ResourceNamesFrom != "") != (size == least) {
+			if slices.Contains(rule.Resources, "secrets") && (rule.ResourceNamesFrom != "") != (size == minimal) {
 				t.Errorf("%s may read the Secrets %q", size, rule.ResourceNamesFrom)
 			}
 		}

@@ -18,10 +18,10 @@ const (
 const (
 	cluster    = "cluster"
 	namespaces = "namespaces"
-	least      = "least"
+	minimal    = "least"
 )
 
-var sizes = []string{cluster, namespaces, least}
+var sizes = []string{cluster, namespaces, minimal}
 
 // always marks rights that no option can turn off.
 const always = "always"
@@ -41,9 +41,9 @@ type right struct {
 	resources []string
 	// names is the source of the rule's resourceNames. If it is empty, the rule is for all objects.
 	names string
-	// leastNames replaces names for the size least if it is not empty.
-	leastNames string
-	verbs      []string
+	// minimalNames replaces names in the minimal set of rights, if it is not empty.
+	minimalNames string
+	verbs        []string
 }
 
 // read has the verbs of an informer, store the verbs of a storage.
@@ -57,7 +57,7 @@ func rights() []right {
 	all := reading(watched, always, read,
 		func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
 	all = append(all, right{place: watched, part: always, resources: []string{"secrets"},
-		leastNames: "secrets", verbs: read})
+		minimalNames: "secrets", verbs: read})
 	all = append(all, reading(watched, always, []string{"patch"},
 		func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })...)
 	all = append(all, reading(everywhere, always, read,
@@ -128,8 +128,8 @@ func rightsOf(size string) []right {
 		if all[i].place == watched && size == cluster {
 			all[i].place = everywhere
 		}
-		if size == least && all[i].leastNames != "" {
-			all[i].names = all[i].leastNames
+		if size == minimal && all[i].minimalNames != "" {
+			all[i].names = all[i].minimalNames
 		}
 	}
 	if size == cluster {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MostSeconds is the longest accepted time in seconds: a year.
-const MostSeconds = 365 * 24 * 60 * 60
+// MaxSeconds is the longest accepted time in seconds: a year.
+const MaxSeconds = 365 * 24 * 60 * 60
 
 // units are nginx's time suffixes. A number without a suffix is in seconds.
 var units = map[string]time.Duration{
@@ -23,10 +23,10 @@ func Time(text string) (time.Duration, error) {
 	for rest := strings.TrimSpace(text); ; {
 		n, unit, behind := cutTime(rest)
 		size, known := units[unit]
-		if n < 0 || !known || n > int64(MostSeconds*time.Second/size) {
+		if n < 0 || !known || n > int64(MaxSeconds*time.Second/size) {
 			return 0, fmt.Errorf("%s is not a time of up to a year, such as 30s, 5m or 1h 30m", Quote(text))
 		}
-		if total += time.Duration(n) * size; total > MostSeconds*time.Second {
+		if total += time.Duration(n) * size; total > MaxSeconds*time.Second {
 			return 0, fmt.Errorf("%s is longer than a year", Quote(text))
 		}
 		if rest = behind; rest == "" {
@@ -41,7 +41,7 @@ func Timeout(text string) (time.Duration, error) {
 	if err != nil {
 		d, err = Time(text)
 	}
-	if err != nil || d <= 0 || d > MostSeconds*time.Second {
+	if err != nil || d <= 0 || d > MaxSeconds*time.Second {
 		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", Quote(text))
 	}
 	return d, nil
@@ -60,15 +60,15 @@ func cutTime(text string) (n int64, unit, rest string) {
 
 // Seconds returns a parser for a number of seconds from least to a year. It also accepts a time with a unit, but
 // returns a Remark with it, because ingress-nginx does not accept units there.
-func Seconds(least int) func(string) (time.Duration, error) {
+func Seconds(minimum int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
-		if n, err := strconv.Atoi(text); err == nil && n >= least && n <= MostSeconds {
+		if n, err := strconv.Atoi(text); err == nil && n >= minimum && n <= MaxSeconds {
 			return time.Duration(n) * time.Second, nil
 		}
 		d, err := Time(text)
-		if err != nil || d%time.Second != 0 || d < time.Duration(least)*time.Second ||
+		if err != nil || d%time.Second != 0 || d < time.Duration(minimum)*time.Second ||
 			!strings.ContainsAny(text, "smhdwMy") {
-			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(least))
+			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(minimum))
 		}
 		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, without a unit",
 			Quote(text), d/time.Second))
@@ -76,8 +76,8 @@ func Seconds(least int) func(string) (time.Duration, error) {
 }
 
 // AreSeconds describes the values that the parser of Seconds accepts.
-func AreSeconds(least int) string {
-	return fmt.Sprintf("a number of seconds from %d to %d", least, MostSeconds)
+func AreSeconds(minimum int) string {
+	return fmt.Sprintf("a number of seconds from %d to %d", minimum, MaxSeconds)
 }
 
 // Size parses a size in nginx's format: a number of bytes, or a number with the suffix k, m or g for powers of 1024.

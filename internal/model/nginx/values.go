@@ -29,8 +29,8 @@ type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Counts reports whether the value that was returned with an error is to be used.
-func Counts(err error) bool {
+// IsUsable reports whether the value that was returned with an error is to be used.
+func IsUsable(err error) bool {
 	var remark Remark
 	var partial Partial
 	return err == nil || errors.As(err, &remark) || errors.As(err, &partial)
@@ -41,7 +41,7 @@ func Counts(err error) bool {
 func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
 	return func(s *S, text string) error {
 		v, err := read(text)
-		if Counts(err) {
+		if IsUsable(err) {
 			*field(s) = v
 		}
 		return err
@@ -50,9 +50,9 @@ func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, st
 
 // Quote returns a quoted value for a message. Long values are cut.
 func Quote(text string) string {
-	const most = 80
-	if runes := []rune(text); len(runes) > most {
-		return strconv.Quote(string(runes[:most])) + "..."
+	const maxRunes = 80
+	if runes := []rune(text); len(runes) > maxRunes {
+		return strconv.Quote(string(runes[:maxRunes])) + "..."
 	}
 	return strconv.Quote(text)
 }
@@ -81,11 +81,11 @@ func OnOff(text string) (bool, error) {
 }
 
 // Number returns a parser for integers from least to most.
-func Number(least, most int) func(string) (int, error) {
+func Number(minimum, maximum int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%s is not a number from %d to %d", Quote(text), least, most)
+		if err != nil || n < minimum || n > maximum {
+			return 0, fmt.Errorf("%s is not a number from %d to %d", Quote(text), minimum, maximum)
 		}
 		return n, nil
 	}
@@ -97,31 +97,32 @@ func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
-			return "", fmt.Errorf("%s is not one of %s%s", Quote(text), strings.Join(words, ", "), Meant(text, words))
+			return "", fmt.Errorf("%s is not one of %s%s", Quote(text), strings.Join(words, ", "),
+				Suggestion(text, words))
 		}
 		return words[i], nil
 	}
 }
 
-// Meant returns the end of a message about an unknown word: a suggestion for the nearest known word, or "". It suggests
-// nothing for a text with digits, because another number is not a misspelling.
-func Meant(text string, words []string) string {
+// Suggestion returns the end of a message about an unknown word: a suggestion for the nearest known word, or "". It
+// suggests nothing for a text with digits, because another number is not a misspelling.
+func Suggestion(text string, words []string) string {
 	if strings.ContainsAny(text, "0123456789") {
 		return ""
 	}
 	return suggest.Hint(text, words)
 }
 
-// mostNameBytes is the maximum length of a header or cookie name. No name needs more, and clients and proxies accept
+// maxNameBytes is the maximum length of a header or cookie name. No name needs more, and clients and proxies accept
 // this length.
-const mostNameBytes = 128
+const maxNameBytes = 128
 
 // Token parses the name of a header or cookie.
 func Token(text string) (string, error) {
-	if text == "" || len(text) > mostNameBytes || strings.ContainsFunc(text, notInToken) {
+	if text == "" || len(text) > maxNameBytes || strings.ContainsFunc(text, notInToken) {
 		return "",
 			fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
-				Quote(text), mostNameBytes)
+				Quote(text), maxNameBytes)
 	}
 	return text, nil
 }
@@ -136,10 +137,10 @@ func isAlphanumeric(r rune) bool {
 
 // Chars returns a parser for text that consists of letters, digits and the characters in others, such as ".-". The text
 // may be up to most bytes long.
-func Chars(others string, most int) func(string) (string, error) {
+func Chars(others string, maxBytes int) func(string) (string, error) {
 	return func(text string) (string, error) {
-		if len(text) > most {
-			return "", fmt.Errorf("%s is longer than %d bytes", Quote(text), most)
+		if len(text) > maxBytes {
+			return "", fmt.Errorf("%s is longer than %d bytes", Quote(text), maxBytes)
 		}
 		for _, r := range text {
 			if !isAlphanumeric(r) && !strings.ContainsRune(others, r) {

@@ -13,7 +13,7 @@ func TestTime(t *testing.T) {
 		"0": 0, "10": 10 * time.Second, "10s": 10 * time.Second, "500ms": 500 * time.Millisecond, "5m": 5 * time.Minute,
 		"1h 30m": 90 * time.Minute, "1h30m": 90 * time.Minute, " 2d ": 48 * time.Hour, "1w": 168 * time.Hour,
 		"1M": 720 * time.Hour,
-		"1y": nginx.MostSeconds * time.Second,
+		"1y": nginx.MaxSeconds * time.Second,
 	} {
 		if got, err := nginx.Time(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
@@ -29,7 +29,7 @@ func TestTime(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{"1": time.Second, "3600": time.Hour,
-		"31536000": nginx.MostSeconds * time.Second} {
+		"31536000": nginx.MaxSeconds * time.Second} {
 		if got, err := nginx.Seconds(1)(text); err != nil || got != want {
 			t.Errorf("%q is %v and %v, want %v", text, got, err, want)
 		}
@@ -37,13 +37,13 @@ func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{"10s": 10 * time.Second, "5m": 5 * time.Minute,
 		"1000ms": time.Second} {
 		got, err := nginx.Seconds(1)(text)
-		if err == nil || !nginx.Counts(err) || got != want {
+		if err == nil || !nginx.IsUsable(err) || got != want {
 			t.Errorf("%q is %v and %v, want %v with a remark", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "0", "0s", "-1", "31536001", "1.5", "500ms", "ten", "1y 1s",
 		"99999999999999999999"} {
-		if got, err := nginx.Seconds(1)(text); nginx.Counts(err) {
+		if got, err := nginx.Seconds(1)(text); nginx.IsUsable(err) {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
@@ -105,11 +105,11 @@ func FuzzValues(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := nginx.Time(text); err == nil && (d < 0 || d > nginx.MostSeconds*time.Second) {
+		if d, err := nginx.Time(text); err == nil && (d < 0 || d > nginx.MaxSeconds*time.Second) {
 			t.Errorf("the time %q is %v", text, d)
 		}
-		if d, err := nginx.Seconds(1)(text); nginx.Counts(err) &&
-			(d < time.Second || d > nginx.MostSeconds*time.Second) {
+		if d, err := nginx.Seconds(1)(text); nginx.IsUsable(err) &&
+			(d < time.Second || d > nginx.MaxSeconds*time.Second) {
 			t.Errorf("the seconds %q are %v", text, d)
 		}
 	})
@@ -140,7 +140,7 @@ func TestMeant(t *testing.T) {
 		"htps":      "; did you mean HTTPS?",
 		"something": "", "http_503": "", "": "",
 	} {
-		if got := nginx.Meant(text, words); got != want {
+		if got := nginx.Suggestion(text, words); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -56,14 +56,14 @@ var Groups = strings.Split("123456789", "")
 
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
-// MostVariables is the maximum number of variables in one text. It limits memory, because a client may send tens of
+// MaxVariables is the maximum number of variables in one text. It limits memory, because a client may send tens of
 // kilobytes for each of them.
-const MostVariables = 64
+const MaxVariables = 64
 
 // CheckVariables returns an error if a text has too many variables.
 func CheckVariables(text string) error {
-	if n := strings.Count(text, "$"); n > MostVariables {
-		return fmt.Errorf("it has %d variables, and %d are the most", n, MostVariables)
+	if n := strings.Count(text, "$"); n > MaxVariables {
+		return fmt.Errorf("it has %d variables, and %d are the most", n, MaxVariables)
 	}
 	return nil
 }

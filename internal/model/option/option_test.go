@@ -62,19 +62,19 @@ func read(pairs ...string) (settings, []string) {
 		r.Read(table.Find(pairs[i]), pairs[i+1], "data["+pairs[i]+"]")
 	}
 	r.Check()
-	var said []string
+	var problems []string
 	for _, p := range r.Problems {
-		said = append(said, string(p.Severity)+" "+string(p.Reason)+" "+p.Field+": "+p.Message)
+		problems = append(problems, string(p.Severity)+" "+string(p.Reason)+" "+p.Field+": "+p.Message)
 	}
-	return s, said
+	return s, problems
 }
 
 func TestRead(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		pairs []string
-		want  settings
-		said  []string
+		name     string
+		pairs    []string
+		want     settings
+		problems []string
 	}{
 		{"good values", []string{"size", " 7 ", "guard", "good"}, settings{Size: 7, Guard: "good"}, nil},
 		{"empty values ask for nothing", []string{"size", "", "guard", "  "}, settings{}, nil},
@@ -100,11 +100,11 @@ func TestRead(t *testing.T) {
 		{"ignored", []string{"tuning", "\x00"}, settings{}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, said := read(test.pairs...)
+			got, problems := read(test.pairs...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.said, said); diff != "" {
+			if diff := cmp.Diff(test.problems, problems); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
@@ -112,13 +112,13 @@ func TestRead(t *testing.T) {
 }
 
 func TestLongValuesAreRefused(t *testing.T) {
-	if got, said := read("guard", strings.Repeat("x", option.MaxBytes+1)); !got.Closed || len(said) != 1 ||
-		!strings.Contains(said[0], "8193 bytes") {
-		t.Errorf("%+v, %v", got, said)
+	if got, problems := read("guard", strings.Repeat("x", option.MaxBytes+1)); !got.Closed || len(problems) != 1 ||
+		!strings.Contains(problems[0], "8193 bytes") {
+		t.Errorf("%+v, %v", got, problems)
 	}
-	if got, said := read("list", strings.Repeat("x", option.MaxBytes+1)); len(got.List) != option.MaxBytes+1 ||
-		len(said) > 0 {
-		t.Errorf("%d bytes, %v", len(got.List), said)
+	if got, problems := read("list", strings.Repeat("x", option.MaxBytes+1)); len(got.List) != option.MaxBytes+1 ||
+		len(problems) > 0 {
+		t.Errorf("%d bytes, %v", len(got.List), problems)
 	}
 }
 

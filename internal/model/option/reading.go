@@ -15,11 +15,11 @@ type Reading[S any] struct {
 	// Invalid is the reason of problems with values.
 	Invalid report.Reason
 
-	// counted has the options whose values are used.
-	counted []counted[S]
+	// accepted has the options whose values are used.
+	accepted []acceptedOption[S]
 }
 
-type counted[S any] struct {
+type acceptedOption[S any] struct {
 	row   *Row[S, string]
 	field string
 }
@@ -44,8 +44,8 @@ func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if err != nil {
 		r.Problems = append(r.Problems, problem(row, err, r.Invalid, field))
 	}
-	if nginx.Counts(err) {
-		r.counted = append(r.counted, counted[S]{row, field})
+	if nginx.IsUsable(err) {
+		r.accepted = append(r.accepted, acceptedOption[S]{row, field})
 	} else if row.OnError != nil {
 		row.OnError(r.Settings)
 	}
@@ -62,7 +62,7 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 	if errors.As(err, &unsupported) {
 		p.Reason = report.UnsupportedValue
 	}
-	if row.Meanwhile != "" && !nginx.Counts(err) {
+	if row.Meanwhile != "" && !nginx.IsUsable(err) {
 		p.Message += "; meanwhile, " + row.Meanwhile
 	}
 	return p
@@ -71,7 +71,7 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 // Check adds warnings for values that have no effect, or a surprising one, in combination with other values. It is
 // called after all values are read.
 func (r *Reading[S]) Check() {
-	for _, c := range r.counted {
+	for _, c := range r.accepted {
 		if c.row.Check == nil {
 			continue
 		}

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// MostBytes is the maximum length of the text of a pattern in bytes.
-	MostBytes = 1 << 10
-	// MostSize is the maximum size of one pattern. The longest text of plain characters has about this size. Envoy
+	// MaxBytes is the maximum length of the text of a pattern in bytes.
+	MaxBytes = 1 << 10
+	// MaxSize is the maximum size of one pattern. The longest text of plain characters has about this size. Envoy
 	// warns at a tenth of it.
-	MostSize = 1500
-	// MostOfHost is the maximum total size of all patterns of a host. One unit takes about 50 bytes of memory and one
+	MaxSize = 1500
+	// MaxHostSize is the maximum total size of all patterns of a host. One unit takes about 50 bytes of memory and one
 	// microsecond to compile.
-	MostOfHost = 50_000
-	// MostOfNamespace is the maximum total size of all patterns of a namespace.
-	MostOfNamespace = 200_000
-	// MostOfNames is the maximum total size of all patterns of a namespace that are host names. Each of these patterns
+	MaxHostSize = 50_000
+	// MaxNamespaceSize is the maximum total size of all patterns of a namespace.
+	MaxNamespaceSize = 200_000
+	// MaxNamesSize is the maximum total size of all patterns of a namespace that are host names. Each of these patterns
 	// is searched in every requested name that no other host matches, even if the name belongs to another namespace.
 	// The limit is low, so that NewNameBudget is sufficient for several namespaces.
-	MostOfNames = 500
-	// MostOfName is the maximum length of a name that is searched. No host name is longer.
-	MostOfName = 253
+	MaxNamesSize = 500
+	// MaxNameLength is the maximum length of a name that is searched. No host name is longer.
+	MaxNameLength = 253
 )
 
 // Pattern is an RE2 regular expression. It is immutable and safe for concurrent use.
@@ -152,21 +152,21 @@ func PathSize(path string) (int, error) {
 
 // parse checks an expression and returns its size.
 func parse(flags, text string) (int, error) {
-	if len(text) > MostBytes {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, and may be %d", len(text), MostBytes)
+	if len(text) > MaxBytes {
+		return 0, fmt.Errorf("the regular expression is %d bytes long, and may be %d", len(text), MaxBytes)
 	}
 	tree, err := syntax.Parse(flags+text, syntax.Perl)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a regular expression of the kind RE2: %w", text, err)
 	}
 	size := sizeOf(tree)
-	if size > MostSize {
+	if size > MaxSize {
 		return 0,
 			fmt.Errorf(
 				"the regular expression is too large: it stands for %d instructions, and may for %d. A repetition "+
 					"such as {0,1000} counts as often as it may repeat, so write * or + in its place, and a class "+
 					"of Unicode such as \\pL counts for many", size,
-				MostSize)
+				MaxSize)
 	}
 	return size, nil
 }

@@ -33,7 +33,7 @@ func BenchmarkWorstHost(b *testing.B) {
 				defer func() { b.ReportMetric(float64(processorTime(b)-begin)/float64(b.N), "cpu-ns/op") }()
 				for b.Loop() {
 					budget := NewBudget()
-					for range MostOfHost / p.size {
+					for range MaxHostSize / p.size {
 						if found := p.Search(path, &budget); found == Yes {
 							p.Submatch(path)
 							break
@@ -97,12 +97,12 @@ func TestBudgetBounds(t *testing.T) {
 		for _, path := range []string{"/0" + strings.Repeat("a", 16<<10), "/0" + strings.Repeat("é", 8<<10),
 			"/" + strings.Repeat("0a/", 5000)} {
 			budget, begin := NewBudget(), time.Now()
-			for range MostOfHost / p.size {
+			for range MaxHostSize / p.size {
 				if p.Search(path, &budget) == Unknown {
 					break
 				}
 			}
-			if spent := mostSteps - budget.steps; spent > mostSteps+2*len(p.program().Inst) {
+			if spent := maxSteps - budget.steps; spent > maxSteps+2*len(p.program().Inst) {
 				t.Errorf("%s takes %d steps", text, spent)
 			}
 			t.Logf("%-45s %v", text, time.Since(begin))
@@ -114,12 +114,12 @@ func TestBudgetBounds(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"/0" + strings.Repeat(`\pL{0,1000}`, 89) + "!": "it stands for",
-		`/\pL{0,1000}`:                       "it stands for",
-		strings.Repeat(`\pL`, 99):            "it stands for",
-		"/((a{0,100}){0,100}){0,100}":        "not a regular expression",
-		"/(a{0,40}){0,25}b{0,900}":           "it stands for",
-		"/" + strings.Repeat("a", MostBytes): "1025 bytes long, and may be 1024",
-		"/(a":                                "missing closing )",
+		`/\pL{0,1000}`:                      "it stands for",
+		strings.Repeat(`\pL`, 99):           "it stands for",
+		"/((a{0,100}){0,100}){0,100}":       "not a regular expression",
+		"/(a{0,40}){0,25}b{0,900}":          "it stands for",
+		"/" + strings.Repeat("a", MaxBytes): "1025 bytes long, and may be 1024",
+		"/(a":                               "missing closing )",
 	} {
 		_, err := CompilePath(text)
 		_, sizeErr := PathSize(text)
@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`/api(/|$)(.*)`, "/" + strings.Repeat("a", MostBytes-1), `/(?:[\w-]{1,63}\.){1,4}\w+/.*`,
+		`/api(/|$)(.*)`, "/" + strings.Repeat("a", MaxBytes-1), `/(?:[\w-]{1,63}\.){1,4}\w+/.*`,
 		`/[^/]{1,255}/\d{1,19}$`,
 	} {
 		if _, err := CompilePath(text); err != nil {

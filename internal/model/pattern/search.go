@@ -17,20 +17,20 @@ type Budget struct {
 }
 
 const (
-	// mostSteps takes one or two milliseconds on one core, like the match limit of PCRE. An ordinary pattern takes
+	// maxSteps takes one or two milliseconds on one core, like the match limit of PCRE. An ordinary pattern takes
 	// eight steps for each byte of a path. A pattern that starts with other letters than the path takes only a few
 	// steps for the whole path.
-	mostSteps = 250_000
-	// mostPlain takes some tenths of a millisecond.
-	mostPlain = 1 << 16
+	maxSteps = 250_000
+	// maxPlain takes some tenths of a millisecond.
+	maxPlain = 1 << 16
 )
 
 // NewBudget returns the budget for one request.
-func NewBudget() Budget { return Budget{mostSteps, mostPlain} }
+func NewBudget() Budget { return Budget{maxSteps, maxPlain} }
 
 // NewNameBudget returns the budget for one host name. It is always sufficient for the patterns of the first four
 // namespaces, since an instruction takes at most three steps for each character.
-func NewNameBudget() Budget { return Budget{4 * 3 * MostOfNames * (MostOfName + 1), mostPlain} }
+func NewNameBudget() Budget { return Budget{4 * 3 * MaxNamesSize * (MaxNameLength + 1), maxPlain} }
 
 // Found is the result of a search.
 type Found int
@@ -47,8 +47,8 @@ const (
 
 // Search reports whether the pattern matches a part of text. It uses up a part of the budget.
 func (p *Pattern) Search(text string, b *Budget) Found {
-	if most := p.size * (len(text) + 1); most <= b.plain {
-		b.plain -= most
+	if cost := p.size * (len(text) + 1); cost <= b.plain {
+		b.plain -= cost
 		if p.expression.MatchString(text) {
 			return Yes
 		}
@@ -69,7 +69,7 @@ func (p *Pattern) Find(text string) bool {
 // Submatch returns the positions of the match and its groups, as regexp.FindStringSubmatchIndex does. It returns nil if
 // Find returns false.
 func (p *Pattern) Submatch(text string) []int {
-	if p.size*(len(text)+1) > mostPlain && !p.Find(text) {
+	if p.size*(len(text)+1) > maxPlain && !p.Find(text) {
 		return nil
 	}
 	return p.expression.FindStringSubmatchIndex(text)

@@ -42,7 +42,7 @@ func instructions(re *syntax.Regexp) int {
 
 // repeated returns the size of a repetition: one copy for each possible repetition. Optional copies need additional
 // instructions.
-func repeated(of, least, most int) int {
-	copies := max(most, least, 1)
+func repeated(of, minimum, maximum int) int {
+	copies := max(maximum, minimum, 1)
 	return min((of+2)*copies, enough)
 }

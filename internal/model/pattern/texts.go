@@ -13,7 +13,7 @@ type Texts struct {
 	patterns []*Pattern
 }
 
-// NewTexts parses entries. Their patterns together may have the size MostOfHost.
+// NewTexts parses entries. Their patterns together may have the size MaxHostSize.
 func NewTexts(entries []string) (*Texts, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -33,10 +33,10 @@ func NewTexts(entries []string) (*Texts, error) {
 		if err != nil {
 			return nil, err
 		}
-		if size += p.size; size > MostOfHost {
+		if size += p.size; size > MaxHostSize {
 			return nil,
 				fmt.Errorf("the regular expressions are too large together: they stand for more than %d instructions",
-					MostOfHost)
+					MaxHostSize)
 		}
 		t.patterns = append(t.patterns, p)
 	}

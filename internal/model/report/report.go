@@ -199,16 +199,16 @@ func Date(t time.Time) string {
 	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
 }
 
-// MostListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
-const MostListed = 4
+// MaxListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
+const MaxListed = 4
 
 // List joins words for a message. It lists up to most words and adds how many more there are. count is the number of
 // all words. If count is greater than most, words only has to contain the first most words.
-func List(words []string, count, most int) string {
-	if count <= most {
+func List(words []string, count, limit int) string {
+	if count <= limit {
 		return strings.Join(words, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), count-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:limit], ", "), count-limit)
 }
 
 // These annotations are named by problems of several packages.
@@ -230,11 +230,11 @@ func AnnotationField(key string) string { return "metadata.annotations[" + key +
 
 // Cut shortens a valid UTF-8 text to the given number of bytes, including the three dots at the end. It does not cut
 // inside a character, because an encoder would replace the invalid part with a longer one.
-func Cut(text string, most int) string {
-	if len(text) <= most {
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	end := most - len("...")
+	end := limit - len("...")
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}

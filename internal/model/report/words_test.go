@@ -17,17 +17,17 @@ func TestDatesAreInUTC(t *testing.T) {
 
 func TestLongListsCountTheRest(t *testing.T) {
 	for _, c := range []struct {
-		words       []string
-		count, most int
-		want        string
+		words        []string
+		count, limit int
+		want         string
 	}{
-		{words: []string{"a"}, count: 1, most: 1, want: "a"},
-		{words: []string{"a", "b"}, count: 2, most: 1, want: "a and 1 more"},
-		{words: []string{"a", "b", "c"}, count: 3, most: 3, want: "a, b, c"},
-		{words: []string{"a", "b", "c"}, count: 7, most: 2, want: "a, b and 5 more"},
+		{words: []string{"a"}, count: 1, limit: 1, want: "a"},
+		{words: []string{"a", "b"}, count: 2, limit: 1, want: "a and 1 more"},
+		{words: []string{"a", "b", "c"}, count: 3, limit: 3, want: "a, b, c"},
+		{words: []string{"a", "b", "c"}, count: 7, limit: 2, want: "a, b and 5 more"},
 	} {
-		if got := report.List(c.words, c.count, c.most); got != c.want {
-			t.Errorf("%d of %v, %d in all: got %q, want %q", c.most, c.words, c.count, got, c.want)
+		if got := report.List(c.words, c.count, c.limit); got != c.want {
+			t.Errorf("%d of %v, %d in all: got %q, want %q", c.limit, c.words, c.count, got, c.want)
 		}
 	}
 }

@@ -37,8 +37,8 @@ const (
 // DefaultHostsPerNamespace prevents one namespace from using up the weekly rate limit of a certificate authority.
 const DefaultHostsPerNamespace = 100
 
-// LeastElectionTTL is the minimum of Config.ElectionTTL. The holder renews the Lease several times within this time.
-const LeastElectionTTL = 5 * time.Second
+// MinElectionTTL is the minimum of Config.ElectionTTL. The holder renews the Lease several times within this time.
+const MinElectionTTL = 5 * time.Second
 
 // AdminOff is the value of Config.Admin if Caddy's admin API is turned off.
 const AdminOff = "off"

@@ -79,9 +79,9 @@ func (s *Snapshot) Counts() map[string]int {
 	return counts
 }
 
-// MostByName is the maximum number of objects of a kind that a source watches by name in one namespace. Each of them
+// MaxByName is the maximum number of objects of a kind that a source watches by name in one namespace. Each of them
 // needs its own watch.
-const MostByName = 5000
+const MaxByName = 5000
 
 // Denied reports whether the source is not allowed to read an object. In this case it is unknown whether the object
 // exists.

@@ -101,14 +101,14 @@ type Place struct {
 
 	// The fields below are guarded by the limiter's lock. index is the position in places. share is nil if the client
 	// is exempt or has no address. held is true while the place holds its unit of the budget. occupant is nil while the
-	// connection cannot be ended. asked is true after End was called. ending is true if the connection was not busy
+	// connection cannot be ended. endCalled is true after End was called. ending is true if the connection was not busy
 	// then.
-	index         int
-	client        Client
-	share         *budget.Share
-	held          bool
-	occupant      Occupant
-	asked, ending bool
+	index             int
+	client            Client
+	share             *budget.Share
+	held              bool
+	occupant          Occupant
+	endCalled, ending bool
 }
 
 // nearly is the divisor of the limit that gives the reserve: when less than a sixteenth of the limit is free, idle

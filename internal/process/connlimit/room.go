@@ -51,7 +51,7 @@ func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	if c.place == nil {
 		return false
 	}
-	c.place.asked = true
+	c.place.endCalled = true
 	panics.Go("connlimit/make room", c.place.occupant.End)
 	if c.state == Busy {
 		return false
@@ -69,14 +69,14 @@ func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen cand
 	if all == 0 {
 		return chosen
 	}
-	least := int64(0)
+	minimum := int64(0)
 	if share != nil {
-		least = share.Used()
+		minimum = share.Used()
 	}
 	step := max(all/compared, 1)
 	for i, n := rand.IntN(all), min(all, compared); n > 0; n-- {
 		c, ok := l.places[i].candidate()
-		ok = ok && (c.count >= least || c.place.share == share) && (c.state == Busy || c.silent >= silent)
+		ok = ok && (c.count >= minimum || c.place.share == share) && (c.state == Busy || c.silent >= silent)
 		if ok && c.before(&chosen) {
 			chosen = c
 		}
@@ -97,5 +97,5 @@ func (p *Place) candidate() (c candidate, ok bool) {
 		c.count = p.share.Used()
 	}
 	c.state, c.silent = p.occupant.State()
-	return c, c.state != Busy || !p.asked
+	return c, c.state != Busy || !p.endCalled
 }

@@ -21,7 +21,7 @@ const (
 	// heap.
 	goDefault = 100
 	// most is the maximum percentage. It applies if the heap is almost empty.
-	most = 1000
+	maxPercent = 1000
 	// steps sets the precision: a change of less than 1/steps is not applied, because each change stops all goroutines
 	// for a moment.
 	steps = 8
@@ -71,5 +71,5 @@ func live() uint64 {
 }
 
 func percent(live uint64) int {
-	return int(min(max(Bytes*goDefault/max(live, 1), goDefault), most))
+	return int(min(max(Bytes*goDefault/max(live, 1), goDefault), maxPercent))
 }

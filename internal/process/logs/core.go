@@ -51,7 +51,7 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 // Check adds the entry to checked if a log accepts it.
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	config := c.relay.current.Load()
-	taken := c.ask(config, e)
+	taken := c.check(config, e)
 	if taken == nil {
 		return checked
 	}
@@ -81,7 +81,7 @@ func (c *core) Sync() error {
 }
 
 // ask returns the entry together with the logs of a configuration that accept it, or nil if no log accepts it.
-func (c *core) ask(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
+func (c *core) check(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	if config == nil {
 		// The default log may exclude this name because a custom log includes it. That custom log is gone or not
 		// started yet.
@@ -111,7 +111,7 @@ func (m *message) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	config, taken := m.config, m.taken
 	for taken != nil && !m.write(config, taken, e, fields) {
 		config = m.relay.current.Load()
-		taken = m.ask(config, e)
+		taken = m.check(config, e)
 	}
 	return nil
 }

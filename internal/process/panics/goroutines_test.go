@@ -62,8 +62,8 @@ func TestReports(t *testing.T) {
 	for range 1000 {
 		panics.Guard("test/many", fails)
 	}
-	if most := 1 + int32(time.Since(begin)/time.Second); reports.Load() > most {
-		t.Errorf("there are %d reports, and %d are allowed", reports.Load(), most)
+	if limit := 1 + int32(time.Since(begin)/time.Second); reports.Load() > limit {
+		t.Errorf("there are %d reports, and %d are allowed", reports.Load(), limit)
 	}
 	fixture.Holds(t, "a later report counts those that were left out", func() bool {
 		panics.Guard("test/many", fails)

@@ -11,7 +11,7 @@ import (
 // safe for concurrent use: the owner of the queue must hold a lock.
 type Queue[T comparable] struct {
 	// most is the maximum number of running values, and share the maximum for one namespace.
-	most, share int
+	max, share int
 	// running has the values that are being worked on. held is their number for each namespace.
 	running map[T]*running
 	held    map[string]int
@@ -44,9 +44,9 @@ type place struct {
 }
 
 // New returns an empty queue. most is the maximum number of running values, and share the maximum for one namespace.
-func New[T comparable](most, share int) *Queue[T] {
+func New[T comparable](limit, share int) *Queue[T] {
 	return &Queue[T]{
-		most: most, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{},
+		max: limit, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{},
 		waiting: map[T]place{},
 	}
 }
@@ -89,7 +89,7 @@ func (q *Queue[T]) Remove(value T) {
 // Pop returns the next value. It returns false if no value can run or the maximum number of values is running. The
 // value runs until Done is called. A namespace that has used up its share keeps its turn.
 func (q *Queue[T]) Pop() (value T, ok bool) {
-	for turn := 0; len(q.running) < q.most && turn < len(q.turns); {
+	for turn := 0; len(q.running) < q.max && turn < len(q.turns); {
 		namespace := q.turns[turn]
 		at := q.lines[namespace].front()
 		if at == nil || q.held[namespace] >= q.share {
@@ -136,11 +136,11 @@ func (q *Queue[T]) GiveBack(value T) {
 	}
 }
 
-// mostIdle is the number of namespaces at which the ones without values are removed and lose their place.
-const mostIdle = 4096
+// maxIdle is the number of namespaces at which the ones without values are removed and lose their place.
+const maxIdle = 4096
 
 func (q *Queue[T]) forgetIdle() {
-	if len(q.turns) < mostIdle {
+	if len(q.turns) < maxIdle {
 		return
 	}
 	q.turns = slices.DeleteFunc(q.turns, func(namespace string) bool {

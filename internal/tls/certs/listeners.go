@@ -98,13 +98,13 @@ func (s *secret) listenerProblem(store *Store, names []string) *report.Problem {
 			Severity: report.Error, Reason: report.InvalidTLSSecret,
 			Message: subject + ": " + s.problem.Error() + "; " + instead + " until it is mended",
 		}
-	case s.current(store.asked) == tlssecret.Expired:
+	case s.current(store.checked) == tlssecret.Expired:
 		return &report.Problem{
 			Severity: report.Warning, Reason: report.CertificateExpired,
 			Message: subject + ": its certificate " + of + " expired on " + report.Date(s.valid.Until) +
 				", and clients refuse it; put a new one there",
 		}
-	case s.current(store.asked) == tlssecret.NotYetValid:
+	case s.current(store.checked) == tlssecret.NotYetValid:
 		return &report.Problem{
 			Severity: report.Warning, Reason: report.CertificateNotYetValid,
 			Message: subject + ": its certificate " + of + " is not valid before " + report.Date(s.valid.From) +

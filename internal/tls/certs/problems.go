@@ -17,7 +17,7 @@ import (
 // Problems returns a verdict for each object that names a Secret that is invalid, does not cover a host, or is not
 // valid now. A missing Secret of spec.tls is reported by the translation; other missing Secrets are reported here.
 func (s *Store) Problems() []*report.Verdict {
-	s.asked = time.Now()
+	s.checked = time.Now()
 	var all []*report.Verdict
 	for _, of := range slices.SortedFunc(s.bad(),
 		func(a, b *secret) int { return a.source.secret.Compare(b.source.secret) }) {
@@ -34,12 +34,12 @@ func (s *Store) Problems() []*report.Verdict {
 
 // Stale reports whether Problems would return a different result now, only because time has passed.
 func (s *Store) Stale() bool {
-	if s.asked.IsZero() {
+	if s.checked.IsZero() {
 		return false
 	}
 	now := time.Now()
 	for _, of := range s.secrets {
-		if of.valid.At(s.asked) != of.valid.At(now) {
+		if of.valid.At(s.checked) != of.valid.At(now) {
 			return true
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Store) bad() iter.Seq[*secret] {
 			if of.source.issued {
 				continue
 			}
-			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) &&
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.checked) != tlssecret.Valid) &&
 				!yield(of) {
 				return
 			}
@@ -84,7 +84,7 @@ func (s *secret) origins(of *Store) map[ir.Ref][]string {
 // verdict returns the problems of a Secret for the object that names it for these hosts.
 func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
 	v := &report.Verdict{Object: object}
-	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
+	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
 		p := report.Problem{Severity: severity, Reason: reason,
 			Message: of.subject(hosts) + fmt.Sprintf(format, args...)}
 		if object.Kind == kinds.Ingress {
@@ -94,19 +94,19 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	}
 	switch {
 	case of.missing:
-		say(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does",
+		add(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does",
 			s.instead(of, hosts))
 	case of.problem != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
+		add(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
 	default:
-		s.sayStrays(of, hosts, say)
-		of.sayValidity(s.asked, hosts, say)
+		s.addStrays(of, hosts, add)
+		of.addValidity(s.checked, hosts, add)
 	}
 	return v
 }
 
-// sayer adds a problem to a verdict.
-type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
+// problemAdder adds a problem to a verdict.
+type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
 // subject returns the start of a message: the Secret, and the option if it is the default certificate.
 func (s *secret) subject(hosts []string) string {
@@ -153,7 +153,7 @@ func (s *Store) wild(name string) bool {
 	return ok && s.mayStandIn("*."+parent, name) && value.(*host).good().goodFor(name) != nil
 }
 
-func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
+func (s *Store) addStrays(of *secret, hosts []string, add problemAdder) {
 	strays := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { _, stray := of.strays[h]; return !stray })
 	if len(strays) == 0 {
 		return
@@ -169,23 +169,23 @@ func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
 	if names.HasWildcards() {
 		hint = "; * stands for one label"
 	}
-	say(report.Warning, report.CertificateMismatch,
+	add(report.Warning, report.CertificateMismatch,
 		": its certificate is for %s, not for %s; %s there until the Secret has one "+
-			"with that name%s", names, report.List(strays, len(strays), report.MostListed), instead, hint)
+			"with that name%s", names, report.List(strays, len(strays), report.MaxListed), instead, hint)
 }
 
-func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
+func (s *secret) addValidity(now time.Time, hosts []string, add problemAdder) {
 	forHosts := ""
 	if hosts[0] != "" {
-		forHosts = " for " + report.List(hosts, len(hosts), report.MostListed)
+		forHosts = " for " + report.List(hosts, len(hosts), report.MaxListed)
 	}
 	switch s.current(now) {
 	case tlssecret.NotYetValid:
-		say(report.Warning, report.CertificateNotYetValid,
+		add(report.Warning, report.CertificateNotYetValid,
 			": its certificate%s is not valid before %s, and clients refuse it until "+
 				"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
 	case tlssecret.Expired:
-		say(report.Warning, report.CertificateExpired,
+		add(report.Warning, report.CertificateExpired,
 			": its certificate%s expired on %s, and clients refuse it; put a new one there",
 			forHosts, report.Date(s.valid.Until))
 	case tlssecret.Valid:

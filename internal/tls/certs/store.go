@@ -28,8 +28,8 @@ type Store struct {
 	selfSigned func() *tls.Certificate
 	// ends maps each source to the expiry time of the certificate in use.
 	ends sync.Map
-	// asked is the time of the last call of Problems.
-	asked time.Time
+	// checked is the time of the last call of Problems.
+	checked time.Time
 }
 
 // host is the entry for one name. It refers to the same *secret for as long as the host names that Secret.
@@ -191,7 +191,7 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	defer s.takeOver(of)
 	if of.missing = !present; of.missing {
 		of.parsed, of.problem = false, nil
-		of.age()
+		of.markOutdated()
 		return
 	}
 	cert, key := data[tlssecret.CertificateKey], data[tlssecret.PrivateKey]
@@ -202,7 +202,7 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	pair, err := tlssecret.Parse(cert, key)
 	of.parsed, of.sum, of.problem = true, sum, err
 	if err != nil {
-		of.age()
+		of.markOutdated()
 		return
 	}
 	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
@@ -224,7 +224,7 @@ func (s *Store) takeOver(of *secret) {
 }
 
 // age records that the Secret no longer contains the certificate in use.
-func (s *secret) age() {
+func (s *secret) markOutdated() {
 	if last := s.shown.Load(); last != nil {
 		s.show(&shown{pair: last.pair, names: last.names, old: true})
 	}

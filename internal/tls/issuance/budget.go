@@ -68,10 +68,10 @@ func budgetKey(namespace string) string {
 // newName is a name without a certificate, with the namespace that requests it.
 type newName struct{ namespace, name string }
 
-// spend takes a new name from the budget of its namespace, which allows most names. If the budget is used up, it
+// spend takes a new name from the budget of its namespace, which allows limit names. If the budget is used up, it
 // returns a failure with the reason and the time of the next attempt. An error is about the storage and must not
 // prevent the order.
-func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, most int,
+func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, limit int,
 	now time.Time) (*failure, error) {
 	one := b.get(n.namespace)
 	one.mu.Lock()
@@ -92,7 +92,7 @@ func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, mos
 	if _, known := one.names[key]; known {
 		return nil, nil
 	}
-	if len(one.names) >= most {
+	if len(one.names) >= limit {
 		first := time.Unix(slices.Min(slices.Collect(maps.Values(one.names))), 0)
 		return &failure{NotBefore: first.Add(budgetPeriod), Reason: fmt.Sprintf(
 			"issuers were asked for %d new names of the namespace %s within 24 hours, and that is the most: name a "+

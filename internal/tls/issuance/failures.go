@@ -87,8 +87,8 @@ const (
 	sweepEvery = time.Hour
 	// keepFailures is how long the failure of an unwanted host is kept after its NotBefore.
 	keepFailures = 24 * time.Hour
-	// mostFailures is the maximum number of failures of unwanted hosts to keep: those with the latest NotBefore.
-	mostFailures = 1000
+	// maxFailures is the maximum number of failures of unwanted hosts to keep: those with the latest NotBefore.
+	maxFailures = 1000
 )
 
 // sweep deletes old failures of hosts that are no longer wanted, so that a tenant who creates many hosts cannot fill
@@ -114,7 +114,7 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b keptFailure) int { return b.notBefore.Compare(a.notBefore) })
-	for _, k := range kept[min(len(kept), mostFailures):] {
+	for _, k := range kept[min(len(kept), maxFailures):] {
 		m.dropFailure(ctx, s, k.key)
 	}
 }

@@ -65,7 +65,7 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	case i.module == nil:
 		return i.Issuer
 	case i.inside == nil:
-		return unprompted{i.Issuer}
+		return withoutPrompt{i.Issuer}
 	}
 	one := *i.inside
 	one.Logger = log
@@ -77,11 +77,11 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	return &one
 }
 
-// unprompted wraps an issuer so that it never prompts for an e-mail address at the terminal.
-type unprompted struct{ certmagic.Issuer }
+// withoutPrompt wraps an issuer so that it never prompts for an e-mail address at the terminal.
+type withoutPrompt struct{ certmagic.Issuer }
 
 // PreCheck checks names as the issuer does, without a prompt.
-func (u unprompted) PreCheck(ctx context.Context, names []string, _ bool) error {
+func (u withoutPrompt) PreCheck(ctx context.Context, names []string, _ bool) error {
 	if checker, ok := u.Issuer.(certmagic.PreChecker); ok {
 		return checker.PreCheck(ctx, names, false)
 	}

@@ -36,11 +36,11 @@ type limit struct {
 	all bool
 }
 
-// unsaid is how long to pause an authority that does not say for how long its limit lasts.
-const unsaid = 15 * time.Minute
+// defaultPause is how long to pause an authority that does not say for how long its limit lasts.
+const defaultPause = 15 * time.Minute
 
-// longest is the maximum pause. An authority can send a wrong time.
-const longest = 8 * 24 * time.Hour
+// maxPause is the maximum pause. An authority can send a wrong time.
+const maxPause = 8 * 24 * time.Hour
 
 // limitOf returns the rate limit in an error for a host, or nil if the error is not a rate limit. status and after are
 // the status code and the Retry-After time of the last response.
@@ -56,19 +56,19 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	default:
 		return nil
 	}
-	after = later(after, saidIn(p.Detail))
+	after = later(after, timeIn(p.Detail))
 	if after.IsZero() {
-		after = now.Add(unsaid)
+		after = now.Add(defaultPause)
 	}
-	return &limit{until: earlier(after, now.Add(longest)), all: !about(host, p)}
+	return &limit{until: earlier(after, now.Add(maxPause)), all: !about(host, p)}
 }
 
 // times matches the end of a rate limit in the error texts of authorities.
 var times = regexp.MustCompile(`(?i)retry after (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) ?(?:Z|UTC)`)
 
-// saidIn returns the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05
+// timeIn returns the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05
 // UTC", or the zero time.
-func saidIn(detail string) time.Time {
+func timeIn(detail string) time.Time {
 	found := times.FindStringSubmatch(detail)
 	if found == nil {
 		return time.Time{}
@@ -97,35 +97,36 @@ func about(host string, p acme.Problem) bool {
 	return false
 }
 
-// most is the maximum length, in bytes, of an authority's text in a message. The note of an Event is limited to 1,024.
-const most = 400
+// maxText is the maximum length, in bytes, of an authority's text in a message. The note of an Event is limited to
+// 1,024.
+const maxText = 400
 
-// answer returns the error of an issuer, or why the issuer could not be reached, worded for the owner of a host.
-func answer(issuer string, err error) string {
-	var unasked *url.Error
+// issuerError returns the error of an issuer, or why the issuer could not be reached, worded for the owner of a host.
+func issuerError(issuer string, err error) string {
+	var noConnection *url.Error
 	// Requests to a DNS provider also use HTTP, so compare the URL with the issuer.
-	if !errors.As(err, &unasked) || !strings.Contains(unasked.URL, "//"+issuer+"/") {
-		return issuer + " says: " + words(err)
+	if !errors.As(err, &noConnection) || !strings.Contains(noConnection.URL, "//"+issuer+"/") {
+		return issuer + " says: " + errorText(err)
 	}
-	said := issuer + " cannot be asked: " + clean(unasked.Error())
+	text := issuer + " cannot be asked: " + clean(noConnection.Error())
 	var stranger x509.UnknownAuthorityError
 	if errors.As(err, &stranger) {
-		said += "; the administrator can name the root of its certificate: issuer acme { trusted_roots <file> }"
+		text += "; the administrator can name the root of its certificate: issuer acme { trusted_roots <file> }"
 	}
-	return said
+	return text
 }
 
-// words returns the part of an error that helps the reader.
-func words(err error) string {
-	said := err.Error()
+// errorText returns the part of an error that helps the reader.
+func errorText(err error) string {
+	text := err.Error()
 	var p acme.Problem
 	if errors.As(err, &p) {
-		said = cmp.Or(p.Detail, p.Title, p.Type)
+		text = cmp.Or(p.Detail, p.Title, p.Type)
 		for _, sub := range p.Subproblems {
-			said += "; " + sub.Identifier.Value + ": " + sub.Detail
+			text += "; " + sub.Identifier.Value + ": " + sub.Detail
 		}
 	}
-	return clean(said)
+	return clean(text)
 }
 
 // clean makes the text of an authority safe for a line of a log: it replaces control characters and shortens the text.
@@ -136,5 +137,5 @@ func clean(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "?"))
-	return report.Cut(s, most+len("..."))
+	return report.Cut(s, maxText+len("..."))
 }

@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 				Detail: "too many certificates (5) already issued for this exact set of identifiers"}, 429, header,
 			&limit{header, false},
 		},
-		"no time":             {acme.Problem{Type: limited}, 429, time.Time{}, &limit{now.Add(unsaid), true}},
+		"no time":             {acme.Problem{Type: limited}, 429, time.Time{}, &limit{now.Add(defaultPause), true}},
 		"no problem document": {errors.New("HTTP 429: slow down"), 429, header, &limit{header, true}},
 		"maintenance":         {errors.New("HTTP 503: "), 503, header, &limit{header, true}},
 		"a challenge, after a fault": {
@@ -60,7 +60,7 @@ func TestLimits(t *testing.T) {
 			503, header, nil,
 		},
 		"a fault":   {errors.New("HTTP 503: "), 503, time.Time{}, nil},
-		"centuries": {acme.Problem{Type: limited}, 429, now.AddDate(300, 0, 0), &limit{now.Add(longest), true}},
+		"centuries": {acme.Problem{Type: limited}, 429, now.AddDate(300, 0, 0), &limit{now.Add(maxPause), true}},
 	} {
 		got := limitOf("www.shop.example", fmt.Errorf("ordering: %w", c.err), c.status, c.after, now)
 		if (got == nil) != (c.want == nil) || got != nil && (!got.until.Equal(c.want.until) || got.all != c.want.all) {
@@ -84,11 +84,11 @@ func TestBackoffGrowsUpToItsEnd(t *testing.T) {
 
 // TestWordsAreFitForALog checks that the text of an authority is made short and printable for logs and Events.
 func TestWordsAreFitForALog(t *testing.T) {
-	got := words(acme.Problem{Detail: "line\n\x1b[31mred\u2028" + strings.Repeat("ü", 500)})
-	if strings.ContainsAny(got, "\n\x1b\u2028") || len(got) > most+3 || !strings.HasSuffix(got, "ü...") {
+	got := errorText(acme.Problem{Detail: "line\n\x1b[31mred\u2028" + strings.Repeat("ü", 500)})
+	if strings.ContainsAny(got, "\n\x1b\u2028") || len(got) > maxText+3 || !strings.HasSuffix(got, "ü...") {
 		t.Errorf("%q", got)
 	}
-	if got := words(fmt.Errorf("x: %w", acme.Problem{Type: "t", Title: "the title"})); got != "the title" {
+	if got := errorText(fmt.Errorf("x: %w", acme.Problem{Type: "t", Title: "the title"})); got != "the title" {
 		t.Errorf("%q", got)
 	}
 }
@@ -109,7 +109,7 @@ func TestAnswer(t *testing.T) {
 		authority: {authority + " cannot be asked: Get", "unknown authority", "trusted_roots"},
 		"other":   {"other says: registering: Get"},
 	} {
-		got := answer(issuer, err)
+		got := issuerError(issuer, err)
 		for _, part := range want {
 			if !strings.Contains(got, part) {
 				t.Errorf("%q has no %q", got, part)

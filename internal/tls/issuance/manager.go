@@ -30,9 +30,9 @@ const (
 	ordersPerNamespace = maxOrders / 2
 )
 
-// beat is the interval at which a Manager checks whether this replica leads, and whether a host has waited for too
+// tick is the interval at which a Manager checks whether this replica leads, and whether a host has waited for too
 // long.
-const beat = time.Second
+const tick = time.Second
 
 // Manager manages the hosts whose certificates come from issuers. Its methods may be called from any goroutine.
 type Manager struct {

@@ -414,8 +414,8 @@ func TestManyFailures(t *testing.T) {
 	r.Want(all)
 	r.eventually("all verdicts", func() error {
 		verdicts := r.Problems()
-		if len(verdicts) != 1 || len(verdicts[0].Problems) != mostSaid+1 ||
-			!strings.Contains(verdicts[0].Problems[mostSaid].Message,
+		if len(verdicts) != 1 || len(verdicts[0].Problems) != maxProblems+1 ||
+			!strings.Contains(verdicts[0].Problems[maxProblems].Message,
 				"h04.example, h05.example, h06.example, h07.example and 42 more") {
 			return fmt.Errorf("they are %v", verdicts)
 		}

@@ -19,14 +19,14 @@ type pace struct{ begun []time.Time }
 func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 	p.begun = slices.DeleteFunc(p.begun,
 		func(t time.Time) bool { return now.Sub(t) >= certmagic.RateLimitEventsWindow })
-	most := certmagic.RateLimitEvents
+	limit := certmagic.RateLimitEvents
 	if !renewal {
-		most -= most / reservedFor
+		limit -= limit / reservedFor
 	}
-	if certmagic.RateLimitEvents <= 0 || len(p.begun) < most {
+	if certmagic.RateLimitEvents <= 0 || len(p.begun) < limit {
 		return 0, true
 	}
-	return certmagic.RateLimitEventsWindow - now.Sub(p.begun[len(p.begun)-most]), false
+	return certmagic.RateLimitEventsWindow - now.Sub(p.begun[len(p.begun)-limit]), false
 }
 
 func (p *pace) began(now time.Time) { p.begun = append(p.begun, now) }

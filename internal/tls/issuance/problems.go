@@ -30,8 +30,8 @@ const (
 	// soon is how long a host may be without a certificate before a problem is reported. Most certificates arrive
 	// within seconds.
 	soon = 15 * time.Second
-	// mostSaid is the maximum number of hosts of one object with a separate problem.
-	mostSaid = 4
+	// maxProblems is the maximum number of hosts of one object with a separate problem.
+	maxProblems = 4
 )
 
 // wakeForPending signals Changed when a host becomes a problem only because it has waited too long.
@@ -40,7 +40,7 @@ func (m *Manager) wakeForPending() {
 	defer m.mu.Unlock()
 	now := time.Now()
 	for _, h := range m.problematic {
-		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*beat {
+		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*tick {
 			signal(m.changed)
 			return
 		}
@@ -68,28 +68,28 @@ func (m *Manager) Problems() []*report.Verdict {
 func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	slices.SortFunc(hosts, func(a, b *host) int { return strings.Compare(a.name, b.name) })
 	v := &report.Verdict{Object: object}
-	var pending, unsaid []string
+	var pending, others []string
 	for _, h := range hosts {
 		switch {
 		case h.lastError == nil:
 			pending = append(pending, h.name)
-		case len(v.Problems) == mostSaid:
-			unsaid = append(unsaid, h.name)
+		case len(v.Problems) == maxProblems:
+			others = append(others, h.name)
 		default:
 			v.Problems = append(v.Problems, h.problem())
 		}
 	}
-	if len(unsaid) > 0 {
+	if len(others) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Warning, Reason: report.ACMEFailed,
-			Message: "the same goes for " + report.List(unsaid, len(unsaid), mostSaid),
+			Message: "the same goes for " + report.List(others, len(others), maxProblems),
 		})
 	}
 	if len(pending) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Info, Reason: report.CertificatePending,
 			Message: "a certificate is being waited for, and the default one is shown until it is there: " +
-				report.List(pending, len(pending), mostSaid),
+				report.List(pending, len(pending), maxProblems),
 		})
 	}
 	for n := range v.Problems {

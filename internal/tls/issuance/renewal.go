@@ -62,9 +62,9 @@ func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	return later(*r.info.RetryAfter, last.Add(renewCheck)), true
 }
 
-// askRenewal queries the authority of a certificate for the renewal time, and stores the response where certmagic reads
-// it.
-func (s *setup) askRenewal(ctx context.Context, h *host, of *issued) error {
+// fetchRenewal queries the authority of a certificate for the renewal time, and stores the response where certmagic
+// reads it.
+func (s *setup) fetchRenewal(ctx context.Context, h *host, of *issued) error {
 	for _, i := range s.issuers {
 		getter, ok := i.Issuer.(certmagic.RenewalInfoGetter)
 		if !ok || i.key != of.issuerKey {

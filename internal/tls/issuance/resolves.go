@@ -90,5 +90,5 @@ func list(all []netip.Addr) string {
 		words[i] = a.String()
 	}
 	slices.Sort(words)
-	return report.List(words, len(words), mostSaid)
+	return report.List(words, len(words), maxProblems)
 }

@@ -14,9 +14,9 @@ import (
 func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	var running panics.Group
 	defer running.Wait()
-	ticker := time.NewTicker(beat)
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	timer := time.NewTimer(beat)
+	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for {
 		timer.Reset(m.dispatch(ctx, &running, leads()))
@@ -48,7 +48,7 @@ func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads boo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.setup == nil {
-		return beat
+		return tick
 	}
 	m.setLeads(leads)
 	now := time.Now()
@@ -139,7 +139,7 @@ func (m *Manager) mayOrder(now time.Time) bool {
 }
 
 // carefulFor is how long orders are made one at a time after an authority's pause has ended.
-const carefulFor = time.Hour
+const pacedAfterStart = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
 	s := m.setup
@@ -163,11 +163,11 @@ func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 
 // next queues a host for the next task after one has ended.
 func (m *Manager) next(h *host) {
-	asked := h.ordering
+	ordered := h.ordering
 	h.busy, h.ordering = false, false
 	switch {
 	case h.gone:
-	case h.again || asked && h.lastError == nil:
+	case h.again || ordered && h.lastError == nil:
 		// Read the certificate back from the storage, as other replicas do.
 		h.again = false
 		m.readSoon(h)
@@ -209,5 +209,5 @@ func (m *Manager) plan(h *host, now time.Time) {
 		}
 		due = earlier(due, h.nextRead(now, true))
 	}
-	m.delayed.Set(h, later(due, now.Add(beat)))
+	m.delayed.Set(h, later(due, now.Add(tick)))
 }

@@ -188,7 +188,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for n := range mostFailures + 20 {
+	for n := range maxFailures + 20 {
 		data := fmt.Appendf(nil, `{"attempts":1,"not_before":%q,"reason":"no"}`,
 			time.Now().Add(time.Duration(n)*time.Second).Format(time.RFC3339))
 		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("h%04d.example.json", n)), data, 0o600); err != nil {
@@ -200,7 +200,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	r.gets("wanted.example")
 	r.eventually("the sweep", func() error {
 		left, err := filepath.Glob(filepath.Join(folder, "*"))
-		if err == nil && (len(left) != mostFailures || filepath.Base(left[0]) != "h0020.example.json") {
+		if err == nil && (len(left) != maxFailures || filepath.Base(left[0]) != "h0020.example.json") {
 			err = fmt.Errorf("the storage has %d, the first of which is %s", len(left), left[0])
 		}
 		return err

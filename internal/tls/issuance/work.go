@@ -87,7 +87,7 @@ func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	m.mu.Lock()
 	of := h.issued
 	m.mu.Unlock()
-	err := s.askRenewal(ctx, h, of)
+	err := s.fetchRenewal(ctx, h, of)
 	if err != nil && ctx.Err() == nil {
 		m.log.Info("the time of a renewal is not known from its authority", zap.String("host", h.name), zap.Error(err))
 	}
@@ -132,7 +132,7 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	case known:
 		m.logStorageError(s.storage.Delete(keep, failureKey(h)), h)
 	}
-	m.noteOrder(h, failed, rest)
+	m.recordOrder(h, failed, rest)
 }
 
 // postpone records why no certificate can be ordered for a host now.
@@ -179,14 +179,14 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	return over
 }
 
-// noteOrder records the result of an order. failed is the failure, or nil. rest is the time until which an issuer
+// recordOrder records the result of an order. failed is the failure, or nil. rest is the time until which an issuer
 // accepts no orders for any host, or zero.
-func (m *Manager) noteOrder(h *host, failed *failure, rest time.Time) {
+func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !rest.IsZero() {
-		m.careful = later(m.careful, rest.Add(carefulFor))
+		m.careful = later(m.careful, rest.Add(pacedAfterStart))
 		m.giveBack(h)
 	}
 	switch {
@@ -267,13 +267,13 @@ type attemptError struct {
 // attempt tries the issuers one after the other. It returns nil as soon as one has issued the certificate.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
-	own, said := caddyinternals.TapLog(log)
+	own, results := caddyinternals.TapLog(log)
 	config := *s.config
 	config.Logger, config.Issuers = own, nil
-	var answers []*caddyinternals.LogTap
+	var taps []*caddyinternals.LogTap
 	for _, i := range usable {
-		theirs, heard := caddyinternals.TapLog(log)
-		answers = append(answers, heard)
+		theirs, tap := caddyinternals.TapLog(log)
+		taps = append(taps, tap)
 		config.Issuers = append(config.Issuers, i.once(theirs))
 	}
 	order := config.ObtainCertSync
@@ -286,12 +286,12 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	}
 	var all []attemptError
 	for n, i := range usable {
-		if failed := said.ErrorOf(i.key); failed != nil {
-			all = append(all, attemptError{i, failed, answers[n]})
+		if failed := results.ErrorOf(i.key); failed != nil {
+			all = append(all, attemptError{i, failed, taps[n]})
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, attemptError{usable[len(usable)-1], err, answers[len(usable)-1]})
+		all = append(all, attemptError{usable[len(usable)-1], err, taps[len(usable)-1]})
 	}
 	return all
 }
@@ -306,7 +306,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
 	var reasons []string
 	for _, e := range errs {
-		reasons = append(reasons, answer(e.issuer.name(), e.err))
+		reasons = append(reasons, issuerError(e.issuer.name(), e.err))
 		status, after := e.log.LastError()
 		l := limitOf(h.subject, e.err, status, after, now)
 		switch {

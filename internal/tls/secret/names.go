@@ -55,17 +55,17 @@ func (n Names) HasWildcards() bool { return len(n.parents) > 0 }
 
 // String returns the list of names for messages.
 func (n Names) String() string {
-	quoted := make([]string, 0, report.MostListed)
-	for _, name := range n.exact[:min(len(n.exact), report.MostListed)] {
+	quoted := make([]string, 0, report.MaxListed)
+	for _, name := range n.exact[:min(len(n.exact), report.MaxListed)] {
 		quoted = append(quoted, Quote(name))
 	}
-	for _, parent := range n.parents[:min(len(n.parents), report.MostListed)] {
+	for _, parent := range n.parents[:min(len(n.parents), report.MaxListed)] {
 		quoted = append(quoted, Quote("*."+parent))
 	}
 	if len(quoted) == 0 {
 		return "no name"
 	}
-	return report.List(quoted, len(n.exact)+len(n.parents), report.MostListed)
+	return report.List(quoted, len(n.exact)+len(n.parents), report.MaxListed)
 }
 
 // longest is the maximum length of a name in a message, in bytes.

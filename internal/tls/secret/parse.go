@@ -29,9 +29,9 @@ const MaxFile = 1 << 20
 // handshake.
 const maxChain = 100 << 10
 
-func tooLong(name string, length, most int) error {
+func tooLong(name string, length, limit int) error {
 	return fmt.Errorf("%s has %d bytes, and at most %d are read: leave there only what belongs to this certificate",
-		name, length, most)
+		name, length, limit)
 }
 
 // Parse parses a certificate chain and its private key in PEM. The chain may be in any order, with other PEM blocks or

@@ -17,7 +17,7 @@ import (
 // Problems returns a verdict for each object that refers to a Secret without the required contents.
 func (s *Store) Problems() []*report.Verdict {
 	now := time.Now()
-	s.asked = now
+	s.checked = now
 	var all []*report.Verdict
 	for _, name := range slices.SortedFunc(maps.Keys(s.authorities), ir.Name.Compare) {
 		e := s.authorities[name]
@@ -61,17 +61,17 @@ func usersOf(refs []*reference) string {
 	for _, r := range refs {
 		names = append(names, r.user)
 	}
-	return report.List(names, len(names), report.MostListed)
+	return report.List(names, len(names), report.MaxListed)
 }
 
-// sayer adds a problem to a verdict.
-type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
+// problemAdder adds a problem to a verdict.
+type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
 // check returns the problems of a Secret for a group of references. ref is the first of the group, and names lists the
 // users of all of them.
 func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
 	var found []report.Problem
-	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
+	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
 		found = append(found, report.Problem{
 			Severity: severity, Reason: reason, Field: ref.field,
 			Message: "Secret " + e.name.String() + fmt.Sprintf(format, args...),
@@ -80,22 +80,22 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	c := e.Contents()
 	switch {
 	case errors.Is(c.trustErr, errMissing):
-		say(report.Error, report.SecretNotFound, " does not exist: %s for %s until it does", ref.effect, names)
+		add(report.Error, report.SecretNotFound, " does not exist: %s for %s until it does", ref.effect, names)
 		return found
 	case errors.Is(c.trustErr, errUnknown):
 		return nil
 	case ref.ca && c.trustErr != nil:
-		say(report.Error, report.InvalidCA, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
+		add(report.Error, report.InvalidCA, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
 	case ref.ca:
-		c.sayValidity(now, say)
+		c.addValidity(now, add)
 	}
-	e.checkPair(ref, names, now, say)
+	e.checkPair(ref, names, now, add)
 	return found
 }
 
 // checkPair adds the problems of tls.crt and tls.key, if the reference requires them or uses them when they are
 // present.
-func (e *entry) checkPair(ref *reference, names string, now time.Time, say sayer) {
+func (e *entry) checkPair(ref *reference, names string, now time.Time, add problemAdder) {
 	if !ref.pair && !ref.client {
 		return
 	}
@@ -108,30 +108,30 @@ func (e *entry) checkPair(ref *reference, names string, now time.Time, say sayer
 	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
 		// Only ca.crt is needed, and its problems are already in the list.
 	case err != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.effect, names)
+		add(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.effect, names)
 	case pair != nil:
 		effect := "servers refuse it"
 		if ref.pair {
 			effect = "clients refuse it"
 		}
-		sayExpiry(pair.Leaf, now, tlssecret.CertificateKey, effect, say)
+		addExpiry(pair.Leaf, now, tlssecret.CertificateKey, effect, add)
 	}
 }
 
-func (c *Contents) sayValidity(now time.Time, say sayer) {
+func (c *Contents) addValidity(now time.Time, add problemAdder) {
 	for _, a := range c.authorities {
-		sayExpiry(a, now, authorityKey, "it verifies no certificate", say)
+		addExpiry(a, now, authorityKey, "it verifies no certificate", add)
 	}
 	for _, r := range c.lists {
 		issuer := tlssecret.Quote(r.list.Issuer.String())
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
-			say(report.Error, report.RevocationListExpired,
+			add(report.Error, report.RevocationListExpired,
 				": the revocation list of %s in %s expired on %s, and all certificates of "+
 					"this issuer are refused; put a new one there", issuer, revocationKey,
 				report.Date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
-			say(report.Error, report.RevocationListExpired,
+			add(report.Error, report.RevocationListExpired,
 				": the revocation list of %s in %s is not valid before %s, and all "+
 					"certificates of this issuer are refused; put one there that is valid now, or set the clock right",
 				issuer,
@@ -140,16 +140,16 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 	}
 }
 
-func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sayer) {
+func addExpiry(cert *x509.Certificate, now time.Time, key, effect string, add problemAdder) {
 	p := tlssecret.PeriodOf(cert)
 	name := tlssecret.Quote(cert.Subject.String())
 	switch p.At(now) {
 	case tlssecret.NotYetValid:
-		say(report.Warning, report.CertificateNotYetValid,
+		add(report.Warning, report.CertificateNotYetValid,
 			": the certificate %s in %s is not valid before %s, and %s until then",
 			name, key, report.Date(p.From), effect)
 	case tlssecret.Expired:
-		say(report.Warning, report.CertificateExpired,
+		add(report.Warning, report.CertificateExpired,
 			": the certificate %s in %s expired on %s, and %s; put a new one there",
 			name, key, report.Date(p.Until), effect)
 	case tlssecret.Valid:
@@ -158,11 +158,11 @@ func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sa
 
 // Stale reports whether Problems would return a different result now, only because time has passed.
 func (s *Store) Stale() bool {
-	if s.asked.IsZero() {
+	if s.checked.IsZero() {
 		return false
 	}
 	now := time.Now()
-	passed := func(moment time.Time) bool { return !moment.Before(s.asked) && moment.Before(now) }
+	passed := func(moment time.Time) bool { return !moment.Before(s.checked) && moment.Before(now) }
 	for _, e := range s.authorities {
 		if e.Contents().turned(passed) {
 			return true

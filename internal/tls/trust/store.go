@@ -20,8 +20,8 @@ type Store struct {
 	authorities map[ir.Name]*entry
 	// references holds the references by the name of the part of the document.
 	references map[string][]*reference
-	// asked is the time of the last call of Problems.
-	asked time.Time
+	// checked is the time of the last call of Problems.
+	checked time.Time
 	// changed is called with the name of a Secret after its contents have changed. It may be nil.
 	changed func(secret ir.Name)
 }

@@ -68,13 +68,13 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 }
 
 // mostSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
-const mostSignatures = 100
+const maxSignatures = 100
 
 // unknown reports whether a chain ends at a certificate whose issuer's name is neither in ca.crt nor in the chain, with
 // valid signatures up to there. A certificate that falsely claims an issuer in ca.crt does not have an unknown issuer:
 // backends must not see its data.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
-	cert, left := chain[0], mostSignatures
+	cert, left := chain[0], maxSignatures
 	others := slices.Concat(c.authorities, chain[1:])
 	for {
 		others = slices.DeleteFunc(others, cert.Equal)

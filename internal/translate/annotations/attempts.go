@@ -101,7 +101,7 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	for _, w := range words {
 		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
 			return nil, fmt.Errorf("%s is not one of %s: write space-separated conditions%s",
-				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Meant(w, conditionNames()))
+				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Suggestion(w, conditionNames()))
 		}
 	}
 	on := []ir.RetryOn{}

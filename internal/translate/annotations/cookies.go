@@ -20,40 +20,40 @@ var (
 			"or `~*` for a case-insensitive one, the second text replaces each Path in which the expression " +
 			"matches, and `$1` to `$9` are its groups. Both texts may contain nginx variables.",
 		Values: twoTexts, Example: "/app/ /", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.AnswerRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite),
+		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookiePath }, readCookieRewrite),
 	}
 	proxyCookieDomain = Annotation{
 		Name: "proxy-cookie-domain",
 		Doc: "Rewrites the Domain attribute of cookies that endpoints set, if it equals the first text. Case and " +
 			"a leading dot are ignored. Regular expressions and variables work as in proxy-cookie-path.",
 		Values: twoTexts, Example: "localhost example.com", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.AnswerRewrite { return &s.Forwarding.CookieDomain }, readCookieRewrite),
+		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain }, readCookieRewrite),
 	}
 )
 
-func readCookieRewrite(value string) (ir.AnswerRewrite, error) {
+func readCookieRewrite(value string) (ir.ResponseRewrite, error) {
 	texts := strings.Fields(value)
 	switch {
 	case value == off:
-		return ir.AnswerRewrite{}, nil
+		return ir.ResponseRewrite{}, nil
 	case len(value) > maxPathBytes:
-		return ir.AnswerRewrite{}, tooLong(maxPathBytes)
+		return ir.ResponseRewrite{}, tooLong(maxPathBytes)
 	case strings.ContainsAny(value, ";\"'"):
-		return ir.AnswerRewrite{}, fmt.Errorf(
+		return ir.ResponseRewrite{}, fmt.Errorf(
 			"%s contains a semicolon or a quote: attributes cannot be added to cookies", nginx.Quote(value))
 	case len(texts) != 2:
-		return ir.AnswerRewrite{}, fmt.Errorf("%s is neither off nor two texts separated by a space",
+		return ir.ResponseRewrite{}, fmt.Errorf("%s is neither off nor two texts separated by a space",
 			nginx.Quote(value))
 	}
-	rewrite := ir.AnswerRewrite{From: texts[0], To: texts[1]}
+	rewrite := ir.ResponseRewrite{From: texts[0], To: texts[1]}
 	var groups []string
 	if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
 		if _, err := pattern.Size(strings.TrimPrefix(expression, "*")); err != nil {
-			return ir.AnswerRewrite{}, err
+			return ir.ResponseRewrite{}, err
 		}
 		groups = nginx.Groups
 	} else if _, err := nginx.ParseTemplate(rewrite.From); err != nil {
-		return ir.AnswerRewrite{}, err
+		return ir.ResponseRewrite{}, err
 	}
 	_, err := nginx.ParseTemplate(rewrite.To, groups...)
 	return rewrite, err

@@ -165,7 +165,7 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 		names = append(names, p.name)
 	}
 	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "),
-		nginx.Meant(value, names))
+		nginx.Suggestion(value, names))
 }
 
 // readHost reads a host. It allows braces only as a part of variables, so that the value cannot contain a Caddy

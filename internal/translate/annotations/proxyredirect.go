@@ -51,9 +51,9 @@ func (p *proxyRedirect) needsGroups() bool {
 
 func (s *Settings) finishProxyRedirect() {
 	asked := &s.Asked.ProxyRedirect
-	s.Forwarding.Redirect = ir.AnswerRewrite{}
+	s.Forwarding.Redirect = ir.ResponseRewrite{}
 	if asked.From != "" && asked.From != off && asked.To != "" && asked.To != off && !asked.needsGroups() {
-		s.Forwarding.Redirect = ir.AnswerRewrite(*asked)
+		s.Forwarding.Redirect = ir.ResponseRewrite(*asked)
 	}
 }
 

@@ -40,7 +40,7 @@ var (
 		Doc: "The minimum length of responses that gzip compresses, in bytes. Responses of unknown length are " +
 			"always compressed.",
 		Values: fmt.Sprintf("a number from 0 to %d", maxMinLength), Example: "1000", Default: "256",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.Least }, orNone(maxMinLength)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Gzip.MinSize }, orNone(maxMinLength)),
 	}
 	gzipTypes = Key{
 		Name: "gzip-types", Scope: process,
@@ -74,7 +74,7 @@ var (
 		Doc: "The minimum length of responses that Brotli compresses, in bytes. Responses of unknown length are " +
 			"always compressed.",
 		Values: fmt.Sprintf("a number from 0 to %d", maxMinLength), Example: "256", Default: "20",
-		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.Least }, orNone(maxMinLength)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Compression.Brotli.MinSize }, orNone(maxMinLength)),
 	}
 	brotliTypes = Key{
 		Name: "brotli-types", Scope: process,

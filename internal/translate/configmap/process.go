@@ -75,7 +75,7 @@ func readKeepalive(value string) (time.Duration, error) {
 func readDrain(value string) (time.Duration, error) {
 	d, err := nginx.Time(value)
 	if err == nil && d == 0 {
-		d = nginx.MostSeconds * time.Second
+		d = nginx.MaxSeconds * time.Second
 	}
 	return d, err
 }

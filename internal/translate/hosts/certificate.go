@@ -84,7 +84,7 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 		list, _ := m.around.Policy.ReservedFor(c.Host)
 		p.Message = fmt.Sprintf(
 			"the entry has no effect on %s, which the option host_owner reserves for the namespaces %s", c.Host,
-			report.List(list, len(list), report.MostListed))
+			report.List(list, len(list), report.MaxListed))
 	case strings.HasPrefix(c.Host, "*.") && m.rulesBelow(r.namespace()):
 		m.addCandidate(r, c)
 		return

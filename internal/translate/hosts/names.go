@@ -292,5 +292,5 @@ func (s *Naming) reservedFor(name, namespace string) string {
 		}
 	}
 	slices.Sort(kept)
-	return report.List(kept, len(kept), report.MostListed)
+	return report.List(kept, len(kept), report.MaxListed)
 }

@@ -190,7 +190,7 @@ func (m *mergeState) addWildcardProblems() {
 		warn(
 			"other namespaces own hosts below %s, and get the requests for these: %s. To keep all of them in one "+
 				"namespace, use the option host_ownership or host_owner", host,
-			report.List(others, len(others), report.MostListed))
+			report.List(others, len(others), report.MaxListed))
 	}
 }
 
@@ -205,7 +205,7 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 		message = fmt.Sprintf(
 			"this Ingress is not served for %s, which the option host_owner reserves for the namespaces %s. Use "+
 				"another host",
-			OrEvery(host), report.List(list, len(list), report.MostListed))
+			OrEvery(host), report.List(list, len(list), report.MaxListed))
 	}
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
@@ -230,13 +230,13 @@ func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 			Message: fmt.Sprintf(
 				"this namespace owns %s, and another namespace defines paths of it, too: %s. To keep a host in one "+
 					"namespace, use the option host_ownership or host_owner", OrEvery(m.Host.Host),
-				report.List(served, len(served), report.MostListed))})
+				report.List(served, len(served), report.MaxListed))})
 	}
 	if len(refused) > 0 {
 		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules",
 			Message: fmt.Sprintf(
 				"this namespace owns %s, and another namespace that names it is rejected: %s", OrEvery(m.Host.Host),
-				report.List(refused, len(refused), report.MostListed))})
+				report.List(refused, len(refused), report.MaxListed))})
 	}
 }
 

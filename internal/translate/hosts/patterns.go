@@ -56,13 +56,13 @@ func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	if !m.Owner.Is(r.namespace()) {
 		sum, of = sum+m.patterns.others, &m.patterns.others
 	}
-	if sum > pattern.MostOfHost {
+	if sum > pattern.MaxHostSize {
 		m.refusePattern(r, p, report.QuotaExceeded,
 			fmt.Errorf(
 				"the compiled regular expressions of %s would have %d instructions with this one, and the maximum "+
 					"is %d; older Ingresses come first: write fewer or shorter expressions",
 				OrEvery(m.Host.Host),
-				sum, pattern.MostOfHost))
+				sum, pattern.MaxHostSize))
 		return false
 	}
 	*of += size

@@ -23,7 +23,7 @@ func (r *reading) patternSize() int {
 	}
 	size += r.aliasSize()
 	f := &r.annotations.Forwarding
-	for _, rewrite := range []ir.AnswerRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
+	for _, rewrite := range []ir.ResponseRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
 		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
 			size += sizeOf(strings.TrimPrefix(expression, "*"))
 		}

@@ -153,7 +153,7 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 		"the Secret %s does not exist and is not needed: %s"
 	if e.denied {
 		missing = "the controller may not read the Secret %s: allow its service account the verbs list and watch " +
-			"for it, and use at most " + strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; until then, %s"
+			"for it, and use at most " + strconv.Itoa(snapshot.MaxByName) + " Secrets in a namespace; until then, %s"
 		passed = "the controller may not read the Secret %s, which is not needed: %s"
 	}
 	p := report.Problem{
