@@ -103,7 +103,7 @@ func TestCertificatesOfListeners(t *testing.T) {
 		}
 	}
 	want := "[{error SecretNotFound  Secret shop/b, which does not exist or may not be read; the last good " +
-		"certificate is shown until it does}]"
+		"certificate is used until it does}]"
 	if said != want {
 		t.Errorf("the object is told %s, want %s", said, want)
 	}

@@ -121,7 +121,7 @@ const maxNameBytes = 128
 func Token(text string) (string, error) {
 	if text == "" || len(text) > maxNameBytes || strings.ContainsFunc(text, notInToken) {
 		return "",
-			fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
+			fmt.Errorf("%s is not a valid name: use letters, digits and any of !#$%%&'*+-.^_`|~, up to %d characters",
 				Quote(text), maxNameBytes)
 	}
 	return text, nil
@@ -144,7 +144,7 @@ func Chars(others string, maxBytes int) func(string) (string, error) {
 		}
 		for _, r := range text {
 			if !isAlphanumeric(r) && !strings.ContainsRune(others, r) {
-				return "", fmt.Errorf("%s has %q in it: it may have letters, digits and any of %s",
+				return "", fmt.Errorf("%s contains %q: use only letters, digits and any of %s",
 					Quote(text), r, others)
 			}
 		}
@@ -196,7 +196,7 @@ func Locations(value string) ([]string, error) {
 			continue
 		}
 		if !strings.HasPrefix(location, "/") {
-			return nil, fmt.Errorf("%s is not the beginning of a path: write /%s", Quote(location), location)
+			return nil, fmt.Errorf("%s is not a path prefix: write /%s", Quote(location), location)
 		}
 		list = append(list, location)
 	}
@@ -233,7 +233,7 @@ func AllNetworks(text string) ([]string, error) {
 	if err != nil {
 		return nil,
 			fmt.Errorf(
-				"%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas "+
+				"%s does not contain only networks: write networks such as 10.0.0.0/8, with commas "+
 					"between them",
 				Quote(text))
 	}
@@ -245,7 +245,7 @@ func network(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q is no address", text)
+			return netip.Prefix{}, fmt.Errorf("%q is not an address", text)
 		}
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil

@@ -63,7 +63,7 @@ const MaxVariables = 64
 // CheckVariables returns an error if a text has too many variables.
 func CheckVariables(text string) error {
 	if n := strings.Count(text, "$"); n > MaxVariables {
-		return fmt.Errorf("it has %d variables, and %d are the most", n, MaxVariables)
+		return fmt.Errorf("it has %d variables, and the limit is %d", n, MaxVariables)
 	}
 	return nil
 }

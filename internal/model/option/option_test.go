@@ -88,7 +88,7 @@ func TestRead(t *testing.T) {
 			settings{Guard: "good"}, nil},
 		{"so does a line break", []string{"guard", "go\nod"}, settings{Closed: true},
 			[]string{"error InvalidEntry data[guard]: " +
-				"the value has the character U+000A in it: write it on one line of plain text; meanwhile, all " +
+				"the value contains the character U+000A: write it on one line of plain text; meanwhile, all " +
 				"is closed"}},
 		{"a raw value of many lines", []string{"list", " a\nb "}, settings{List: " a\nb "}, nil},
 		{"a part counts", []string{"list", "half"}, settings{List: "ha"},

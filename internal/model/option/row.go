@@ -97,11 +97,11 @@ const MaxBytes = 8192
 // that are too long.
 func checkText(value string) error {
 	if len(value) > MaxBytes {
-		return fmt.Errorf("the value is %d bytes long: %d are the most", len(value), MaxBytes)
+		return fmt.Errorf("the value is %d bytes long, and the limit is %d", len(value), MaxBytes)
 	}
 	for _, r := range value {
 		if nginx.IsControl(r) || r == unicode.ReplacementChar {
-			return fmt.Errorf("the value has the character %U in it: write it on one line of plain text", r)
+			return fmt.Errorf("the value contains the character %U: write it on one line of plain text", r)
 		}
 	}
 	return nil

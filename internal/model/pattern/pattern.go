@@ -153,19 +153,19 @@ func PathSize(path string) (int, error) {
 // parse checks an expression and returns its size.
 func parse(flags, text string) (int, error) {
 	if len(text) > MaxBytes {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, and may be %d", len(text), MaxBytes)
+		return 0, fmt.Errorf("the regular expression is %d bytes long, and the limit is %d", len(text), MaxBytes)
 	}
 	tree, err := syntax.Parse(flags+text, syntax.Perl)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a regular expression of the kind RE2: %w", text, err)
+		return 0, fmt.Errorf("%q is not an RE2 regular expression: %w", text, err)
 	}
 	size := sizeOf(tree)
 	if size > MaxSize {
 		return 0,
 			fmt.Errorf(
-				"the regular expression is too large: it stands for %d instructions, and may for %d. A repetition "+
-					"such as {0,1000} counts as often as it may repeat, so write * or + in its place, and a class "+
-					"of Unicode such as \\pL counts for many", size,
+				"the regular expression is too large: it compiles to %d instructions, and the limit is %d. A "+
+					"repetition such as {0,1000} is compiled once for each repetition, so write * or + instead. A "+
+					"Unicode class such as \\pL needs many instructions", size,
 				MaxSize)
 	}
 	return size, nil

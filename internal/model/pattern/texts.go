@@ -35,7 +35,7 @@ func NewTexts(entries []string) (*Texts, error) {
 		}
 		if size += p.size; size > MaxHostSize {
 			return nil,
-				fmt.Errorf("the regular expressions are too large together: they stand for more than %d instructions",
+				fmt.Errorf("the regular expressions are too large together: they compile to more than %d instructions",
 					MaxHostSize)
 		}
 		t.patterns = append(t.patterns, p)

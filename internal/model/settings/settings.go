@@ -440,7 +440,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is no duration, such as 10s or 4m: %w", text, err)
+		return fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", text, err)
 	}
 	*d = Duration(parsed)
 	return nil

@@ -25,16 +25,17 @@ func TestElder(t *testing.T) {
 	}{
 		{1, 2, "the older Service/shop/db", "an older Service of theirs"},
 		{
-			2, 2, "Service/shop/db (which counts as older by its name: both were created in the same second)",
-			"a Service of theirs (which counts as older by its name: both were created in the same second)",
+			2, 2,
+			"Service/shop/db (which is treated as older because of its name: both were created in the same second)",
+			"a Service of theirs (which is treated as older because of its name: both were created in the same second)",
 		},
 		{
-			0, 0, "Service/shop/db (which counts as older by its name: neither has a creationTimestamp)",
-			"a Service of theirs (which counts as older by its name: neither has a creationTimestamp)",
+			0, 0, "Service/shop/db (which is treated as older because of its name: neither has a creationTimestamp)",
+			"a Service of theirs (which is treated as older because of its name: neither has a creationTimestamp)",
 		},
 		{
-			0, 1, "Service/shop/db (which has no creationTimestamp, and counts as older)",
-			"a Service of theirs (which has no creationTimestamp, and counts as older)",
+			0, 1, "Service/shop/db (which has no creationTimestamp, and is treated as older)",
+			"a Service of theirs (which has no creationTimestamp, and is treated as older)",
 		},
 	} {
 		winner, other := service(test.winner), service(test.other)

@@ -130,11 +130,11 @@ func byName(winner, other kinds.Object) string {
 	created, then := winner.GetCreationTimestamp(), other.GetCreationTimestamp()
 	switch {
 	case created.IsZero() && !then.IsZero():
-		return " (which has no creationTimestamp, and counts as older)"
+		return " (which has no creationTimestamp, and is treated as older)"
 	case created.IsZero():
-		return " (which counts as older by its name: neither has a creationTimestamp)"
+		return " (which is treated as older because of its name: neither has a creationTimestamp)"
 	case created.Equal(&then):
-		return " (which counts as older by its name: both were created in the same second)"
+		return " (which is treated as older because of its name: both were created in the same second)"
 	}
 	return ""
 }

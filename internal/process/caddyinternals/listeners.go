@@ -38,7 +38,7 @@ func CountListener(network, address string) (uncount func(), err error) {
 	listenerPool.LoadOrStore(key, nil)
 	uncount = sync.OnceFunc(func() { _, _ = listenerPool.Delete(key) })
 	if after := caddy.ListenerUsage(network, address); after <= before {
-		return uncount, fmt.Errorf("caddy counts %d listeners, and %d before", after, before)
+		return uncount, fmt.Errorf("caddy counts %d listeners, but counted %d before", after, before)
 	}
 	return uncount, nil
 }

@@ -13,7 +13,7 @@ import (
 
 // ErrHeld means that an address cannot be opened because another listener uses it.
 var ErrHeld = errors.New(
-	"another process, or something else in this one, listens there; it is tried again until the port is free")
+	"another process, or something else in this one, listens there; the controller retries until the port is free")
 
 // TryAlone returns an error with ErrHeld if anything listens on an address. Caddy silently shares addresses with other
 // listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
@@ -28,7 +28,7 @@ func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 // ErrOthers means that another process listens on an address that a server is to have.
 var ErrOthers = errors.New(
 	"another process listens there, and each of the two would get a part of the requests: end that process, choose " +
-		"another address, or write the option share_ports if both are to answer")
+		"another address, or set the option share_ports if both should serve requests")
 
 // TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process
 // do not count: Caddy opens the addresses of a configuration before it closes those of the one before. Unix sockets are

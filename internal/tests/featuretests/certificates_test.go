@@ -37,7 +37,7 @@ func TestCertificateOfAnotherHost(t *testing.T) {
 	for _, said := range []string{
 		`Secret default/shop-tls: its certificate is for \"other.example\", not for shop.example`,
 		"the option default_certificate names Secret default/nowhere, which does not exist or may not be read; a " +
-			"self-signed certificate is shown",
+			"self-signed certificate is used",
 	} {
 		if n := strings.Count(string(text), said); n != 1 {
 			t.Errorf("logged %d times: %s", n, said)

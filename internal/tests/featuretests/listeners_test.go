@@ -283,7 +283,7 @@ func TestListenerPortInUse(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf(left, held, "held") + "listening on 127.0.0.1:" + held +
 			": another process, or something else in this one, listens there; " +
-			"it is tried again until the port is free. ss -ltnp lists the processes that listen on each port",
+			"the controller retries until the port is free. ss -ltnp lists the processes that listen on each port",
 		fmt.Sprintf(left, port(t, d.admin), "admin") +
 			"the admin API uses the port: use another port for the listener or the admin API",
 		fmt.Sprintf(left, port(t, d.http), "http") +

@@ -101,7 +101,7 @@ func TestServicePortConflicts(t *testing.T) {
 	}
 	want := []string{
 		"the TCP port " + shared +
-			" belongs to Service/default/one (which counts as older by its name: neither has a creationTimestamp): " +
+			" belongs to Service/default/one (which is treated as older because of its name: neither has a creationTimestamp): " +
 			"choose another port",
 		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another port",
 	}

@@ -45,8 +45,8 @@ func TestTenant26Expansion(t *testing.T) {
 		annotate(rule("cookie", "cookie.example", "Prefix", "/", "one"), "proxy-cookie-path", "/ /$http_x")+
 		annotate(rule("hash", "hash.example", "Prefix", "/", "one"), "upstream-hash-by",
 			strings.Repeat("$http_x", 100)))
-	in.awaitVerdict("Ingress/default/path", "InvalidAnnotation", "4000 variables, and 64 are the most")
-	in.awaitVerdict("Ingress/default/hash", "InvalidAnnotation", "100 variables, and 64 are the most")
+	in.awaitVerdict("Ingress/default/path", "InvalidAnnotation", "4000 variables, and the limit is 64")
+	in.awaitVerdict("Ingress/default/hash", "InvalidAnnotation", "100 variables, and the limit is 64")
 	got := in.sendBy(in.client, in.origin("cookie.example")+"/", http.MethodGet, nil, "X: "+strings.Repeat("x", 8<<10))
 	cookie := got.header.Get("Set-Cookie")
 	if got.status != http.StatusOK || !strings.HasPrefix(cookie, "a=b; path=/xxx") ||

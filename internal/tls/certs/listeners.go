@@ -83,9 +83,9 @@ func (s *secret) listenerVerdicts(store *Store) (all []*report.Verdict) {
 
 func (s *secret) listenerProblem(store *Store, names []string) *report.Problem {
 	subject, of := "Secret "+s.source.secret.String(), "of the listener "+strings.Join(names, ", ")
-	instead := "TLS clients " + of + " are shown another certificate of it, or the default one,"
+	instead := "TLS clients " + of + " get another certificate of the listener, or the default certificate,"
 	if s.good() != nil {
-		instead = "the last good certificate is shown"
+		instead = "the last good certificate is used"
 	}
 	switch {
 	case s.missing:
@@ -96,19 +96,19 @@ func (s *secret) listenerProblem(store *Store, names []string) *report.Problem {
 	case s.problem != nil:
 		return &report.Problem{
 			Severity: report.Error, Reason: report.InvalidTLSSecret,
-			Message: subject + ": " + s.problem.Error() + "; " + instead + " until it is mended",
+			Message: subject + ": " + s.problem.Error() + "; " + instead + " until it is fixed",
 		}
 	case s.current(store.checked) == tlssecret.Expired:
 		return &report.Problem{
 			Severity: report.Warning, Reason: report.CertificateExpired,
 			Message: subject + ": its certificate " + of + " expired on " + report.Date(s.valid.Until) +
-				", and clients refuse it; put a new one there",
+				", and clients reject it; put a new certificate there",
 		}
 	case s.current(store.checked) == tlssecret.NotYetValid:
 		return &report.Problem{
 			Severity: report.Warning, Reason: report.CertificateNotYetValid,
 			Message: subject + ": its certificate " + of + " is not valid before " + report.Date(s.valid.From) +
-				", and clients refuse it until then; put one there that is valid now, or set the clock right",
+				", and clients reject it until then; put a certificate there that is valid now, or correct the clock",
 		}
 	}
 	return nil

@@ -97,7 +97,7 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 		add(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does",
 			s.instead(of, hosts))
 	case of.problem != nil:
-		add(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
+		add(report.Error, report.InvalidTLSSecret, ": %v; %s until it is fixed", of.problem, s.instead(of, hosts))
 	default:
 		s.addStrays(of, hosts, add)
 		of.addValidity(s.checked, hosts, add)
@@ -120,16 +120,16 @@ func (s *secret) subject(hosts []string) string {
 func (s *Store) instead(of *secret, hosts []string) string {
 	switch {
 	case of.good() != nil:
-		return "the last good certificate is shown"
+		return "the last good certificate is used"
 	case hosts[0] == "":
-		return "a self-signed certificate is shown"
+		return "a self-signed certificate is used"
 	case s.paired(of, hosts):
 		return otherShown
 	}
-	return "the default certificate is shown"
+	return "the default certificate is used"
 }
 
-const otherShown = "that of the host's other Secret is shown"
+const otherShown = "the certificate of the host's other Secret is used"
 
 // paired reports whether each of the hosts has another Secret with a certificate that covers it.
 func (s *Store) paired(of *secret, hosts []string) bool {
@@ -158,20 +158,20 @@ func (s *Store) addStrays(of *secret, hosts []string, add problemAdder) {
 	if len(strays) == 0 {
 		return
 	}
-	instead := "the default certificate is shown"
+	instead := "the default certificate is used"
 	switch {
 	case s.paired(of, strays):
 		instead = otherShown
 	case slices.ContainsFunc(strays, s.wild):
-		instead = "that of a wildcard host, or else the default one, is shown"
+		instead = "the certificate of a wildcard host, or else the default certificate, is used"
 	}
 	names, hint := of.shown.Load().names, ""
 	if names.HasWildcards() {
-		hint = "; * stands for one label"
+		hint = "; * matches one label"
 	}
 	add(report.Warning, report.CertificateMismatch,
-		": its certificate is for %s, not for %s; %s there until the Secret has one "+
-			"with that name%s", names, report.List(strays, len(strays), report.MaxListed), instead, hint)
+		": its certificate is for %s, not for %s; %s there until the Secret has a "+
+			"certificate for that name%s", names, report.List(strays, len(strays), report.MaxListed), instead, hint)
 }
 
 func (s *secret) addValidity(now time.Time, hosts []string, add problemAdder) {
@@ -182,11 +182,12 @@ func (s *secret) addValidity(now time.Time, hosts []string, add problemAdder) {
 	switch s.current(now) {
 	case tlssecret.NotYetValid:
 		add(report.Warning, report.CertificateNotYetValid,
-			": its certificate%s is not valid before %s, and clients refuse it until "+
-				"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
+			": its certificate%s is not valid before %s, and clients reject it until "+
+				"then; put a certificate there that is valid now, or correct the clock", forHosts,
+			report.Date(s.valid.From))
 	case tlssecret.Expired:
 		add(report.Warning, report.CertificateExpired,
-			": its certificate%s expired on %s, and clients refuse it; put a new one there",
+			": its certificate%s expired on %s, and clients reject it; put a new certificate there",
 			forHosts, report.Date(s.valid.Until))
 	case tlssecret.Valid:
 	}

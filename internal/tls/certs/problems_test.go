@@ -44,8 +44,8 @@ func TestProblemsNameTheReferringObjects(t *testing.T) {
 	})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "good"}, fixture.Certificate(t, "d.example").Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, garbage(), true)
-	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it " +
-		"is mended"
+	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is used until it " +
+		"is fixed"
 	expectProblems(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled,
 		"error InvalidTLSSecret Ingress/a/two "+garbled)
 
@@ -54,7 +54,7 @@ func TestProblemsNameTheReferringObjects(t *testing.T) {
 	expectProblems(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, map[string][]byte{"tls.crt": good.PEM()}, true)
 	const half = "spec.tls: Secret a/bad: tls.key is empty: put the private key there, in PEM; " +
-		"the last good certificate is shown until it is mended"
+		"the last good certificate is used until it is fixed"
 	expectProblems(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
 }
 
@@ -65,11 +65,11 @@ func TestCertificateOfAnotherName(t *testing.T) {
 		fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
 	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
 	expectProblems(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
-		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
+		`the default certificate is used there until the Secret has a certificate for that name; * matches one label`)
 
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example", "*.example").Secret(), true)
 	expectProblems(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
-		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
+		`the default certificate is used there until the Secret has a certificate for that name; * matches one label`)
 	s.Update(changes("a.b.example", ""))
 	expectProblems(t, s)
 
@@ -78,7 +78,7 @@ func TestCertificateOfAnotherName(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, fixture.Certificate(t, "*.test").Secret(), true)
 	s.Update(changes("b.example", "", "*.example", ""))
 	expectProblems(t, s, begin+`"a.example", not for shop.test; `+
-		`that of a wildcard host, or else the default one, is shown there until the Secret has one with that name`)
+		`the certificate of a wildcard host, or else the default certificate, is used there until the Secret has a certificate for that name`)
 	s.Update(changes("shop.test", "a/wild"))
 	expectProblems(t, s)
 }
@@ -134,14 +134,14 @@ func TestValidityEnds(t *testing.T) {
 		}
 		expectProblems(t, s,
 			"warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
-				"b.example is not valid before 2000-01-02 at 00:00:00 UTC, and clients refuse it until then; "+
-				"put one there that is valid now, or set the clock right")
+				"b.example is not valid before 2000-01-02 at 00:00:00 UTC, and clients reject it until then; "+
+				"put a certificate there that is valid now, or correct the clock")
 		wantTurn(t, s, time.Until(begin))
 		expectProblems(t, s)
 		wantTurn(t, s, time.Until(begin.Add(time.Hour+time.Nanosecond)))
 		expectProblems(t, s,
 			"warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, "+
-				"b.example expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
+				"b.example expired on 2000-01-02 at 01:00:00 UTC, and clients reject it; put a new certificate there")
 		if s.Stale() {
 			t.Error("there is something new to say though nothing ended")
 		}
@@ -170,7 +170,7 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
 		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 		const line = "error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; " +
-			"the %s certificate is shown until it is mended"
+			"the %s certificate is used until it is fixed"
 		expectProblems(t, s, fmt.Sprintf(line, "last good"))
 		wantTurn(t, s, 48*time.Hour+time.Nanosecond)
 		expectProblems(t, s, fmt.Sprintf(line, "default"))
@@ -187,28 +187,28 @@ func TestProblemsOfTheDefaultCertificateNameTheOption(t *testing.T) {
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectProblems(t, s, "error SecretNotFound"+begin+
-		", which does not exist or may not be read; a self-signed certificate is shown until it does")
+		", which does not exist or may not be read; a self-signed certificate is used until it does")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectProblems(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
-			"the default certificate is shown until it is mended",
+			"the default certificate is used until it is fixed",
 		"error InvalidTLSSecret"+begin+
-			": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+			": tls.key has no PEM block; a self-signed certificate is used until it is fixed")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
 	expectProblems(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectProblems(t, s, "error SecretNotFound"+begin+
-		", which does not exist or may not be read; the last good certificate is shown until it does")
+		", which does not exist or may not be read; the last good certificate is used until it does")
 
 	s.Update(changes("a.example", ""))
 	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0),
 		NotAfter: time.Unix(1_600_000_000, 0)})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, past.Secret(), true)
 	expectProblems(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
-		"and clients refuse it; put a new one there")
+		"and clients reject it; put a new certificate there")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectProblems(t, s, "error InvalidTLSSecret"+begin+
-		": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+		": tls.key has no PEM block; a self-signed certificate is used until it is fixed")
 }
 
 // TestWarningsLeaveTheObjectAccepted checks that an object is not accepted only if its Secret cannot be read.

@@ -76,8 +76,8 @@ func TestTwoKeysForOneHost(t *testing.T) {
 					fixture.Certificate(t, "stray.example").Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
 				expectProblem(t, s,
-					"its certificate is for \"stray.example\", not for web.example; that of the host's other Secret "+
-						"is shown")
+					"its certificate is for \"stray.example\", not for web.example; the certificate of the "+
+						"host's other Secret is used")
 				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Certificate(t, names...).Secret(), true)
 				s.Update(changes("web.example", "a/ecdsa"))
 				expectKey(t, s, other, x509.ECDSA)
@@ -94,7 +94,7 @@ func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "one"}, garbage(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "two"}, fixture.Certificate(t, "web.example").Secret(), true)
 	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
-	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
+	expectProblem(t, s, "the certificate of the host's other Secret is used until it is fixed")
 }
 
 // expectProblem checks that there is exactly one problem, and that its message contains words.

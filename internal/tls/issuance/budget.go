@@ -95,8 +95,9 @@ func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, lim
 	if len(one.names) >= limit {
 		first := time.Unix(slices.Min(slices.Collect(maps.Values(one.names))), 0)
 		return &failure{NotBefore: first.Add(budgetPeriod), Reason: fmt.Sprintf(
-			"issuers were asked for %d new names of the namespace %s within 24 hours, and that is the most: name a "+
-				"Secret, or let the administrator raise new_hosts_per_day", len(one.names), n.namespace)}, nil
+			"certificates were requested for %d new names of the namespace %s within 24 hours, which is the limit: "+
+				"name a Secret with a certificate, or have the administrator raise new_hosts_per_day", len(one.names),
+			n.namespace)}, nil
 	}
 	one.names[key] = now.Unix()
 	return nil, remember(ctx, s, budgetKey(n.namespace), storedBudget{one.names})

@@ -106,12 +106,12 @@ func issuerError(issuer string, err error) string {
 	var noConnection *url.Error
 	// Requests to a DNS provider also use HTTP, so compare the URL with the issuer.
 	if !errors.As(err, &noConnection) || !strings.Contains(noConnection.URL, "//"+issuer+"/") {
-		return issuer + " says: " + errorText(err)
+		return issuer + " returned an error: " + errorText(err)
 	}
-	text := issuer + " cannot be asked: " + clean(noConnection.Error())
+	text := issuer + " cannot be reached: " + clean(noConnection.Error())
 	var stranger x509.UnknownAuthorityError
 	if errors.As(err, &stranger) {
-		text += "; the administrator can name the root of its certificate: issuer acme { trusted_roots <file> }"
+		text += "; the administrator can trust the root of its certificate: issuer acme { trusted_roots <file> }"
 	}
 	return text
 }

@@ -106,8 +106,8 @@ func TestAnswer(t *testing.T) {
 	}
 	err = fmt.Errorf("registering: %w", err)
 	for issuer, want := range map[string][]string{
-		authority: {authority + " cannot be asked: Get", "unknown authority", "trusted_roots"},
-		"other":   {"other says: registering: Get"},
+		authority: {authority + " cannot be reached: Get", "unknown authority", "trusted_roots"},
+		"other":   {"other returned an error: registering: Get"},
 	} {
 		got := issuerError(issuer, err)
 		for _, part := range want {

@@ -338,7 +338,7 @@ func TestNextIssuerIsTried(t *testing.T) {
 	r.expectProblem("a.example", "")
 	second.set(errors.New("the wind is high"))
 	r.want("b.example")
-	r.expectProblem("b.example", "the sea is rough; testnextissuerisasked-two says: ")
+	r.expectProblem("b.example", "the sea is rough; testnextissueristried-two returned an error: ")
 	r.expectProblem("b.example", "the wind is high")
 }
 

@@ -82,13 +82,14 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	if len(others) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Warning, Reason: report.ACMEFailed,
-			Message: "the same goes for " + report.List(others, len(others), maxProblems),
+			Message: "there are problems with the certificates of more hosts: " + report.List(others,
+				len(others), maxProblems),
 		})
 	}
 	if len(pending) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Info, Reason: report.CertificatePending,
-			Message: "a certificate is being waited for, and the default one is shown until it is there: " +
+			Message: "waiting for a certificate; the default certificate is used until it arrives: " +
 				report.List(pending, len(pending), maxProblems),
 		})
 	}
@@ -102,7 +103,7 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 
 func (h *host) problem() report.Problem {
 	p := report.Problem{Severity: report.Error, Reason: report.ACMEFailed}
-	state := "no certificate for " + h.name + ", and the default one is shown: "
+	state := "there is no certificate for " + h.name + ", and the default certificate is used: "
 	if h.issued != nil {
 		p.Severity = report.Warning
 		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name,

@@ -72,7 +72,7 @@ func (s *setup) fetchRenewal(ctx context.Context, h *host, of *issued) error {
 		}
 		info, err := getter.GetRenewalInfo(ctx, certmagic.Certificate{Certificate: tls.Certificate{Leaf: of.pair.Leaf}})
 		if err != nil {
-			return fmt.Errorf("asking %s when to renew: %w", i.key, err)
+			return fmt.Errorf("requesting the renewal time from %s: %w", i.key, err)
 		}
 		if old := of.renewal.info; old != nil && info.SameWindow(*old) && !old.SelectedTime.IsZero() {
 			info.SelectedTime = old.SelectedTime

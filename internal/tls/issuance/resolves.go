@@ -53,10 +53,12 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	found, err := s.lookup(ctx, h.subject)
 	switch {
 	case err != nil:
-		return "the name cannot be looked up, and is to lead here before an issuer is asked: " + clean(err.Error())
+		return "no certificate is requested until the name resolves to this controller, and its DNS lookup failed: " +
+			clean(err.Error())
 	case !slices.ContainsFunc(found, func(a netip.Addr) bool { return slices.Contains(ours, a) }):
 		return fmt.Sprintf(
-			"the name leads to %s, and is to lead to one of %s before an issuer is asked: change its DNS record",
+			"the name resolves to %s, and no certificate is requested until it resolves to one of %s: change its "+
+				"DNS record",
 			list(found),
 			list(ours))
 	}

@@ -221,8 +221,10 @@ func TestNamesOfOtherAddresses(t *testing.T) {
 	r.wantIn("a", "here.example", "elsewhere.example", "nowhere.example", "byname.example")
 	r.gets("here.example")
 	r.gets("byname.example")
-	r.expectProblem("elsewhere.example", "the name leads to 203.0.113.9, and is to lead to one of 192.0.2.1, 192.0.2.7")
-	r.expectProblem("nowhere.example", "cannot be looked up")
+	r.expectProblem("elsewhere.example",
+		"the name resolves to 203.0.113.9, and no certificate is requested until it resolves to one of "+
+		"192.0.2.1, 192.0.2.7")
+	r.expectProblem("nowhere.example", "its DNS lookup failed")
 	if asked := plan.orderedNames(); strings.Join(asked, " ") != "byname.example here.example" {
 		t.Errorf("the issuer was asked for %v", asked)
 	}

@@ -29,7 +29,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	defer cancel()
 	found, err := s.load(ctx, h)
 	if err != nil && ctx.Err() == nil {
-		m.log.Error("looking for a certificate", zap.String("host", h.name), zap.Error(err))
+		m.log.Error("reading a certificate from the storage", zap.String("host", h.name), zap.Error(err))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	m.mu.Unlock()
 	err := s.fetchRenewal(ctx, h, of)
 	if err != nil && ctx.Err() == nil {
-		m.log.Info("the time of a renewal is not known from its authority", zap.String("host", h.name), zap.Error(err))
+		m.log.Info("the certificate authority returned no renewal time", zap.String("host", h.name), zap.Error(err))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *Manager) fail(h *host, why *failure) {
 // logStorageError logs that the storage failed for an order. The error does not delay the next order.
 func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
-		m.log.Error("the storage does not remember how an attempt ended", zap.String("host", h.name), zap.Error(err))
+		m.log.Error("cannot store the result of an attempt", zap.String("host", h.name), zap.Error(err))
 	}
 }
 

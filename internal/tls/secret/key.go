@@ -75,8 +75,9 @@ func usable(key any) (crypto.Signer, error) {
 		case bits < minRSA:
 			return nil, fmt.Errorf("the RSA key has %d bits, and TLS needs at least %d", bits, minRSA)
 		case bits > maxRSA:
-			return nil, fmt.Errorf("the RSA key has %d bits, and clients take at most %d: each handshake would be slow",
-				bits, maxRSA)
+			return nil,
+				fmt.Errorf("the RSA key has %d bits, and clients accept at most %d: each handshake would be slow",
+					bits, maxRSA)
 		}
 		return k, nil
 	case *ecdsa.PrivateKey:

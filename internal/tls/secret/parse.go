@@ -30,7 +30,8 @@ const MaxFile = 1 << 20
 const maxChain = 100 << 10
 
 func tooLong(name string, length, limit int) error {
-	return fmt.Errorf("%s has %d bytes, and at most %d are read: leave there only what belongs to this certificate",
+	return fmt.Errorf(
+		"%s has %d bytes, and at most %d are read: remove everything that does not belong to this certificate",
 		name, length, limit)
 }
 
@@ -99,7 +100,7 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 		length += len(c.Raw)
 	}
 	if length > maxChain {
-		return nil, fmt.Errorf("the certificate in %s and its issuers have %d bytes, and clients take at most %d: "+
+		return nil, fmt.Errorf("the certificate in %s and its issuers have %d bytes, and clients accept at most %d: "+
 			"use one with fewer names or issuers", CertificateKey, length, maxChain)
 	}
 	return result, nil

@@ -85,7 +85,7 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	case errors.Is(c.trustErr, errUnknown):
 		return nil
 	case ref.ca && c.trustErr != nil:
-		add(report.Error, report.InvalidCA, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
+		add(report.Error, report.InvalidCA, ": %v; %s for %s until it is fixed", c.trustErr, ref.effect, names)
 	case ref.ca:
 		c.addValidity(now, add)
 	}
@@ -108,11 +108,11 @@ func (e *entry) checkPair(ref *reference, names string, now time.Time, add probl
 	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
 		// Only ca.crt is needed, and its problems are already in the list.
 	case err != nil:
-		add(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.effect, names)
+		add(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is fixed", err, ref.effect, names)
 	case pair != nil:
-		effect := "servers refuse it"
+		effect := "servers reject it"
 		if ref.pair {
-			effect = "clients refuse it"
+			effect = "clients reject it"
 		}
 		addExpiry(pair.Leaf, now, tlssecret.CertificateKey, effect, add)
 	}
@@ -128,12 +128,13 @@ func (c *Contents) addValidity(now time.Time, add problemAdder) {
 		case errors.Is(err, errListTooLate):
 			add(report.Error, report.RevocationListExpired,
 				": the revocation list of %s in %s expired on %s, and all certificates of "+
-					"this issuer are refused; put a new one there", issuer, revocationKey,
+					"this issuer are rejected; put a new list there", issuer, revocationKey,
 				report.Date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
 			add(report.Error, report.RevocationListExpired,
 				": the revocation list of %s in %s is not valid before %s, and all "+
-					"certificates of this issuer are refused; put one there that is valid now, or set the clock right",
+					"certificates of this issuer are rejected; put a list there that is valid now, or correct "+
+					"the clock",
 				issuer,
 				revocationKey, report.Date(r.list.ThisUpdate))
 		}
@@ -150,7 +151,7 @@ func addExpiry(cert *x509.Certificate, now time.Time, key, effect string, add pr
 			name, key, report.Date(p.From), effect)
 	case tlssecret.Expired:
 		add(report.Warning, report.CertificateExpired,
-			": the certificate %s in %s expired on %s, and %s; put a new one there",
+			": the certificate %s in %s expired on %s, and %s; put a new certificate there",
 			name, key, report.Date(p.Until), effect)
 	case tlssecret.Valid:
 	}

@@ -24,7 +24,7 @@ type reference struct {
 	// is one: the pair must then be valid, and the Secret must contain ca.crt or the pair.
 	ca, pair, client bool
 	// user is the part that uses the Secret, such as a host. effect describes what happens while the Secret is invalid,
-	// such as "403 is the answer to every request". Verdicts contain both.
+	// such as "every request gets 403". Verdicts contain both.
 	user, effect string
 }
 
@@ -65,7 +65,7 @@ func ofHost(name string, h *document.Host) []*reference {
 		all = append(all, &reference{
 			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin,
 			field: report.AnnotationField(report.ClientAuthSecret), ca: true,
-			user: user, effect: "403 is the answer to every request",
+			user: user, effect: "every request gets 403",
 		})
 	}
 	for _, r := range h.Routes {
@@ -74,7 +74,7 @@ func ofHost(name string, h *document.Host) []*reference {
 		if t == nil || t.Secret.IsZero() {
 			continue
 		}
-		next := ofBackendTLS(t, "502 is the answer to every request")
+		next := ofBackendTLS(t, "every request gets 502")
 		next.origin, next.field, next.user = ir.ParseRef(r.Origin),
 			report.AnnotationField(report.BackendTLSSecret), user
 		// An Ingress usually has several routes with the same reference.

@@ -61,10 +61,10 @@ func (c *Contents) pairForServers() (*tls.Certificate, error) {
 // the chain leads to a certificate in ca.crt and the server's certificate covers name.
 func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth int, now time.Time) error {
 	if len(chain) == 0 {
-		return errors.New("the endpoint shows no certificate")
+		return errors.New("the endpoint sends no certificate")
 	}
 	if _, err := c.verify(chain, x509.ExtKeyUsageServerAuth, depth, now); err != nil {
-		return fmt.Errorf("the certificate of the endpoint is refused: %w", err)
+		return fmt.Errorf("the certificate of the endpoint is rejected: %w", err)
 	}
 	if !isFor(chain[0], name) {
 		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", tlssecret.NamesOf(chain[0]),

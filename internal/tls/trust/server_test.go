@@ -77,7 +77,7 @@ func TestServerNames(t *testing.T) {
 		{"an address in a common name", ca, &x509.Certificate{Subject: pkix.Name{CommonName: "192.0.2.1"}},
 			"192.0.2.1", "is for"},
 		{"within limits", limited, named("web.inside"), "web.inside", ""},
-		{"outside of limits", limited, named("web.outside"), "web.outside", "refused"},
+		{"outside of limits", limited, named("web.outside"), "web.outside", "rejected"},
 		{"common name and limits", limited, named(), "common.inside", "limited to certain names"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
 	expectProblems(t, s,
 		"error SecretNotFound Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
-			"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
+			"Secret shop/one does not exist: every request gets 502 for a until it does")
 	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})
 	expectProblems(t, s)
 }

@@ -219,7 +219,7 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 		data                  map[string][]byte
 	}{
 		{"missing", "SecretNotFound",
-			"Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
+			"Secret shop/clients does not exist: every request gets 403 for a until it does", nil},
 		{"without ca.crt", "InvalidCA", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
 		{"empty", "InvalidCA", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
 		{"garbage", "InvalidCA", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
@@ -312,7 +312,7 @@ func TestPair(t *testing.T) {
 		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.PEM()}},
 		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.PEM()}},
 		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.PEM(), "tls.key": other.KeyPEM()}},
-		{"expired", "clients refuse it", fixture.Expired(t, "client").Secret()},
+		{"expired", "clients reject it", fixture.Expired(t, "client").Secret()},
 	} {
 		s := trust.NewStore()
 		s.Update(&document.Delta{Ports: map[string]*document.Port{"tcp/1": port}})

@@ -111,7 +111,9 @@ func (s *Settings) withoutPassword(path string) []ir.Filter {
 	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
 	}
-	return []ir.Filter{ir.RequestHeaders{HeaderChanges: ir.HeaderChanges{Remove: []string{message.Authorization.Name()}}}}
+	return []ir.Filter{ir.RequestHeaders{
+		HeaderChanges: ir.HeaderChanges{Remove: []string{message.Authorization.Name()}},
+	}}
 }
 
 // authorizes reports whether a filter replaces the client's Authorization header by the one of an external service.

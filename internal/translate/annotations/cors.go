@@ -73,8 +73,9 @@ var (
 // The defaults of ingress-nginx.
 const (
 	usualMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
-	usualHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
-	usualMaxAge  = 1728000
+	usualHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type," +
+		"Range,Authorization"
+	usualMaxAge = 1728000
 )
 
 func withoutCORS(s *Settings) string {

@@ -107,8 +107,10 @@ func TestFieldsOfTheService(t *testing.T) {
 		},
 		{
 			"affinity with a time", corev1.ServiceSpec{
-				SessionAffinity:       corev1.ServiceAffinityClientIP,
-				SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &second}},
+				SessionAffinity: corev1.ServiceAffinityClientIP,
+				SessionAffinityConfig: &corev1.SessionAffinityConfig{
+					ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &second},
+				},
 			},
 			ir.Backend{LoadBalancing: ir.LoadBalancing{ClientIP: time.Second}},
 		},

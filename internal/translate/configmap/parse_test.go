@@ -179,7 +179,7 @@ func TestRefused(t *testing.T) {
 		{"gzip-types", "text/css;q=1", "is not a media type"},
 		{"gzip-disable", "(", "missing"},
 		{"brotli-level", "12", "is not a number from 0 to 11"},
-		{"forwarded-for-header", "X Real", "is not a name"},
+		{"forwarded-for-header", "X Real", "is not a valid name"},
 		{"forwarded-for-header", "X\r\nY: z", "U+000D"},
 		{"proxy-protocol-header-timeout", "0s", "is not a time above 0"},
 		{"proxy-protocol-header-timeout", "-1s", "is not a time above 0"},
@@ -269,7 +269,7 @@ func TestAllowedResponseHeaders(t *testing.T) {
 		{"", nil, ""},
 		{",", nil, ""},
 		{"X-Own, x-new,\nX_Third", []string{"X-Own", "x-new", "X_Third"}, ""},
-		{"X-Own,*,X.Own", []string{"X-Own"}, `"*" has '*' in it`},
+		{"X-Own,*,X.Own", []string{"X-Own"}, `"*" contains '*'`},
 		{"transfer-encoding,Connection", nil, "transfer-encoding describes a connection"},
 		{strings.Repeat("x", 129), nil, "longer than 128 bytes"},
 	} {

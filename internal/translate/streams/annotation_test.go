@@ -267,7 +267,8 @@ func TestAnnotationsOfTheOtherKind(t *testing.T) {
 	}
 	_, problems = parsed("auto-https", "all")
 	if len(problems) != 1 ||
-		problems[0].Message != "k8singress.io/auto-https is an annotation of Ingresses, and has no effect on a Service" {
+		problems[0].Message != "k8singress.io/auto-https is an annotation of Ingresses, and has no effect on a "+
+			"Service" {
 		t.Errorf("%+v", problems)
 	}
 }

@@ -192,7 +192,7 @@ func TestOnePortForMany(t *testing.T) {
 		refOf("shop",
 			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",
 		refOf("b",
-			"one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: " +
+			"one"): "the TCP port 402 belongs to a Service of another namespace (which is treated as older because of its name: " +
 			"both were created in the same second): choose another port",
 	} {
 		if diff := cmp.Diff([]string{field + words}, problemsOf(r, ref)); diff != "" {
