@@ -40,11 +40,13 @@ func launchDocument(t *testing.T, o *origin, options string) (c *controller, pla
 	}
 	plain, secure = fixture.Port(t), fixture.Port(t)
 	hosts := `{"h": {"routes": [{"type": "prefix", "path": "/", "backend": "o", "chain": [{"handle": [{
-		"handler": "k8singress_proxy", "connect_timeout": 5000000000, "read_timeout": 600000000000, "write_timeout": 600000000000,
+		"handler": "k8singress_proxy", "connect_timeout": 5000000000,
+		"read_timeout": 600000000000, "write_timeout": 600000000000,
 		"max_body": 1048576, "retry_on": ["error"], "tries": 3}]}]}]}}`
 	live := fmt.Sprintf(
 		`{"hosts": %s, "backends": {"o": {"endpoints": [%q]}}, "listener_groups": {"g": {"origin": "Gateway/default/g",
-		"hosts": %s, "listeners": [{"name": "plain", "port": %s, "protocol": "HTTP"}, {"name": "secure", "port": %s, "protocol": "HTTPS"}]}}}`,
+		"hosts": %s, "listeners": [{"name": "plain", "port": %s, "protocol": "HTTP"},
+		{"name": "secure", "port": %s, "protocol": "HTTPS"}]}}}`,
 		hosts, o.Listener.Addr(), hosts, plain, secure)
 	whole["apps"].(map[string]any)["k8singress"].(map[string]any)["live"] = json.RawMessage(live)
 	text, err := json.Marshal(whole)
@@ -87,7 +89,8 @@ func firstOrSecond() *http.Transport {
 func third() *http3.Transport {
 	return &http3.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		Dial: func(ctx context.Context, address string, config *tls.Config, quicConfig *quic.Config) (*quic.Conn, error) {
+		Dial: func(ctx context.Context, address string, config *tls.Config, quicConfig *quic.Config,
+		) (*quic.Conn, error) {
 			// With QUIC, a missing socket is noticed only by a timeout.
 			quicConfig.HandshakeIdleTimeout = 2 * time.Second
 			conn, err := quic.DialAddrEarly(ctx, address, config, quicConfig)

@@ -18,7 +18,8 @@ import (
 func TestHandshakeTimeout(t *testing.T) {
 	address := fixture.Address(t)
 	start(t, socket(t), fmt.Sprintf(`{
-		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "tls_connection_policies": [{}],
+		"http": {"servers": {"s": {
+			"listen": [%q], "automatic_https": {"disable": true}, "tls_connection_policies": [{}],
 			"listener_wrappers": [{"wrapper": "k8singress", "handshake_timeout": "300ms"}, {"wrapper": "tls"}],
 			"routes": [{"handle": [{"handler": "static_response", "body": "ok"}]}]
 		}}},

@@ -64,7 +64,8 @@ func TestSecondProcessAtOneHealthPort(t *testing.T) {
 	second.health = ":" + port
 	second.write(file, second.caddyfile("manifests "+t.TempDir()))
 	got := runCaddy(t, "run", "--config", file)
-	if got.status == 0 || !strings.Contains(got.stderr, "listening on :"+port) || strings.Count(got.stderr, "share_ports") != 1 {
+	if got.status == 0 || !strings.Contains(got.stderr, "listening on :"+port) ||
+		strings.Count(got.stderr, "share_ports") != 1 {
 		t.Errorf("status %d, and it says %s", got.status, got.stderr)
 	}
 	second.health = c.health
@@ -141,7 +142,8 @@ func TestAddressesMoveWithinAProcess(t *testing.T) {
 		site := ""
 		if step.site != "" {
 			site = fmt.Sprintf(
-				`"http":{"servers":{"site":{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","status_code":404}]}]}}},`,
+				`"http":{"servers":{"site":{"listen":[%q],"routes":[{"handle":[{"handler":"static_response",`+
+					`"status_code":404}]}]}}},`,
 				step.site)
 		}
 		http1 := "[]"

@@ -36,7 +36,8 @@ func (s *apiServer) source(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf(
-		`{"apiVersion":"v1","kind":"Config","current-context":"it","contexts":[{"name":"it","context":{"cluster":"it"}}],`+
+		`{"apiVersion":"v1","kind":"Config","current-context":"it","contexts":[{"name":"it",`+
+			`"context":{"cluster":"it"}}],`+
 			`"clusters":[{"name":"it","cluster":{"server":%q}}]}`, s.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,8 @@ func TestReloadKeepsTheTables(t *testing.T) {
 	source := followed(t.TempDir())
 	p := start(t, socket(t), app(source))
 	p.awaitReady()
-	more := `,"ingress_class":"x","tcp_services":"a/b","default_certificate":"a/b","publish_address":["192.0.2.1"],"election_id":"x"`
+	more := `,"ingress_class":"x","tcp_services":"a/b","default_certificate":"a/b",` +
+		`"publish_address":["192.0.2.1"],"election_id":"x"`
 	if err := p.reload(app(source+more), "", ""); err != nil {
 		t.Fatal(err)
 	}

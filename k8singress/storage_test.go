@@ -68,7 +68,8 @@ func TestStorageOverReloads(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(
 		`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c",
-		"user":"u","namespace":"n"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, server.URL)
+		"user":"u","namespace":"n"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],
+		"users":[{"name":"u","user":{}}]}`, server.URL)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -231,15 +231,20 @@ func TestRemovedPortIsNotRetried(t *testing.T) {
 
 func TestRejectedPortIsLeftOutAlone(t *testing.T) {
 	for name, server := range map[string]string{
-		"not JSON":           `{`,
-		"unknown field":      `{"listen":["tcp/127.0.0.1:1"],"listn":[]}`,
-		"no address":         `{"routes":[]}`,
-		"unknown handler":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`,
-		"handler refuses":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","proxy_protocol":"v9"}]}]}`,
-		"handler panics":     `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_test_panic"}]}]}`,
-		"policy":             `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"tries":-1}}]}]}`,
-		"field of a policy":  `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"try":1}}]}]}`,
-		"network":            `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_proxy_protocol","trusted":["::/999"]}]}]}`,
+		"not JSON":        `{`,
+		"unknown field":   `{"listen":["tcp/127.0.0.1:1"],"listn":[]}`,
+		"no address":      `{"routes":[]}`,
+		"unknown handler": `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`,
+		"handler refuses": `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress",` +
+			`"backend":"a","proxy_protocol":"v9"}]}]}`,
+		"handler panics": `{"listen":["tcp/127.0.0.1:1"],` +
+			`"routes":[{"handle":[{"handler":"k8singress_test_panic"}]}]}`,
+		"policy": `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress",` +
+			`"backend":"a","policy":{"tries":-1}}]}]}`,
+		"field of a policy": `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress",` +
+			`"backend":"a","policy":{"try":1}}]}]}`,
+		"network": `{"listen":["tcp/127.0.0.1:1"],` +
+			`"routes":[{"handle":[{"handler":"k8singress_proxy_protocol","trusted":["::/999"]}]}]}`,
 		"address is none":    `{"listen":["tcp/127.0.0.1:port"]}`,
 		"address of a third": `{"listen":["tcp/192.0.2.1:1"]}`,
 	} {

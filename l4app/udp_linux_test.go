@@ -403,9 +403,10 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 func TestPacketPortTakesOneHandlerOnly(t *testing.T) {
 	for name, server := range map[string]string{
 		"another handler": `"routes":[{"handle":[{"handler":"echo"}]}]`,
-		"a matcher":       `"routes":[{"match":[{"remote_ip":{"ranges":["10.0.0.0/8"]}}],"handle":[{"handler":"k8singress","backend":"a/b/1"}]}]`,
-		"two handlers":    `"routes":[{"handle":[{"handler":"echo"},{"handler":"k8singress","backend":"a/b/1"}]}]`,
-		"no route":        `"routes":[]`,
+		"a matcher": `"routes":[{"match":[{"remote_ip":{"ranges":["10.0.0.0/8"]}}],` +
+			`"handle":[{"handler":"k8singress","backend":"a/b/1"}]}]`,
+		"two handlers": `"routes":[{"handle":[{"handler":"echo"},{"handler":"k8singress","backend":"a/b/1"}]}]`,
+		"no route":     `"routes":[]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

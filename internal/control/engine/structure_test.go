@@ -117,11 +117,13 @@ func TestFixed(t *testing.T) {
 		`{}`:                                   `{}`,
 		`{"source":{"manifests":{"dir":"d"}}}`: `{"source":{"manifests":{"dir":"d"}}}`,
 		`{"source":{"kubernetes":{}}}`: `{"source":{"kubernetes":{}},"publish_nodes":"internal",` +
-			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,"election":"off"}`,
+			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,` +
+			`"election":"off"}`,
 		`{"source":{"kubernetes":{"namespaces":["a"]}}}`: `{"source":{"kubernetes":{"namespaces":["a"]}},` +
 			`"configmap":"a/c","tcp_services":"a/t","udp_services":"a/u","publish_service":"a/p",` +
 			`"publish_nodes":"internal","default_certificate":"a/d",` +
-			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,"election":"off"}`,
+			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,` +
+			`"election":"off"}`,
 	} {
 		o := options()
 		o.ConfigMap, o.TCPServices = ir.Name{Namespace: "a", Name: "c"}, ir.Name{Namespace: "a", Name: "t"}

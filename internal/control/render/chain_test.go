@@ -23,7 +23,8 @@ func TestChainsComeInTheirOrder(t *testing.T) {
 		ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{{Host: "h", Routes: []*ir.Route{route}}}},
 		Backends:      []*ir.Backend{backend},
 	})
-	const want = `[{"handle":[{"handler":"k8singress_chain","name":"staff"},{"handler":"k8singress_chain","name":"limits"},` +
+	const want = `[{"handle":[{"handler":"k8singress_chain","name":"staff"},{"handler":"k8singress_chain",` +
+		`"name":"limits"},` +
 		`{"handler":"k8singress_rewrite","target":"/new"},`
 	if got := string(live.Hosts["h"].Routes[0].Chain); !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s...", got, want)

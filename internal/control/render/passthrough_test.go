@@ -15,7 +15,8 @@ func TestPassthrough(t *testing.T) {
 	two := ir.WeightedBackend{Backend: &ir.Backend{ID: "shop/two/443"}, Weight: 1, Fallback: true}
 	for want, backends := range map[string][]ir.WeightedBackend{
 		`{"routes":[],"passthrough":"shop/one/443"}`: {one},
-		`{"routes":[],"passthrough_split":[{"backend":"shop/one/443","weight":3},{"backend":"shop/two/443","weight":1,"fallback":true}]}`: {one, two},
+		`{"routes":[],"passthrough_split":[{"backend":"shop/one/443","weight":3},{"backend":"shop/two/443",` +
+			`"weight":1,"fallback":true}]}`: {one, two},
 	} {
 		host := &ir.VirtualHost{Host: "shop.example",
 			Passthrough: &ir.StreamRoute{Protocol: ir.TCP, Backends: backends}}

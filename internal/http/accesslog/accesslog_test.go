@@ -53,7 +53,8 @@ func TestDefaultFormat(t *testing.T) {
 	x := answered("/x?y", message.NewField("Referer", "http://b.example/"), message.NewField("User-Agent", "curl/8"),
 		message.NewField("X-Request-ID", "abc"), message.NewField("Authorization", "Basic YWxpY2U6c2VjcmV0"))
 	got := lineOf(newFormat(DefaultFormat, ir.EscapeDefault, valueOf), x)
-	want := `192.0.2.1 - alice [14/Nov/2023:22:13:20 +0000] "GET /x?y HTTP/1.1" 200 5 "http://b.example/" "curl/8" 144 1.234 [] [] - - - - abc` + "\n"
+	want := `192.0.2.1 - alice [14/Nov/2023:22:13:20 +0000] "GET /x?y HTTP/1.1" 200 5 "http://b.example/" ` +
+		`"curl/8" 144 1.234 [] [] - - - - abc` + "\n"
 	want = strings.Replace(want, "[] []", "[-] [-]", 1)
 	if got != want {
 		t.Errorf("the line is\n%swant\n%s", got, want)

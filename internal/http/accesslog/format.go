@@ -10,8 +10,9 @@ import (
 )
 
 // DefaultFormat is ingress-nginx's default log-format-upstream.
-const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
-	`$request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
+const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent ` +
+	`"$http_referer" "$http_user_agent" $request_length $request_time [$proxy_upstream_name] ` +
+	`[$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
 	`$upstream_response_time $upstream_status $req_id`
 
 // format is a compiled template for entries of one type. Texts and values alternate, starting with a text.

@@ -14,7 +14,8 @@ const limited = `[{"handle":[{"handler":"k8singress_response_headers","set":[{"n
 	`{"handler":"k8singress_rate_limit","requests_per_second":1,"burst":5,"status_code":503,"zone":"a/%s"},` +
 	toEndpoints + `]}]`
 
-const toEndpoints = `{"handler":"k8singress_proxy","connect_timeout":1,"read_timeout":1,"write_timeout":1,"max_body":-1}`
+const toEndpoints = `{"handler":"k8singress_proxy","connect_timeout":1,"read_timeout":1,"write_timeout":1,` +
+	`"max_body":-1}`
 
 // TestChainsShareSteps checks that chains share exactly their equal steps, and that a step without users is removed.
 func TestChainsShareSteps(t *testing.T) {

@@ -36,7 +36,9 @@ func authority(t testing.TB, lifetime time.Duration) *trusting {
 	})
 	s := trust.NewStore()
 	s.Update(
-		&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
+		&document.Delta{Hosts: map[string]*document.Host{"host": {
+			ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}},
+		}}})
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
 	tr.pem = ca.PEM()
 	tr.setSecret(map[string][]byte{"ca.crt": tr.pem})

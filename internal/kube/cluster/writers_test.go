@@ -25,7 +25,8 @@ func TestMetadataPatchesAStatus(t *testing.T) {
 		requests <- r.Method + " " + r.URL.String() + " " + r.Header.Get("Content-Type") + " " + string(body)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w,
-			`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"8"}}`)
+			`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web",`+
+				`"resourceVersion":"8"}}`)
 	}))
 	defer api.Close()
 	c, err := New(Options{Kubeconfig: writeKubeconfig(t, api.Listener.Addr().String())}, quietLog(t))
@@ -38,7 +39,8 @@ func TestMetadataPatchesAStatus(t *testing.T) {
 	if err != nil || o.ResourceVersion != "8" {
 		t.Fatalf("the answer is %v, %v", o, err)
 	}
-	const want = `PATCH /apis/networking.k8s.io/v1/namespaces/a/ingresses/web/status?fieldManager=me application/merge-patch+json {"status":{}}`
+	const want = `PATCH /apis/networking.k8s.io/v1/namespaces/a/ingresses/web/status?fieldManager=me ` +
+		`application/merge-patch+json {"status":{}}`
 	if got := <-requests; got != want {
 		t.Errorf("the request is %s", got)
 	}

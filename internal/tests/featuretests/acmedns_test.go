@@ -14,7 +14,8 @@ func TestWildcardFromACME(t *testing.T) {
 	ca := newAuthority(in)
 	in.write("manifests.yaml", class+service("web", port, ip)+automatic("wild", "*.dns.example"))
 	dns := fmt.Sprintf(
-		`"challenges":{"dns":{"provider":{"name":"featuretests","control":%q},"resolvers":[%q],"propagation_timeout":-1}}`,
+		`"challenges":{"dns":{"provider":{"name":"featuretests","control":%q},"resolvers":[%q],`+
+			`"propagation_timeout":-1}}`,
 		ca.Control, ca.DNS)
 	in.issuing(settings.Config{Issuers: []json.RawMessage{ca.issuer(dns)}})
 	leaf := in.trusted(ca.roots(), "any.dns.example")

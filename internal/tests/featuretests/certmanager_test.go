@@ -19,7 +19,8 @@ func TestCertManagerBesideIssuers(t *testing.T) {
 	answering := rule("cm-acme-http-solver-x", "shop.example.com", "ImplementationSpecific",
 		challenge+"token", "solver")
 	answering = strings.Replace(answering, "{name: cm-acme-http-solver-x}", `{name: cm-acme-http-solver-x, `+
-		`creationTimestamp: "2026-02-01T00:00:00Z", labels: {acme.cert-manager.io/http01-solver: "true"}, annotations: {`+
+		`creationTimestamp: "2026-02-01T00:00:00Z", labels: {acme.cert-manager.io/http01-solver: "true"}, `+
+		`annotations: {`+
 		`kubernetes.io/ingress.class: nginx, nginx.ingress.kubernetes.io/whitelist-source-range: "0.0.0.0/0,::/0"}}`, 1)
 	answering = strings.Replace(answering, "  ingressClassName: nginx\n", "", 1)
 	objects := class + service("app", appPort, app) + service("solver", solverPort, solver)

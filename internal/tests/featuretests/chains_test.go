@@ -40,7 +40,8 @@ func behind(t *testing.T, document []byte, through map[string][]string) []byte {
 	if err := json.Unmarshal(document, &whole); err != nil {
 		t.Fatal(err)
 	}
-	hosts := whole["apps"].(map[string]any)["k8singress"].(map[string]any)["live"].(map[string]any)["hosts"].(map[string]any)
+	app := whole["apps"].(map[string]any)["k8singress"].(map[string]any)
+	hosts := app["live"].(map[string]any)["hosts"].(map[string]any)
 	for host, chains := range through {
 		for _, route := range hosts[host].(map[string]any)["routes"].([]any) {
 			first := route.(map[string]any)["chain"].([]any)[0].(map[string]any)
@@ -156,7 +157,8 @@ func TestChainChangesTheMethod(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn,
-		"HEAD /1 HTTP/1.1\r\nHost: shop.example\r\n\r\nGET /2 HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n")
+		"HEAD /1 HTTP/1.1\r\nHost: shop.example\r\n\r\nGET /2 HTTP/1.1\r\nHost: shop.example\r\n"+
+			"Connection: close\r\n\r\n")
 	answers := bufio.NewReader(conn)
 	for _, c := range []struct{ method, body string }{{http.MethodHead, ""}, {http.MethodGet, "one /2"}} {
 		response, err := http.ReadResponse(answers, &http.Request{Method: c.method})
@@ -324,7 +326,8 @@ func TestChainBehindFilters(t *testing.T) {
 			"k8singress.io/chains", chain, "enable-cors", "true")
 	}
 	in := start(t, class+service("web", port, ip)+host("through", "mark")+host("answers", "own")+host("fails", "none")+
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: answers}\ndata: {X-Ask: \"$request_method $host\"}\n---\n"+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: answers}\ndata: "+
+		"{X-Ask: \"$request_method $host\"}\n---\n"+
 		global("add-headers: default/answers"), "configmap default/global",
 		"chain mark {\nheader X-Mark yes\n}\nchain own {\nrespond own 202\n}\nchain none {\nerror no 418\n}")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {

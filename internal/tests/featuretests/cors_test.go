@@ -60,8 +60,9 @@ func TestCORSHeaders(t *testing.T) {
 		for host, want := range map[string]map[string]string{
 			"usual.example": {
 				"Allow-Methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "Allow-Credentials": "true",
-				"Max-Age":       "1728000",
-				"Allow-Headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
+				"Max-Age": "1728000",
+				"Allow-Headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control," +
+					"Content-Type,Range,Authorization",
 			},
 			"own.example": {"Allow-Methods": "GET, PURGE", "Allow-Headers": "X-Token", "Expose-Headers": "X-Total",
 				"Max-Age": "5"},

@@ -12,7 +12,8 @@ import (
 func TestGlobalAuthKeys(t *testing.T) {
 	in, a := externalAuth(t,
 		`global-auth-url: AUTH, global-auth-method: POST, global-auth-request-redirect: "https://$host/back", `+
-			`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, global-auth-always-set-cookie: "true", `+
+			`global-auth-signin: "https://login.example/", global-auth-signin-redirect-param: to, `+
+			`global-auth-always-set-cookie: "true", `+
 			`global-auth-cache-key: $http_x_key, global-auth-cache-duration: "200 403 10m", no-auth-locations: /open`,
 		map[string][]string{"all": nil})
 	a.answers(answersWith(http.StatusUnauthorized))

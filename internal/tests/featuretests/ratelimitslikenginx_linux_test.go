@@ -30,7 +30,10 @@ const limitsOfNginx = `
 	limit_req_zone $binary_remote_addr zone=c_rpm:5m rate=1r/m;
 	limit_req_zone $binary_remote_addr zone=d_rpm:5m rate=1r/m;
 	limit_conn_zone $binary_remote_addr zone=d_conn:5m;
-	server { listen %[1]s; server_name a.example; location / { limit_req zone=a_rpm burst=5 nodelay; proxy_pass http://%[2]s; } }
+	server {
+		listen %[1]s; server_name a.example;
+		location / { limit_req zone=a_rpm burst=5 nodelay; proxy_pass http://%[2]s; }
+	}
 	server {
 		listen %[1]s; server_name b.example;
 		location / {
@@ -46,7 +49,12 @@ const limitsOfNginx = `
 	}
 	server {
 		listen %[1]s; server_name d.example;
-		location / { limit_conn d_conn 1; limit_req zone=d_rpm burst=3 nodelay; proxy_buffering off; proxy_pass http://%[2]s; }
+		location / {
+			limit_conn d_conn 1;
+			limit_req zone=d_rpm burst=3 nodelay;
+			proxy_buffering off;
+			proxy_pass http://%[2]s;
+		}
 	}
 `
 

@@ -61,7 +61,11 @@ spec:
   ingressClassName: nginx
   rules:
   - host: shop.example
-    http: {paths: [{path: "/api(/|$)(.*)", pathType: ImplementationSpecific, backend: {service: {name: web, port: {name: http}}}}]}
+    http:
+      paths:
+      - path: "/api(/|$)(.*)"
+        pathType: ImplementationSpecific
+        backend: {service: {name: web, port: {name: http}}}
 `
 	in := start(t, class+service("web", port, ip)+annotated)
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) {

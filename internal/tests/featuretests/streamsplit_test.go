@@ -41,7 +41,8 @@ func TestSharesOfConnections(t *testing.T) {
 			"hosts":{"shop.example":{"routes":[],"passthrough_split":%s}},
 			"backends":{"shop/one/443":{"endpoints":[%q]},"shop/two/443":{"endpoints":[%q]}},
 			"ports":{"tcp/%[4]s":{"origin":"ConfigMap/shop/services","server":
-				{"listen":["tcp/127.0.0.1:%[4]s"],"routes":[{"handle":[{"handler":"k8singress","split":%[1]s}]}]}}}}}}}`,
+				{"listen":["tcp/127.0.0.1:%[4]s"],
+				"routes":[{"handle":[{"handler":"k8singress","split":%[1]s}]}]}}}}}}}`,
 			split, one.ip+":"+one.port, two.ip+":"+two.port, port)
 		if status, text := in.put(document); status != http.StatusOK {
 			t.Fatalf("PUT: %d %s", status, text)

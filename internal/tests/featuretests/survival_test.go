@@ -187,7 +187,9 @@ func TestConfigMapChanges(t *testing.T) {
 apiVersion: networking.k8s.io/v1
 kind: IngressClass
 metadata: {name: small}
-spec: {controller: k8s.io/ingress-nginx, parameters: {kind: ConfigMap, name: small, namespace: default, scope: Namespace}}
+spec:
+  controller: k8s.io/ingress-nginx
+  parameters: {kind: ConfigMap, name: small, namespace: default, scope: Namespace}
 `
 	web := service("web", f.port, f.ip(0)) + annotated("web", "shop.example", "web") +
 		annotated("own", "own.example", "web", "proxy-body-size", "9") +

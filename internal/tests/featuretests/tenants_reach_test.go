@@ -252,7 +252,12 @@ func TestTenant17OwnService(t *testing.T) {
 apiVersion: v1
 kind: Service
 metadata: {name: own, namespace: ingress}
-spec: {type: LoadBalancer, clusterIP: %q, clusterIPs: [%[1]q], externalIPs: [198.51.100.7], ports: [{name: http, port: %[2]s, targetPort: 8080}]}
+spec:
+  type: LoadBalancer
+  clusterIP: %q
+  clusterIPs: [%[1]q]
+  externalIPs: [198.51.100.7]
+  ports: [{name: http, port: %[2]s, targetPort: 8080}]
 status: {loadBalancer: {ingress: [{ip: 198.51.100.8}, {hostname: lb.example}]}}
 ---
 apiVersion: discovery.k8s.io/v1
