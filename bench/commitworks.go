@@ -12,7 +12,7 @@ import (
 // workDuel sends each kind of request to this checkout's Caddy and to the Caddy of another commit in turn.
 type workDuel struct {
 	options options
-	// sides are this checkout and the other commit. Both have the same objects.
+	// sides are this checkout and the other commit, with the same objects.
 	sides [2]*contestant
 	works []comparedWork
 }
@@ -23,7 +23,7 @@ type comparedWork struct {
 	requests, processor series
 }
 
-// compareCommitWorks measures the rows of HTTP for both commits, prints the figures, and returns the bars.
+// compareCommitWorks measures the HTTP rows for both commits, prints the figures, and returns the bars.
 func compareCommitWorks(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	binaries, err := bothBinaries(ctx, o, folder)
 	if err != nil {
@@ -50,7 +50,7 @@ func compareCommitWorks(ctx context.Context, o options, folder string, out io.Wr
 	return d.bars(), d.write(out)
 }
 
-// newWorkDuel prepares the rows: the kinds of requests that other proxies are compared by, and a host with filters.
+// newWorkDuel prepares the rows: the kinds of requests by which other proxies are compared, and a host with filters.
 func newWorkDuel(o options) *workDuel {
 	d := &workDuel{options: o}
 	for _, w := range works {
@@ -69,7 +69,8 @@ func (d *workDuel) stop() {
 	}
 }
 
-// measure adds one round. The sides follow each other in each row, and another side is first in each round.
+// measure adds one round. In each row, both sides are measured one after the other, and the first one alternates by
+// round.
 func (d *workDuel) measure(ctx context.Context, round int) error {
 	for i := range d.works {
 		w := &d.works[i]
@@ -90,7 +91,8 @@ func (d *workDuel) measure(ctx context.Context, round int) error {
 	return nil
 }
 
-// bars holds each row to the share of the other commit's requests per second. A row without its tool is not measured.
+// bars returns a bar for each row: its minimum ratio to the other commit's requests per second. A row is not measured
+// if its tool is missing.
 func (d *workDuel) bars() []bar {
 	bars := make([]bar, 0, len(d.works))
 	for i := range d.works {
@@ -136,7 +138,8 @@ func (w *comparedWork) cell(side int) string {
 	return thousands(w.requests.median(side)) + " (" + spent + ")"
 }
 
-// processorRatio is above 1 if a request costs the other commit more processor time.
+// processorRatio returns the other commit's processor time for one request divided by this checkout's. It is above 1 if
+// the other commit needs more.
 func (w *comparedWork) processorRatio() string {
 	if w.processor.median(0) == 0 || w.processor.median(1) == 0 {
 		return unknown
