@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// manyAddresses is the number of clients that a limit keeps at the same time. mostOfLimit is the maximum memory for
-	// them, in bytes. mostWithLimit is the maximum ratio of the p99 with the limit to the p99 without it.
-	manyAddresses = 100_000
-	mostOfLimit   = 16 << 20
-	mostWithLimit = 1.10
+	// manyAddresses is the number of clients that a limit keeps at the same time. maxLimitMemory is the maximum memory for
+	// them, in bytes. maxLimitSlowdown is the maximum ratio of the p99 with the limit to the p99 without it.
+	manyAddresses    = 100_000
+	maxLimitMemory   = 16 << 20
+	maxLimitSlowdown = 1.10
 	// limitedHost is the number of the host with the limit. plainHost has no limit.
 	limitedHost = 2
 )
@@ -111,17 +111,17 @@ func (l *limited) fill(ctx context.Context, o options) error {
 func (l *limited) bars() []bar {
 	slower := series{p99s(l.rounds[0]), p99s(l.rounds[1])}
 	work := thousands(manyAddresses) + " addresses at one limit"
-	memory := bar{Work: "memory of " + work, Bar: "under " + megabytes(mostOfLimit),
+	memory := bar{Work: "memory of " + work, Bar: "under " + megabytes(maxLimitMemory),
 		Measured: megabytesOf(float64(l.grown))}
-	return []bar{slower.atMost("p99 with "+work+", of none", mostWithLimit), held(memory, l.grown < mostOfLimit)}
+	return []bar{slower.atMost("p99 with "+work+", of none", maxLimitSlowdown), held(memory, l.grown < maxLimitMemory)}
 }
 
 // write prints the figures as Markdown.
 func (l *limited) write(o options, out io.Writer) error {
 	limit, none := medianOf(l.rounds[0]), medianOf(l.rounds[1])
 	_, err := fmt.Fprintf(out,
-		"\n## A limit and many addresses\n\n%s addresses take turns, as a proxy in front says, and a limit forgets "+
-			"none of them meanwhile. %d keep-alive connections. Medians of %d rounds in turn, %v each.\n\n"+
+		"\n## A limit and many addresses\n\n%s addresses are used in turn, in X-Forwarded-For, and the limit keeps "+
+			"the state of all of them. %d keep-alive connections. Medians of %d rounds in turn, %v each.\n\n"+
 			"| | requests/s | p50 | p99 |\n| --- | ---: | ---: | ---: |\n%s%s\nAll of them take %s.\n",
 		thousands(manyAddresses), o.connections, o.rounds, o.duration,
 		row("limit", rateCell(l.rounds[0]), milliseconds(limit.p50), milliseconds(limit.p99)),

@@ -15,8 +15,8 @@ const (
 	// fullRun is the maximum time for translation, rendering and apply of all Ingresses. changeRun is the maximum time
 	// after a change of one Ingress.
 	fullRun, changeRun = 2 * time.Second, 5 * time.Millisecond
-	// mostAnnotated is the maximum ratio of the memory with annotations to the memory without them.
-	mostAnnotated = 1.30
+	// maxAnnotatedMemory is the maximum ratio of the memory with annotations to the memory without them.
+	maxAnnotatedMemory = 1.30
 	// applyTimes is the name of the controller's metric for the duration of translation, rendering and apply.
 	applyTimes = "k8singress_apply_duration_seconds"
 )
@@ -150,11 +150,11 @@ func (m *many) bars() []bar {
 		Measured: duration(m.full.median(0))}
 	full.Measured += ", in a process that has had " + duration(m.processor.median(0)) +
 		" of the processors with all else until it was ready"
-	one := bar{Work: work + ": the same of one that changes", Bar: "under " + changeRun.String(),
+	one := bar{Work: work + ": the same for one changed Ingress", Bar: "under " + changeRun.String(),
 		Measured: duration(middle(m.changed))}
 	return []bar{
 		held(full, m.full.median(0) < float64(fullRun)), held(one, middle(m.changed) < float64(changeRun)),
-		m.heap.atMost(work+": live heap, of no annotations", mostAnnotated),
+		m.heap.atMost(work+": live heap, against no annotations", maxAnnotatedMemory),
 	}
 }
 

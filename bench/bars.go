@@ -44,19 +44,20 @@ func (f *field) manyAgainstOne() bar {
 
 // atLeast returns a bar for the ratio of requests per second, computed for each round. Measured also has the ratio of
 // processor times, because it varies less if the machine is busy with other work.
-func atLeast(work string, least float64, of, to []figures) bar {
+func atLeast(work string, minimum float64, of, to []figures) bar {
 	all := ratios(of, to)
-	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: spread(all)}
+	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", minimum), Measured: spread(all)}
 	if processor := processorRatio(of, to); processor != unknown {
 		b.Measured += ", with " + processor + " of the processor time"
 	}
-	return held(b, middle(all) >= least)
+	return held(b, middle(all) >= minimum)
 }
 
 // atMost returns a bar for the ratio of costs, such as latencies, computed for each round.
-func atMost(work string, most float64, of, to []figures) bar {
+func atMost(work string, maximum float64, of, to []figures) bar {
 	all := ratios(to, of)
-	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", most), Measured: spread(all)}, middle(all) <= most)
+	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", maximum), Measured: spread(all)},
+		middle(all) <= maximum)
 }
 
 func spread(all []float64) string {
@@ -74,7 +75,7 @@ func held(b bar, met bool) bar {
 // writeBars prints the table of requirements.
 func writeBars(out io.Writer, bars []bar) error {
 	var text strings.Builder
-	text.WriteString("\n## What must be reached\n\n| work | bar | measured | met |\n| --- | --- | --- | --- |\n")
+	text.WriteString("\n## Requirements\n\n| work | bar | measured | met |\n| --- | --- | --- | --- |\n")
 	for _, b := range bars {
 		if b.Met == "" {
 			b.Met = "not measured"

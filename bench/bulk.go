@@ -59,7 +59,7 @@ func (b bulk) watch(ctx context.Context, backend *streamBackend, proxy *process)
 	}
 	if after <= spent || bytes == 0 {
 		return moved{},
-			fmt.Errorf("the proxy moved %.0f bytes in %v of processor time: this machine has no time for it",
+			fmt.Errorf("the proxy moved %.0f bytes in %v of processor time: this machine is too busy",
 				bytes, after-spent)
 	}
 	return moved{bytes / took.Seconds(), bytes / (after - spent).Seconds()}, nil
@@ -108,7 +108,7 @@ func oneByte(address string) error {
 	}
 	answer, err := io.ReadAll(conn)
 	if err == nil && string(answer) != string(wantByte) {
-		err = fmt.Errorf("the answer is %q, not the backend's", answer)
+		err = fmt.Errorf("the response is %q, not the backend's", answer)
 	}
 	return err
 }

@@ -158,7 +158,7 @@ func askBy(ctx context.Context, client *http.Client, path string) error {
 	}
 	body, err := io.ReadAll(response.Body)
 	if err == nil && (response.StatusCode != http.StatusOK || string(body) != answerBody) {
-		err = fmt.Errorf("the answer is %s with %d bytes, not the backend's", response.Status, len(body))
+		err = fmt.Errorf("the response is %s with %d bytes, not the backend's", response.Status, len(body))
 	}
 	return errors.Join(err, response.Body.Close())
 }
@@ -250,7 +250,7 @@ func readSwitching(connection net.Conn) error {
 		return err
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		err = fmt.Errorf("the answer is %s, not that of a WebSocket", response.Status)
+		err = fmt.Errorf("the response is %s, not the response to a WebSocket handshake", response.Status)
 	}
 	return errors.Join(err, response.Body.Close())
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// candidates is the number of routes with a condition on one path; only the last one matches. leastWithCandidates
+	// candidates is the number of routes with a condition on one path; only the last one matches. minWithCandidates
 	// is the minimum ratio of requests per second to a path without conditions.
-	candidates          = 16
-	leastWithCandidates = 0.90
+	candidates        = 16
+	minWithCandidates = 0.90
 	// conditionHeader is the header field that the conditions match.
 	conditionHeader = "X-Bench"
 )
@@ -58,8 +58,8 @@ func compareConditions(ctx context.Context, o options, folder string, _ io.Write
 			return nil, err
 		}
 	}
-	work := fmt.Sprintf("%d conditions on a path, of which the last matches, against none", candidates)
-	return []bar{answered.atLeast(work, leastWithCandidates)}, nil
+	work := fmt.Sprintf("a path with %d conditions, of which the last matches, against no conditions", candidates)
+	return []bar{answered.atLeast(work, minWithCandidates)}, nil
 }
 
 // documentOf returns the document of a controller with one host.
@@ -150,7 +150,7 @@ func compareSplit(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar,
 	measured := picks.FindSubmatch(output)
 	if measured == nil {
 		return nil, fmt.Errorf("the test of the split: %w\n%s",
-			errors.Join(failed, errors.New("it does not say what it has measured")), output)
+			errors.Join(failed, errors.New("its output has no result")), output)
 	}
 	b := bar{Work: "1,000,000 picks by weight", Bar: "within 0.2 % of the weights",
 		Measured: "at most " + string(measured[1]) + " off"}

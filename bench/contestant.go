@@ -196,7 +196,7 @@ func (c *contestant) start(ctx context.Context, s setup, config []byte, ready fu
 	}
 	c.toReady = time.Since(begin)
 	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
-		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts,
+		return fmt.Errorf("%s reports that it is ready but does not serve its %d hosts: %s", c.name, c.hosts,
 			c.process.lastWords())
 	}
 	var err error
@@ -369,7 +369,7 @@ func (c *contestant) finish(ctx context.Context) error {
 	}
 	if !strings.Contains(text, "\ncaddy_http_requests_total{") &&
 		!strings.Contains(text, "\nk8singress_http_requests_total{") {
-		return errors.New("HTTP metrics are not on in each contestant, so that the figures cannot be compared")
+		return errors.New("HTTP metrics are not enabled in every contestant, so the figures cannot be compared")
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// mostAllocations is the maximum number of allocations per request. mostIdle is the maximum memory of an idle
+	// maxAllocations is the maximum number of allocations per request. maxIdle is the maximum memory of an idle
 	// connection, in bytes.
-	mostAllocations, mostIdle = 2, 12 << 10
+	maxAllocations, maxIdle = 2, 12 << 10
 	// idleConnections is the number of idle connections for which the memory is measured.
 	idleConnections = 2000
 	// collections is the number of garbage collections that are enough to shrink stacks and to empty pools.
@@ -76,7 +76,7 @@ func (c *costs) count(ctx context.Context, o options) error {
 	}
 	beyond := float64(requests[2] - requests[1])
 	if beyond <= 0 {
-		return errors.New("no more requests are answered in a longer time: this machine has no time for it")
+		return errors.New("a longer load has no more responses: this machine is too busy")
 	}
 	c.allocations = float64(said[2].mallocs-2*said[1].mallocs+said[0].mallocs) / beyond
 	c.bytes = float64(said[2].total-2*said[1].total+said[0].total) / beyond
@@ -139,7 +139,7 @@ func readRuntimeFigures(text string) (runtimeFigures, error) {
 		number, _, _ := strings.Cut(line, " ")
 		var err error
 		if *each.into, err = strconv.ParseInt(number, 10, 64); err != nil {
-			return f, fmt.Errorf("the runtime says nothing of %s: %w", each.name, err)
+			return f, fmt.Errorf("the runtime has no figure %s: %w", each.name, err)
 		}
 	}
 	return f, nil
@@ -148,12 +148,12 @@ func readRuntimeFigures(text string) (runtimeFigures, error) {
 // bars returns the bars for allocations and for idle connections.
 func (c *costs) bars() []bar {
 	requests := bar{
-		Work: "allocations of one request", Bar: fmt.Sprintf("at most %d", mostAllocations),
+		Work: "allocations of one request", Bar: fmt.Sprintf("at most %d", maxAllocations),
 		Measured: fmt.Sprintf("%.2f", c.allocations),
 	}
-	idle := bar{Work: "memory of an idle connection", Bar: "at most " + kilobytes(mostIdle),
+	idle := bar{Work: "memory of an idle connection", Bar: "at most " + kilobytes(maxIdle),
 		Measured: kilobytes(c.idle)}
-	return []bar{held(requests, c.allocations <= mostAllocations), held(idle, c.idle <= mostIdle)}
+	return []bar{held(requests, c.allocations <= maxAllocations), held(idle, c.idle <= maxIdle)}
 }
 
 func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/(1<<10)) }
@@ -162,9 +162,9 @@ func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/(1<<
 func writeCosts(out io.Writer, both [2]*costs) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
-		"\n## Allocations and idle connections\n\nWhat the runtime of the process counts: allocations while short "+
-			"GETs are answered, by their number; and heap and stacks in use with %s idle connections and without, "+
-			"after collections of garbage.\n\n"+
+		"\n## Allocations and idle connections\n\nCounted by the runtime of the process: allocations per short GET, "+
+			"and the heap and stacks in use with %s idle connections and without them, after garbage "+
+			"collections.\n\n"+
 			"| | k8singress | plain Caddy |\n| --- | ---: | ---: |\n", thousands(idleConnections))
 	for _, each := range []struct {
 		name string

@@ -55,11 +55,11 @@ func compareEnd(ctx context.Context, o options, folder string, out io.Writer) ([
 		return nil, err
 	}
 	head := fmt.Sprintf(
-		"\n## SIGTERM under load\n\n%d requests of each protocol are under way when the process is told to end, "+
-			"and take %v from then on. Others come. `shutdown_delay` is %v; the process ends after %v. "+
-			"A client that cannot connect any more is none that has lost a request.\n\n",
+		"\n## SIGTERM under load\n\n%d requests of each protocol are in flight when the process gets SIGTERM, "+
+			"and take another %v. New ones arrive. `shutdown_delay` is %v; the process ends after %v. "+
+			"A client that can no longer connect has not lost a request.\n\n",
 		slowClients, slowTime, shutdownDelay, took.Round(10*time.Millisecond))
-	b := bar{Work: "requests when the process is told to end", Bar: "none is lost", Measured: all.failures()}
+	b := bar{Work: "requests during a shutdown", Bar: "no request is lost", Measured: all.failures()}
 	return []bar{held(b, all.failed() == 0)}, all.write(out, head)
 }
 
@@ -159,7 +159,7 @@ func (l load) askUntilClose(ctx context.Context, connection net.Conn, t *tally) 
 			return err
 		}
 		if response.StatusCode != http.StatusOK || string(body) != l.body {
-			return fmt.Errorf("the answer is %s, not the backend's", response.Status)
+			return fmt.Errorf("the response is %s, not the backend's", response.Status)
 		}
 		t.latencies = append(t.latencies, time.Since(begin))
 		if response.Close {

@@ -33,10 +33,11 @@ func countFiles(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, e
 			settings++
 		}
 	}
-	of := func(work string, files, most int) bar {
+	of := func(work string, files, maximum int) bar {
 		measured := fmt.Sprintf("%d in %s", files, recipe)
-		return held(bar{Work: "Go files by hand for " + work, Bar: fmt.Sprintf("at most %d", most), Measured: measured},
-			files <= most)
+		return held(bar{Work: "Go files by hand for " + work, Bar: fmt.Sprintf("at most %d", maximum),
+			Measured: measured},
+			files <= maximum)
 	}
 	return []bar{of("a setting", settings, 4), of("a key with the meaning of an annotation", keys, 1)}, nil
 }

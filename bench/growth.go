@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// growth is the ratio of Ingresses in the larger folder to those in the smaller one. mostGrowth is the maximum
+	// growth is the ratio of Ingresses in the larger folder to those in the smaller one. maxGrowth is the maximum
 	// ratio of the times for a change.
-	growth     = 10
-	mostGrowth = 1.30
+	growth    = 10
+	maxGrowth = 1.30
 )
 
 // compareGrowth changes one Ingress in a small and in a large folder in turn, prints the times until a request uses the
@@ -41,7 +41,7 @@ func compareGrowth(ctx context.Context, o options, folder string, out io.Writer)
 			return nil, err
 		}
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", services.name, duration(times.median(0)), duration(times.median(1)))
-		bars = append(bars, times.atMost(sizes+", "+services.name, mostGrowth))
+		bars = append(bars, times.atMost(sizes+", "+services.name, maxGrowth))
 	}
 	_, err = io.WriteString(out, text.String())
 	return bars, err

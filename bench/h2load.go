@@ -58,7 +58,7 @@ func readH2load(output string, requests int) (perSecond float64, err error) {
 	finished := h2Finished.FindStringSubmatch(output)
 	if finished == nil || !strings.Contains(output,
 		fmt.Sprintf("\nstatus codes: %d 2xx, 0 3xx, 0 4xx, 0 5xx\n", requests)) {
-		return 0, fmt.Errorf("not all %d requests of h2load were answered: %s", requests, output)
+		return 0, fmt.Errorf("h2load got fewer than %d responses: %s", requests, output)
 	}
 	return strconv.ParseFloat(finished[1], 64)
 }

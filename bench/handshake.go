@@ -51,7 +51,7 @@ func handshake(address, host string) (serial int64, err error) {
 	}
 	leaf := conn.ConnectionState().PeerCertificates[0]
 	if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != host {
-		return 0, fmt.Errorf("%s is shown the certificate of %v", host, leaf.Subject)
+		return 0, fmt.Errorf("%s gets the certificate of %v", host, leaf.Subject)
 	}
 	if err := conn.CloseWrite(); err != nil {
 		return 0, fmt.Errorf("%s: %w", host, err)

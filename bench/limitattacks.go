@@ -54,8 +54,8 @@ func attackDescriptors(ctx context.Context, l limits, folder string, out io.Writ
 		bars = append(bars, each.bar(attack))
 	}
 	head := fmt.Sprintf(
-		"## Descriptors\n\nThe process has `%s`, and %d descriptors open at the end. Honest clients ask once a "+
-			"second for %v, each time on a new connection.", attack, open, l.duration)
+		"## Descriptors\n\nThe process has `%s`, and %d descriptors open at the end. Honest clients send one request "+
+			"per second for %v, each time on a new connection.", attack, open, l.duration)
 	return bars, writeAttack(out, head, all)
 }
 
@@ -103,7 +103,7 @@ func (t *target) probe(ctx context.Context) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		err = errors.New("the probe is answered " + response.Status)
+		err = errors.New("the response to the probe is " + response.Status)
 	}
 	return errors.Join(err, response.Body.Close())
 }
@@ -130,7 +130,7 @@ func (a *asker) once(ctx context.Context) {
 	err := a.ask(ctx)
 	took := time.Since(begin)
 	if err == nil && took > promptly {
-		err = fmt.Errorf("the answer takes %v", took)
+		err = fmt.Errorf("the response takes %v", took)
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -187,11 +187,11 @@ func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) (
 	beside := t.honestLoad(l.duration).count(ctx)
 	end()
 	stop()
-	most := <-peak
+	highest := <-peak
 	if err := errors.Join(ctx.Err(), quiet.first); err != nil {
 		return nil, err
 	}
-	bars := []bar{t.livesBar(attack), memoryBar(attack, most), slowdownBar(attack, quiet, beside)}
+	bars := []bar{t.livesBar(attack), memoryBar(attack, highest), slowdownBar(attack, quiet, beside)}
 	head := fmt.Sprintf(
 		"\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that "+
 			"are kept; before the attack their p99 is %s.", attack, honestRate, l.duration, honestClients,
@@ -222,7 +222,7 @@ func (t *target) honestLoad(duration time.Duration) load {
 
 // watchMemory returns a channel that receives the largest resident memory in bytes when ctx ends.
 func (t *target) watchMemory(ctx context.Context) <-chan int64 {
-	most := make(chan int64, 1)
+	peak := make(chan int64, 1)
 	go func() {
 		var largest int64
 		for ctx.Err() == nil && t.lives() {
@@ -231,16 +231,16 @@ func (t *target) watchMemory(ctx context.Context) <-chan int64 {
 			}
 			wait(ctx, time.Now().Add(memoryTick))
 		}
-		most <- largest
+		peak <- largest
 	}()
-	return most
+	return peak
 }
 
-func memoryBar(attack string, most int64) bar {
+func memoryBar(attack string, peak int64) bar {
 	b := bar{Work: "resident memory, " + attack, Bar: fmt.Sprintf("under %.1f of the limit", memoryFactor)}
-	share := float64(most) / (memoryLimit << 20)
-	b.Measured = fmt.Sprintf("%s, %.2f of the limit", megabytes(most), share)
-	return held(b, most > 0 && share < memoryFactor)
+	share := float64(peak) / (memoryLimit << 20)
+	b.Measured = fmt.Sprintf("%s, %.2f of the limit", megabytes(peak), share)
+	return held(b, peak > 0 && share < memoryFactor)
 }
 
 // slowdownBar returns a bar that is met only if no honest request fails.

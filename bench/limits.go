@@ -75,7 +75,7 @@ func parseLimits(arguments []string) (limits, error) {
 		}
 	}
 	if l.duration < time.Second {
-		return l, errors.New("-duration is at least 1s")
+		return l, errors.New("-duration must be at least 1s")
 	}
 	var err error
 	l.binary, err = filepath.Abs(l.binary)
@@ -100,7 +100,7 @@ func missed(bars []bar) error {
 	if count == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d bars are missed", count, len(bars))
+	return fmt.Errorf("%d of %d bars were missed", count, len(bars))
 }
 
 // target is a process under attack. Its clients use addresses of this machine.
@@ -214,7 +214,7 @@ func dialHostile(ctx context.Context, address string, number int) (net.Conn, err
 // writeAttack prints how each kind of hostile client ended.
 func writeAttack(out io.Writer, head string, all []*hostile) error {
 	var text strings.Builder
-	text.WriteString(head + "\n\n| hostile clients | what came of them |\n| --- | --- |\n")
+	text.WriteString(head + "\n\n| hostile clients | outcomes |\n| --- | --- |\n")
 	for _, each := range all {
 		text.WriteString(row(each.name, each.results.String()))
 	}

@@ -199,14 +199,14 @@ func readAnswer(reader *bufio.Reader, body string) error {
 		return err
 	}
 	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
-		return fmt.Errorf("the answer is %q, not the backend's", bytes.TrimSpace(line))
+		return fmt.Errorf("the response is %q, not the backend's", bytes.TrimSpace(line))
 	}
 	length, _, err := readFields(reader)
 	if err != nil {
 		return err
 	}
 	if length != len(body) {
-		return fmt.Errorf("the answer has %d bytes, not the backend's", length)
+		return fmt.Errorf("the response has %d bytes, not the backend's", length)
 	}
 	return readBody(reader, body)
 }
@@ -219,7 +219,7 @@ func readBody(reader *bufio.Reader, body string) error {
 		}
 		got, _ := reader.Peek(min(len(body), reader.Buffered()))
 		if string(got) != body[:len(got)] {
-			return fmt.Errorf("the answer is %.100q, not the backend's", got)
+			return fmt.Errorf("the response is %.100q, not the backend's", got)
 		}
 		body = body[len(got):]
 		if _, err := reader.Discard(len(got)); err != nil {
@@ -241,14 +241,14 @@ func readCompressed(reader *bufio.Reader, body string) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Encoding") != "gzip" {
-		return fmt.Errorf("the answer is %q in %q, not the backend's in gzip", response.Status,
+		return fmt.Errorf("the response is %q in %q, not the backend's in gzip", response.Status,
 			response.Header.Get("Content-Encoding"))
 	}
 	const end = 8
 	sums := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body)))
 	sums = binary.LittleEndian.AppendUint32(sums, uint32(len(body)))
 	if len(got) < end || !bytes.Equal(got[len(got)-end:], sums) {
-		return fmt.Errorf("the compressed answer ends with %x, not as the backend's", got[max(0, len(got)-end):])
+		return fmt.Errorf("the compressed response ends with %x, not as the backend's", got[max(0, len(got)-end):])
 	}
 	return nil
 }

@@ -19,11 +19,12 @@ func runLoad(ctx context.Context, arguments []string, out io.Writer) error {
 	var hosts string
 	flags := flag.NewFlagSet("bench load", flag.ContinueOnError)
 	flags.StringVar(&l.address, "address", "", "where to send requests")
-	flags.StringVar(&hosts, "hosts", "", "names to ask for, with commas")
-	flags.StringVar(&l.body, "body", answerBody, "what the backend answers")
+	flags.StringVar(&hosts, "hosts", "", "comma-separated host names of the requests")
+	flags.StringVar(&l.body, "body", answerBody, "the response body of the backend")
 	flags.IntVar(&l.connections, "connections", 16, "keep-alive connections")
 	flags.IntVar(&l.perSecond, "rate", 0, "requests a second; 0 for as many as possible")
-	flags.DurationVar(&l.warmUp, "warm-up", 0, "how long requests are sent before they count; a failure always counts")
+	flags.DurationVar(&l.warmUp, "warm-up", 0,
+		"how long requests are sent before the measurement; failures are always counted")
 	flags.DurationVar(&l.duration, "duration", time.Second, "how long requests are sent after that")
 	if err := flags.Parse(arguments); err != nil {
 		return err

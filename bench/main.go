@@ -158,13 +158,14 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
 	flags.StringVar(&o.against, "against", "",
-		"a commit: measure this checkout against it, and no other program; with -http, the HTTP rows alone")
-	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
+		"a commit to compare this checkout with, in place of other programs; with -http, only the HTTP rows")
+	flags.BoolVar(&o.quick, "quick", false, "run everything in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
-	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
+	flags.BoolVar(&o.noScale, "no-scale", false, "skip test/scale")
 	flags.BoolVar(&o.http, "http", false, "HTTP alone")
-	flags.BoolVar(&o.annotations, "annotations", false, "what annotations and keys of the ConfigMap cost, alone")
-	flags.BoolVar(&o.tenants, "tenants", false, "what one namespace does to another, alone")
+	flags.BoolVar(&o.annotations, "annotations", false,
+		"measure only the cost of annotations and keys of the ConfigMap")
+	flags.BoolVar(&o.tenants, "tenants", false, "measure only the effect of one namespace on another")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
 	if err := flags.Parse(arguments); err != nil {
@@ -211,10 +212,10 @@ func (o options) complete(hosts string) (options, error) {
 	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.tenants},
 		func(given bool) bool { return !given })
 	if len(alone) > 1 || o.streams && o.noStreams {
-		return o, errors.New("two of -streams, -no-streams, -http, -annotations and -tenants leave nothing")
+		return o, errors.New("only one of -streams, -no-streams, -http, -annotations and -tenants can be used")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
-		return o, errors.New("-rounds, -connections and -changes are at least 1")
+		return o, errors.New("-rounds, -connections and -changes must be at least 1")
 	}
 	return o, nil
 }

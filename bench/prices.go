@@ -16,8 +16,8 @@ import (
 
 // price compares requests with a feature and without it.
 type price struct {
-	work  string
-	least float64
+	work    string
+	minimum float64
 	// sides holds the requests with the feature and without it. rounds holds the figures of each side.
 	sides  [2]asked
 	rounds [2][]figures
@@ -45,9 +45,9 @@ func (c *contestant) texts() asked {
 
 // annotation is a group of annotations that together configure one feature.
 type annotation struct {
-	name  string
-	least float64
-	lines []string
+	name    string
+	minimum float64
+	lines   []string
 }
 
 const (
@@ -77,7 +77,7 @@ var ordinary = []annotation{
 // annotationsOf returns all groups of annotations that are measured. The backend is also the service for external
 // authentication.
 func annotationsOf(backend string) []annotation {
-	all := annotation{name: "all of these", least: together}
+	all := annotation{name: "all of these", minimum: together}
 	for _, each := range ordinary {
 		all.lines = append(all.lines, each.lines...)
 	}
@@ -174,7 +174,7 @@ func (p *prices) start(ctx context.Context, s site) error {
 	ours.header = annotatedHeader
 	for i, each := range annotationsOf(s.backend) {
 		work := each.name + ", of no annotations"
-		p.all = append(p.all, &price{work: work, least: each.least,
+		p.all = append(p.all, &price{work: work, minimum: each.minimum,
 			sides: [2]asked{ours.of(firstAnnotated + i), ours.of(plainHost)}})
 	}
 	return errors.Join(p.startLogging(ctx, s), p.startCompressing(ctx, s))
@@ -221,7 +221,7 @@ func (p *prices) startLogging(ctx context.Context, s site) error {
 	}
 	silent, err := p.add(startOurs(ctx, s, "silent", s.one("")))
 	sides := [2]asked{noting.of(plainHost), silent.of(plainHost)}
-	p.all = append(p.all, &price{work: "access log in the default format, of none", least: logged, sides: sides})
+	p.all = append(p.all, &price{work: "access log in the default format, of none", minimum: logged, sides: sides})
 	return err
 }
 
@@ -240,7 +240,7 @@ func (p *prices) startCompressing(ctx context.Context, s site) error {
 		_, err = p.add(stock, stock.start(ctx, s.caddy(stock.folder, "caddy.json"), config, stock.servesFirst))
 	}
 	work := fmt.Sprintf("gzip of %d KiB at level %d, of stock Caddy's encode", len(longText)>>10, gzipLevel)
-	p.all = append(p.all, &price{work: work, least: compressed, sides: [2]asked{ours.texts(), stock.texts()}})
+	p.all = append(p.all, &price{work: work, minimum: compressed, sides: [2]asked{ours.texts(), stock.texts()}})
 	return err
 }
 
@@ -270,7 +270,7 @@ func (p *price) measure(ctx context.Context, o options, round int) error {
 func (p *prices) bars() []bar {
 	bars := make([]bar, 0, len(p.all))
 	for _, each := range p.all {
-		bars = append(bars, atLeast(each.work, each.least, each.rounds[0], each.rounds[1]))
+		bars = append(bars, atLeast(each.work, each.minimum, each.rounds[0], each.rounds[1]))
 	}
 	return bars
 }

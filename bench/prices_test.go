@@ -147,7 +147,7 @@ func TestAnnotationBars(t *testing.T) {
 	l := &limited{rounds: [2][]figures{slow, fast}, grown: 17 << 20}
 	w, p := &weighed{failed: 1}, &price{rounds: [2][]figures{slow, fast}}
 	bars := append(append(m.bars(), l.bars()...), w.bars(p)...)
-	for _, b := range append(bars, (&prices{all: []*price{{least: 0.6, rounds: p.rounds}}}).bars()...) {
+	for _, b := range append(bars, (&prices{all: []*price{{minimum: 0.6, rounds: p.rounds}}}).bars()...) {
 		if b.Met != "no" {
 			t.Errorf("%+v", b)
 		}

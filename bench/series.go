@@ -25,15 +25,17 @@ func (s *series) add(side int, value float64) { s[side] = append(s[side], value)
 func (s *series) median(side int) float64 { return middle(slices.Clone(s[side])) }
 
 // atLeast returns a bar for the ratio of the first side to the second, computed for each round.
-func (s *series) atLeast(work string, least float64) bar {
+func (s *series) atLeast(work string, minimum float64) bar {
 	all := quotients(s[0], s[1])
-	return held(bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: spread(all)}, middle(all) >= least)
+	return held(bar{Work: work, Bar: fmt.Sprintf("at least %.2f", minimum), Measured: spread(all)},
+		middle(all) >= minimum)
 }
 
 // atMost returns such a bar for a figure of which smaller values are better.
-func (s *series) atMost(work string, most float64) bar {
+func (s *series) atMost(work string, maximum float64) bar {
 	all := quotients(s[0], s[1])
-	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", most), Measured: spread(all)}, middle(all) <= most)
+	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", maximum), Measured: spread(all)},
+		middle(all) <= maximum)
 }
 
 // ratio returns the median of the ratios of the first side to the second.

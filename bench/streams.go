@@ -16,7 +16,7 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 	case o.noStreams:
 		return []bar{missing}, nil
 	case runtime.GOOS != "linux":
-		missing.Measured = "only Linux tells what a process and its children cost"
+		missing.Measured = "only Linux reports the processor time of a process and its children"
 		return []bar{missing}, nil
 	}
 	var bars []bar
@@ -32,7 +32,8 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 }
 
 // streamComparison is a comparison that uses a given backend.
-type streamComparison func(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error)
+type streamComparison func(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar,
+	error)
 
 // withStreamBackend returns a comparison that starts a backend for compare.
 func withStreamBackend(compare streamComparison) comparison {

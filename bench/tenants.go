@@ -16,9 +16,9 @@ const (
 	// victimRate is the number of requests per second by the clients of the victim. They use victimConnections
 	// keep-alive connections.
 	victimRate, victimConnections = 500, 16
-	// mostSlower is the maximum ratio of the victim's p99 during an attack to its p99 without one. mostToServe is the
+	// maxSlowdown is the maximum ratio of the victim's p99 during an attack to its p99 without one. maxChangeTime is the
 	// maximum time until a change of the victim's objects takes effect.
-	mostSlower, mostToServe = 1.50, 5 * time.Second
+	maxSlowdown, maxChangeTime = 1.50, 5 * time.Second
 	// editPause is the time between two edits of a tenant. askPause is the time between two of its requests.
 	editPause, askPause = 10 * time.Millisecond, 20 * time.Millisecond
 	// silentClients is the number of connections on which the tenant's clients send nothing.
@@ -43,12 +43,12 @@ type attack struct {
 func attacks() []*attack {
 	return []*attack{
 		{name: "paths of 16 KiB against its patterns", do: askAgain(tenantHost, "/"+strings.Repeat("a", 16<<10))},
-		{name: "100 edits a second, of what is host-wide on the victim's host", do: edits(hostWide)},
+		{name: "100 edits a second of host-wide annotations on the victim's host", do: edits(hostWide)},
 		{name: "100 edits a second, of ciphers and TLS versions", do: edits(ciphers)},
-		{name: "an Ingress of 1,000 hosts and paths that comes and goes", do: edits(large)},
-		{name: "TLS entries for the victim's host, and a Secret of garbage", do: edits(garbage)},
+		{name: "an Ingress of 1,000 hosts and paths that is added and removed", do: edits(large)},
+		{name: "TLS entries for the victim's host, and an invalid Secret", do: edits(garbage)},
 		{name: "500 names that do not resolve", do: edits(names)},
-		{name: "connections that stay silent", do: silence},
+		{name: "silent connections", do: silence},
 	}
 }
 
@@ -188,17 +188,17 @@ func attackBars(all []*attack) []bar {
 	failed, slowest, first := 0, time.Duration(0), ""
 	for _, a := range all {
 		s := series{p99s(a.beside), p99s(a.calm)}
-		bars = append(bars, s.atMost("p99 of others beside "+a.name, mostSlower))
+		bars = append(bars, s.atMost("p99 of others during: "+a.name, maxSlowdown))
 		if failed += a.failed; a.first != nil && first == "" {
 			first = fmt.Sprintf(" (beside %s: %v)", a.name, a.first)
 		}
 		slowest = max(slowest, a.change)
 	}
-	requests := bar{Work: "requests of others beside a tenant's worst", Bar: "none fails",
+	requests := bar{Work: "requests of others during attacks", Bar: "no request fails",
 		Measured: fmt.Sprintf("%d failed%s", failed, first)}
-	change := bar{Work: "a change of others beside a tenant's worst", Bar: fmt.Sprintf("served within %v", mostToServe)}
+	change := bar{Work: "a change by others during attacks", Bar: fmt.Sprintf("served within %v", maxChangeTime)}
 	change.Measured = "at most " + milliseconds(slowest)
-	return append(bars, held(requests, failed == 0), held(change, slowest <= mostToServe))
+	return append(bars, held(requests, failed == 0), held(change, slowest <= maxChangeTime))
 }
 
 func p99s(rounds []figures) []float64 {
@@ -213,11 +213,11 @@ func p99s(rounds []figures) []float64 {
 func writeAttacks(o options, all []*attack, out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
-		"\n## Others beside a tenant that does its worst\n\n%d requests a second to a host of one namespace, alone "+
-			"and while another namespace does something, medians of %d rounds, %v each. A change is the slowest of "+
-			"one Ingress of the first namespace, until it is served, while the other goes on. Clients of both share "+
-			"the processors.\n\n"+
-			"| what the other does | p50 alone | beside it | p99 alone | beside it | failed | change |\n| --- |%s\n",
+		"\n## Other namespaces during the attacks of a tenant\n\n%d requests a second to a host of one "+
+			"namespace, alone and while another namespace does something, medians of %d rounds, %v each. A change "+
+			"is the slowest of one Ingress of the first namespace, until it is served, while the other goes on. "+
+			"Clients of both share the processors.\n\n"+
+			"| attack | p50 without | with | p99 without | with | failed | change |\n| --- |%s\n",
 		victimRate, o.rounds, o.duration, strings.Repeat(" ---: |", 6))
 	for _, a := range all {
 		calm, beside := medianOf(a.calm), medianOf(a.beside)

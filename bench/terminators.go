@@ -221,7 +221,7 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 // bars returns the bars for handshakes.
 func (t *terminators) bars() []bar {
 	rotation := bar{
-		Work: fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(replaced),
+		Work: fmt.Sprintf("handshakes while the certificates of %s of %s Secrets are replaced", thousands(replaced),
 			thousands(manySecrets)),
 		Bar: "none fails",
 		Measured: fmt.Sprintf("%d of %s failed", t.rotation.failed,
@@ -240,11 +240,11 @@ func (t *terminators) bars() []bar {
 }
 
 func (t *terminators) againstNginx() bar {
-	const work, least = "handshakes per second with 1 certificate, of nginx", 1.05
+	const work, minimum = "handshakes per second with 1 certificate, of nginx", 1.05
 	if t.nginx == nil {
-		return bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: nginxMissing}
+		return bar{Work: work, Bar: fmt.Sprintf("at least %.2f", minimum), Measured: nginxMissing}
 	}
-	return atLeast(work, least, t.one.first, t.nginx.first)
+	return atLeast(work, minimum, t.one.first, t.nginx.first)
 }
 
 // write prints the figures as Markdown.
@@ -269,7 +269,8 @@ func (t *terminators) write(o options, out io.Writer) error {
 			thousands(f.perSecond),
 			processorCell(f), ratio(row.c.first, t.plain.first), milliseconds(f.p99))
 	}
-	fmt.Fprintf(&text, "\n%s Secrets were changed under load, and the new certificates shown %v after that began.\n",
+	fmt.Fprintf(&text,
+		"\n%s Secrets were changed under load, and the new certificates were served %v after the start.\n",
 		thousands(replaced), t.took.Round(10*time.Millisecond))
 	_, err := io.WriteString(out, text.String())
 	return err

@@ -12,11 +12,11 @@ import (
 
 const (
 	// canaries is the number of hosts with a canary. weightPause is the time between two changes of the weight of one
-	// canary. leastWithCanary is the minimum ratio of requests per second to a host with that canary to those to a host
+	// canary. minWithCanary is the minimum ratio of requests per second to a host with that canary to those to a host
 	// without one.
-	canaries        = 1_000
-	weightPause     = 100 * time.Millisecond
-	leastWithCanary = 0.97
+	canaries      = 1_000
+	weightPause   = 100 * time.Millisecond
+	minWithCanary = 0.97
 	// canaryFile contains the canary of the first host.
 	canaryFile = "canary.yaml"
 )
@@ -135,14 +135,14 @@ func (w *weighed) bars(p *price) []bar {
 	if w.first != nil {
 		b.Measured += fmt.Sprintf(" (%v)", w.first)
 	}
-	return []bar{atLeast(p.work, leastWithCanary, p.rounds[0], p.rounds[1]), held(b, w.reloads == 0 && w.failed == 0)}
+	return []bar{atLeast(p.work, minWithCanary, p.rounds[0], p.rounds[1]), held(b, w.reloads == 0 && w.failed == 0)}
 }
 
 // write prints the figures as Markdown.
 func (w *weighed) write(o options, p *price, out io.Writer) error {
 	_, err := fmt.Fprintf(out,
 		"\n## A canary whose weight changes\n\n%s hosts have a canary each. The weight of one changes every %v while "+
-			"requests go to its host: %d times, which came into effect in %d runs. Medians of %d rounds in turn, %v "+
+			"requests go to its host: %d times, which took effect in %d runs. Medians of %d rounds in turn, %v "+
 			"each.\n\n"+
 			"| | requests/s |\n| --- | ---: |\n%s%s",
 		thousands(canaries), weightPause, w.changes, w.applied, o.rounds, o.duration,

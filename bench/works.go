@@ -32,8 +32,8 @@ var browserHeader = strings.Join([]string{
 // work is one kind of request.
 type work struct {
 	name string
-	// least is the minimum ratio to nginx's requests per second.
-	least float64
+	// minimum is the required ratio to nginx's requests per second.
+	minimum float64
 	// tool is an external program that sends the requests. It is empty if bench sends them.
 	tool string
 	send func(ctx context.Context, o options, c *contestant) (figures, error)

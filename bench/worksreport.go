@@ -17,7 +17,7 @@ func (p *proxies) bars() []bar {
 }
 
 func (p *proxies) bar(i int, w work) bar {
-	b := bar{Work: w.name + ", of nginx", Bar: fmt.Sprintf("at least %.2f", w.least)}
+	b := bar{Work: w.name + ", of nginx", Bar: fmt.Sprintf("at least %.2f", w.minimum)}
 	switch {
 	case p.nginx == nil:
 		b.Measured = nginxMissing
@@ -26,7 +26,7 @@ func (p *proxies) bar(i int, w work) bar {
 		b.Measured = h2loadMissing
 		return b
 	}
-	return atLeast(b.Work, w.least, p.ours.answered[i], p.nginx.answered[i])
+	return atLeast(b.Work, w.minimum, p.ours.answered[i], p.nginx.answered[i])
 }
 
 // write prints the figures as Markdown.
@@ -34,10 +34,10 @@ func (p *proxies) write(o options, out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text,
 		"## Kinds of requests\n\nRequests per second, and in brackets the processor time of the proxy for one. "+
-			"%d keep-alive connections where nothing else is said, answers of %d bytes. Metrics on in Caddy, access "+
-			"logs off in all; nginx and haproxy tell the backend about the client as ingress-nginx does. Medians of "+
-			"%d rounds in another order each, %v each; ratios are medians of each round's. Clients, backend and "+
-			"proxy share %d processors (%s/%s, %s).\n\n",
+			"%d keep-alive connections unless the row says otherwise, responses of %d bytes. Metrics are enabled in "+
+			"Caddy, access logs off in all; nginx and haproxy send the headers about the client that ingress-nginx "+
+			"sends. Medians of %d rounds in another order each, %v each; ratios are medians of each round's. "+
+			"Clients, backend and proxy share %d processors (%s/%s, %s).\n\n",
 		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
 		runtime.Version())
 	text.WriteString(

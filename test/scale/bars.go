@@ -15,16 +15,16 @@ type bar struct {
 }
 
 const (
-	// mostP99 is the maximum ratio of the p99 while an Ingress changes to the p99 without changes.
-	mostP99 = 1.3
-	// mostCPU is the maximum share of one processor for these changes.
-	mostCPU = 0.10
-	// mostMemory is the maximum resident memory with 10,000 Ingresses, in bytes.
-	mostMemory = 250 << 20
-	// mostGrowth is the maximum growth of the heap for each change, in bytes. The smallest leak for each endpoint, with
+	// maxP99 is the maximum ratio of the p99 while an Ingress changes to the p99 without changes.
+	maxP99 = 1.3
+	// maxCPU is the maximum share of one processor for these changes.
+	maxCPU = 0.10
+	// maxMemory is the maximum resident memory with 10,000 Ingresses, in bytes.
+	maxMemory = 250 << 20
+	// maxGrowth is the maximum growth of the heap for each change, in bytes. The smallest leak for each endpoint, with
 	// an entry in a map, would have about this size, and a leaked connection would have sixteen times this size. The
 	// limit cannot be 0, because the objects in use vary from one garbage collection to the next.
-	mostGrowth = 500
+	maxGrowth = 500
 	// fills is the time for which memory grows while endpoints change, because data about removed endpoints is kept for
 	// a minute.
 	fills = 75 * time.Second
@@ -55,14 +55,14 @@ func (f *figures) disturbanceBars(o options) []bar {
 	return []bar{
 		{work + ", under load: failed requests", "0", fmt.Sprintf("%d of %d", failed, requests), met(failed == 0)},
 		{
-			work + ", under load: p99 against no change", fmt.Sprintf("at most %.1f", mostP99),
+			work + ", under load: p99 against no change", fmt.Sprintf("at most %.1f", maxP99),
 			fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle, len(quotients), quotients[0],
 				quotients[len(quotients)-1]),
-			met(middle <= mostP99),
+			met(middle <= maxP99),
 		},
 		{
-			work + ", no load: processor time of Caddy", fmt.Sprintf("under %.0f %% of one", 100*mostCPU),
-			fmt.Sprintf("%.1f %% (%d changes, applied in %d runs)", 100*f.cpu, f.written, f.runs), met(f.cpu < mostCPU),
+			work + ", no load: processor time of Caddy", fmt.Sprintf("under %.0f %% of one", 100*maxCPU),
+			fmt.Sprintf("%.1f %% (%d changes, applied in %d runs)", 100*f.cpu, f.written, f.runs), met(f.cpu < maxCPU),
 		},
 	}
 }
@@ -83,13 +83,13 @@ func (f *figures) growthBar(work string, o options) bar {
 	c := f.churn
 	growth := float64(c.after.heap-c.middle.heap) / float64(o.endpointChanges-o.endpointChanges/2)
 	b := bar{
-		work, fmt.Sprintf("none: under %d bytes a change in the second half", mostGrowth),
+		work, fmt.Sprintf("none: under %d bytes a change in the second half", maxGrowth),
 		fmt.Sprintf("%+.0f bytes a change; first: %s; middle: %s; end: %s", growth, c.before, c.middle, c.after),
-		met(growth < mostGrowth),
+		met(growth < maxGrowth),
 	}
 	if half := endpointInterval * time.Duration(o.endpointChanges/2); half < fills {
 		b.Met, b.Measured = "", b.Measured+
-			fmt.Sprintf(" (the half takes %v, and endpoints that are gone are remembered for a minute)", half)
+			fmt.Sprintf(" (the half takes %v, and the state of removed endpoints is kept for a minute)", half)
 	}
 	return b
 }
@@ -99,11 +99,11 @@ func (f *figures) memoryBar(o options) bar {
 	most := slices.Max(f.memory)
 	return bar{
 		fmt.Sprintf("memory at %d Ingresses with %d endpoints each", o.ingresses, o.endpoints),
-		"under " + megabytes(mostMemory) + " resident",
+		"under " + megabytes(maxMemory) + " resident",
 		fmt.Sprintf("%s when ready (most of %d starts), %s after %d changes", megabytes(most), len(f.memory),
 			megabytes(f.memoryAfter),
 			len(f.changes)),
-		met(max(most, f.memoryAfter) < mostMemory),
+		met(max(most, f.memoryAfter) < maxMemory),
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *load) result() (sum, error) {
 		return s, fmt.Errorf("the load: %w", err)
 	}
 	if err := json.Unmarshal(l.output.Bytes(), &s); err != nil {
-		return s, fmt.Errorf("reading what the load printed: %w", err)
+		return s, fmt.Errorf("reading the output of the load: %w", err)
 	}
 	if s.Failed > 0 {
 		fmt.Fprintf(os.Stderr, "%d requests failed, the first: %s\n", s.Failed, s.First)

@@ -93,16 +93,16 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.starts, "starts", 3, "how often Caddy is started")
 	flags.IntVar(&o.changes, "changes", 50, "how many changes of an Ingress are timed")
 	flags.IntVar(&o.rounds, "rounds", 9,
-		"how often requests are measured while an Ingress changes, and while none does")
-	flags.DurationVar(&o.duration, "duration", 5*time.Second, "how long each of these takes")
+		"how often requests are measured while an Ingress changes, and without changes")
+	flags.DurationVar(&o.duration, "duration", 5*time.Second, "the duration of each of these measurements")
 	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
 	flags.BoolVar(&o.status, "status", true,
 		"have Caddy write the status of all Ingresses, and wait for it before anything else")
-	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
+	flags.StringVar(&o.bars, "bars", "", "a file for the requirements and results, as JSON")
 	flags.StringVar(&o.profiles, "profiles", "",
 		"a folder to write profiles of Caddy to: its heap when ready and after everything, "+
 			"and its processor time while an Ingress changes and while endpoints do")
-	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
+	hurry := flags.Bool("quick", false, "run everything in a few minutes, with fewer and shorter rounds")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -132,15 +132,15 @@ func setOthers(flags *flag.FlagSet, values map[string]string) error {
 func (o options) check() error {
 	switch {
 	case o.ingresses < firstChurning+churning:
-		return fmt.Errorf("-ingresses is at least %d", firstChurning+churning)
+		return fmt.Errorf("-ingresses must be at least %d", firstChurning+churning)
 	case o.secrets < 0 || o.secrets > o.ingresses:
-		return errors.New("-secrets is at most -ingresses")
+		return errors.New("-secrets must be at most -ingresses")
 	case o.starts < 1 || o.changes < 2 || o.rounds < 1 || o.endpoints < 1:
-		return errors.New("-starts, -rounds and -endpoints are at least 1, -changes at least 2")
+		return errors.New("-starts, -rounds and -endpoints must be at least 1, -changes at least 2")
 	case o.duration < changeInterval:
-		return fmt.Errorf("-duration is at least %v", changeInterval)
+		return fmt.Errorf("-duration must be at least %v", changeInterval)
 	case o.endpointChanges < 4*warming:
-		return fmt.Errorf("-endpoint-changes is at least %d", 4*warming)
+		return fmt.Errorf("-endpoint-changes must be at least %d", 4*warming)
 	case o.ingresses*o.endpoints+o.endpointChanges > addresses:
 		return fmt.Errorf("-ingresses with -endpoints each and -endpoint-changes are more than %d addresses", addresses)
 	}

@@ -75,7 +75,7 @@ func (f *figures) rows() [][]string {
 		{"of which the API server's write, p50", round(percentile(f.writes, 50)), ""},
 		{"of which the API server's write, p99", round(percentile(f.writes, 99)), ""},
 		{"first ready to status of all Ingresses", status, ""},
-		{"p99 of requests while nothing changes that Caddy reads", round(medianP99(f.quiet)), ""},
+		{"p99 of requests without changes that Caddy reads", round(medianP99(f.quiet)), ""},
 		{"p99 of requests while an Ingress changes", round(medianP99(f.changing)), ""},
 		{"endpoint changes a second, and replacements in Caddy",
 			fmt.Sprintf("%.1f, %.0f", f.churn.perSecond, f.churn.updates), "50"},

@@ -63,7 +63,7 @@ func TestSoak(t *testing.T) {
 		return heldNow().beyond(before)
 	})
 	t.Logf("before: %v; at the end: %v; at most %d MiB of objects", before, heldNow(), s.peak.Load()>>20)
-	if s.peak.Load() > mostBytes {
+	if s.peak.Load() > maxSoakBytes {
 		t.Errorf("%d MiB of objects", s.peak.Load()>>20)
 	}
 }
@@ -171,8 +171,8 @@ func (h holding) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d MiB", h.goroutines, h.descriptors, h.bytes>>20)
 }
 
-// mostBytes bounds the memory of all objects, those of clients and endpoints included.
-const mostBytes = 512 << 20
+// maxSoakBytes bounds the memory of all objects, those of clients and endpoints included.
+const maxSoakBytes = 512 << 20
 
 // The room for what is not of the soak: goroutines of the runtime and of libraries, and caches of theirs.
 const (

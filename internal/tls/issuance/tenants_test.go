@@ -223,7 +223,7 @@ func TestNamesOfOtherAddresses(t *testing.T) {
 	r.gets("byname.example")
 	r.expectProblem("elsewhere.example",
 		"the name resolves to 203.0.113.9, and no certificate is requested until it resolves to one of "+
-		"192.0.2.1, 192.0.2.7")
+			"192.0.2.1, 192.0.2.7")
 	r.expectProblem("nowhere.example", "its DNS lookup failed")
 	if asked := plan.orderedNames(); strings.Join(asked, " ") != "byname.example here.example" {
 		t.Errorf("the issuer was asked for %v", asked)
