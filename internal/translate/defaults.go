@@ -91,7 +91,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	d.say(ref, problems...)
 }
 
-// headers reads a ConfigMap of headers that another ConfigMap names. It leaves out invalid headers.
+// headers reads a ConfigMap of headers that another ConfigMap names. It skips invalid headers.
 func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	if name.IsZero() {
 		return nil
@@ -164,7 +164,7 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed makes all Ingresses of a class return 503. Its parameters cannot be read, and they may restrict access.
+// closed makes all Ingresses of a class return 503, because its parameters cannot be read and may restrict access.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true

@@ -11,8 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// noteBelow counts a rule for a host under the wildcard that covers it, or uncounts it if r is no longer the current
-// result. A certificate that a namespace lists for the wildcard applies only while the namespace has such a rule.
+// noteBelow adds 1 to the number of rules below the wildcard that covers the host, or subtracts 1 if r is no longer the
+// current result. A certificate that a namespace lists for the wildcard applies only while the namespace has such a
+// rule.
 func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" || r.Canary != nil {

@@ -119,8 +119,8 @@ func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	clear(p.changed)
 }
 
-// overPatterns returns the Ingresses of a namespace that exceed the limit: the first one that does not fit, and all
-// younger ones.
+// overPatterns returns the Ingresses of a namespace that exceed the limit: the first Ingress that does not fit, and all
+// younger Ingresses.
 func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	if n.sum <= most {
 		return nil

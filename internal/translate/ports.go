@@ -73,7 +73,7 @@ func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verd
 }
 
 // keepRoutes replaces each unchanged route in next by its old pointer. It returns the routes that are only in old, and
-// those that are only in next. Both lists must be sorted.
+// the routes that are only in next. Both lists must be sorted.
 func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
 	for i, r := range next {
 		for len(old) > 0 && streams.Compare(old[0], r) < 0 {

@@ -164,7 +164,7 @@ func (t *Translator) passedIn(host string) string {
 	return ""
 }
 
-// certificateProblems returns the certificate problems of an Ingress. A problem is left out or replaced if the TLS
+// certificateProblems returns the certificate problems of an Ingress. A problem is dropped or replaced if the TLS
 // connections of all its hosts are passed through, because clients get no certificate from us then.
 func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem

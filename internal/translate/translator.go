@@ -287,7 +287,7 @@ func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution 
 	return list
 }
 
-// count adds n to the number of routes for each backend of a host.
+// count adds n, which is 1 or -1, to the number of routes of each backend of a host.
 func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 	if h == nil {
 		return

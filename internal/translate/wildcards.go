@@ -22,7 +22,7 @@ type answer struct {
 	names   []tlssecret.Names
 }
 
-// covers reports whether a host of a namespace needs no certificate of its own. a may be nil.
+// covers reports whether the wildcard certificate is valid for a host of a namespace. a may be nil.
 func (a *answer) covers(host, namespace string) bool {
 	return a != nil && a.namespace == namespace &&
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))

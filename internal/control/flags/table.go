@@ -16,7 +16,7 @@ const (
 	profilesElsewhere = "profiles are available at /debug/pprof of the admin API"
 )
 
-// Table lists the flags of ingress-nginx v1.15.1, including those of klog, and some flags that ingress-nginx has
+// Table lists the flags of ingress-nginx v1.15.1, including klog's flags, and some flags that ingress-nginx has
 // removed.
 var Table = option.Table[Settings, string]{
 	{

@@ -150,8 +150,8 @@ func checkCanaryPattern(s *Settings) string {
 }
 
 // OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted
-// names of those without an effect, because the canary takes their values from the main Ingress. Unknown annotations
-// are in count, because they may be misspelled.
+// names of annotations without an effect, because the canary takes their values from the main Ingress. Unknown
+// annotations are in count, because they may be misspelled.
 func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {

@@ -114,7 +114,7 @@ func (s *Settings) cors(string) []ir.Filter {
 // origin matches one entry in a list of origins.
 var origin = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?|null|\*)$`)
 
-// readOrigins reads a list of origins. It leaves out invalid entries.
+// readOrigins reads a list of origins. It skips invalid entries.
 func readOrigins(value string) ([]string, error) {
 	var all, bad []string
 	for _, word := range nginx.List(value) {

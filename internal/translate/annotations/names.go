@@ -50,7 +50,7 @@ func (s *Settings) WWWStatus() int {
 	return cmp.Or(s.Redirect.Status, redirectStatus)
 }
 
-// readAliases reads a list of names. It leaves out invalid names.
+// readAliases reads a list of names. It skips invalid names.
 func readAliases(value string) ([]string, error) {
 	var all, bad []string
 	for word := range strings.SplitSeq(value, ",") {

@@ -176,8 +176,8 @@ func (s *Settings) firewallBlocks(on bool) error {
 			"DetectionOnly%s", ignoring))
 }
 
-// finishFirewall closes an Ingress whose requests the firewall may reject. It runs only for Ingresses, because the
-// settings of the ConfigMap are defaults for them.
+// finishFirewall makes all requests for an Ingress get 503 if the firewall would reject some of them. It runs only for
+// Ingresses, because the settings of the ConfigMap are defaults for them.
 func (s *Settings) finishFirewall() {
 	asked := &s.Asked.Snippets
 	s.Closed = s.Closed || s.firewallBlocks(asked.Firewall || asked.CoreRules) != nil

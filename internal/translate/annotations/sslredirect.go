@@ -62,8 +62,8 @@ const redirectStatus = 308
 const defaultHTTPSPort = 443
 
 // RedirectFor returns the redirect of a path to HTTPS, or nil. port is the port of our HTTPS listener. The redirect
-// applies to hosts that are meant for HTTPS, or to all hosts if always is true. A closed path has no redirect, because
-// it rejects every request.
+// applies to hosts that are meant for HTTPS, or to all hosts if always is true. A path of a closed Ingress has no
+// redirect, because it rejects every request.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

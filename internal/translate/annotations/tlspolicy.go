@@ -61,7 +61,7 @@ var never = []string{
 // cipherChars are the characters in OpenSSL's cipher lists besides letters and digits.
 const cipherChars = "-_!+@=: ,"
 
-// usual are the OpenSSL keywords that stand for Caddy's default ciphers.
+// usual are the OpenSSL keywords that mean Caddy's default ciphers.
 var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
 
 // readCiphers reads a cipher list. It ignores unknown ciphers and names them in the error. A list without a known

@@ -55,8 +55,8 @@ func (m *mergeState) clientAuth(r *Contribution) {
 	}
 }
 
-// otherClientAuth returns a message that tells an object of another namespace which client certificates the owner
-// requests.
+// otherClientAuth returns the message to an object of another namespace about the client certificates that the owner
+// requires.
 func (m *mergeState) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
 		return fmt.Sprintf("%s owns %s and requires no client certificates, which applies to the whole host",

@@ -61,7 +61,7 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 }
 
 // among merges the routes of one namespace into the routes of the namespaces before it. Both keep their order. Each
-// route is placed behind all routes that have at least as many literal characters. So a regular expression, however
+// route is placed after all routes that have at least as many literal characters. So a regular expression, however
 // long, takes requests from a path of another namespace only if it has more literal characters than that path.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))

@@ -157,8 +157,8 @@ func (m *mergeState) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message that
-// says which namespace receives the requests. The messages contain namespaces only, so a change of one object does not
+// addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message with
+// the namespace that receives the requests. The messages contain namespaces only, so a change of one object does not
 // change the problems of all hosts around it.
 func (m *mergeState) addWildcardProblems() {
 	host := m.Host.Host

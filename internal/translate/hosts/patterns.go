@@ -76,7 +76,7 @@ func (m *mergeState) refusePattern(r *Contribution, p *Path, reason report.Reaso
 	})
 }
 
-// withoutPattern leaves a path out and returns the outcome for a message. If the path may exist to keep requests out,
+// withoutPattern removes a path and returns the outcome for a message. If the path may exist to restrict access,
 // its prefix returns 503 instead, because another path would accept these requests.
 func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
@@ -105,7 +105,7 @@ func (p *patterns) length(r *ir.Route) int {
 }
 
 // WithoutPatterns returns a copy of the contribution for an object whose regular expressions are rejected, because the
-// total of its namespace is too large. Paths are left out as in withoutPattern. If a setting other than a path is a
+// total of its namespace is too large. Paths are removed as in withoutPattern. If a setting other than a path is a
 // regular expression, all paths return 503.
 func (c *Contribution) WithoutPatterns() *Contribution {
 	rest := *c

@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// MergeIsolatingPanics calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeIsolatingPanics searches, from
-// the oldest Ingress on, for the first one with which it panics. This Ingress gets a problem. Its paths return 503 on
-// this host, because they may exist to keep requests away from a path of another Ingress. All other Ingresses are
-// served as before. An Ingress that makes Merge panic even then is left out.
+// MergeIsolatingPanics calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeIsolatingPanics
+// searches, from the oldest Ingress on, for the first one with which it panics. This Ingress gets a problem. Its paths
+// return 503 on this host, because they may exist to protect a path of another Ingress. All other Ingresses are served
+// as before. An Ingress that makes Merge panic even then is ignored on this host.
 //
 // The result depends only on the current objects, not on the previous state of the host, so all replicas serve the
 // same.
@@ -67,8 +67,8 @@ func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Mer
 // quarantine holds the Ingresses of a host that make Merge panic.
 type quarantine struct {
 	host string
-	// faults holds, by contribution, the panic that it causes. stands is the set of replacements for such
-	// contributions.
+	// faults holds, by contribution, the panic that it causes. stands is the set of the contributions that replace them
+	// and return 503.
 	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }

@@ -26,8 +26,8 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	return r.find(b, field, without)
 }
 
-// find returns the backend that b names, and reports problems with it. without is the part of the message that says
-// what happens while there is no such Service or port.
+// find returns the backend that b names, and reports problems with it. without is the part of the message about the
+// effect while the Service or port does not exist.
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:

@@ -28,7 +28,8 @@ type Options struct {
 	ControllerName string
 	// ClassName is the value of the older annotation kubernetes.io/ingress.class that is ours.
 	ClassName string
-	// ClassByName also serves Ingresses that name ClassName in spec.ingressClassName, whatever the IngressClass says.
+	// ClassByName also serves Ingresses that name ClassName in spec.ingressClassName, whatever spec.controller of the
+	// IngressClass is.
 	ClassByName bool
 	// WatchWithoutClass also serves Ingresses that name no class.
 	WatchWithoutClass bool

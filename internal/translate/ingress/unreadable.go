@@ -16,7 +16,7 @@ import (
 
 // Translate translates one Ingress. After a panic the Ingress gets a problem, and its paths, as far as they can be
 // read, return 503, because they may exist to keep requests away from a path of another Ingress. Everything else that
-// cannot be read is left out. An Ingress whose class cannot be read is treated as ours.
+// cannot be read is ignored. An Ingress whose class cannot be read is treated as ours.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	return readIsolatingPanics((*reading).read, newReading(s, object, o))
 }

@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// readList reads a list of ports. It leaves out invalid entries, and names them in the error.
+// readList reads a list of ports. It skips invalid entries, and lists them in the error.
 func readList(value string) ([]Listed, error) {
 	var list []Listed
 	var bad []string
