@@ -16,8 +16,8 @@ const (
 	reasonRoutes      = "routes"
 )
 
-// handOvers counts the connections and requests that the controller's own servers leave to others. The counter is
-// shared by all configurations.
+// handOvers counts the connections and requests that are handed over to net/http or Caddy. All configurations share the
+// counter.
 type handOvers struct{ counter *prometheus.CounterVec }
 
 var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -33,7 +33,7 @@ type coding struct {
 	encoders *pools.Pool[encoder]
 }
 
-// encoder compresses the data that is written to to, and buffers the output in out.
+// encoder is a reusable compressor. Data that is written to the field to is compressed, and out buffers the result.
 type encoder struct {
 	to interface {
 		io.WriteCloser
@@ -93,7 +93,7 @@ func (c *coding) begin(w io.Writer) pools.Handle[encoder] {
 	return owned.Move()
 }
 
-// clean drops the reference to the client.
+// clean drops the reference to the client, so that a pooled encoder does not keep it in memory.
 func (e *encoder) clean() {
 	e.out.Reset(nil)
 	e.to.Reset(e.out)

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// externalAuth asks an external service whether to accept a request, like nginx's auth_request with the headers of
+// externalAuth lets an external service accept or reject each request, like nginx's auth_request with the headers of
 // ingress-nginx.
 type externalAuth struct {
 	shared  *Shared
@@ -146,8 +146,8 @@ var (
 	errAuthRefused = errors.New("external authentication: the service rejected the request")
 )
 
-// Apply asks the service, or uses a cached response. In any case it removes the client's fields that the backend could
-// attribute to the service.
+// Apply gets the verdict of the service, or uses a cached one. In any case it removes the client's fields that the
+// backend could attribute to the service.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
@@ -215,7 +215,7 @@ func (h *externalAuth) setCookies(x *exchange.Exchange, verdict *extauth.Verdict
 }
 
 // skip removes the request fields that only the service may set. It is also called for requests that are accepted
-// without asking the service.
+// without a request to the service.
 func (h *externalAuth) skip(x *exchange.Exchange) {
 	if len(h.service.Wanted) == 0 {
 		return

@@ -34,5 +34,6 @@ func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	return c.speaking((*http.Protocols).SetHTTP1, config), nil
 }
 
-// careless returns the TLS configuration for endpoints that are not verified. Requests to them are not verified either.
+// careless returns the TLS configuration for endpoints that are not verified. Proxied requests to these endpoints do
+// not verify them either.
 func careless() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }

@@ -33,7 +33,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("connections to %s are not allowed: it is %s", r.Address, r.Reason.predicate())
 }
 
-// predicate returns the reason as a predicate for "it is".
+// predicate returns the words that follow "it is" in the error message for the reason.
 func (r Reason) predicate() string {
 	switch r {
 	case Loopback, Unspecified, LinkLocal, Multicast:

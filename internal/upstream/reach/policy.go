@@ -71,7 +71,7 @@ type Policy struct {
 
 // Options are the administrator's settings.
 type Options struct {
-	// Allow allows networks that are rejected by default. It applies only to endpoints, because anybody may own a DNS
+	// Allow allows networks that are rejected by default. It applies only to endpoints, because anyone can own a DNS
 	// name.
 	Allow []netip.Prefix
 	// Deny rejects networks.

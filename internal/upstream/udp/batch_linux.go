@@ -15,8 +15,8 @@ const (
 	datagramSize = 64 << 10
 	// batchSize is the maximum number of messages per system call.
 	batchSize = 64
-	// stride is the distance of the datagrams of a batch in memory. It is not a power of two, because all datagrams
-	// would then compete for the same cache lines.
+	// stride is the distance in bytes between the datagrams of a batch in memory. It is not a power of two, because all
+	// datagrams would then compete for the same cache lines.
 	stride = datagramSize + 17*64
 )
 
