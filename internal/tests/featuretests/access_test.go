@@ -99,7 +99,7 @@ func TestWebSocketsEndWithTheirChain(t *testing.T) {
 		}
 		return nil
 	})
-	// What ends is ended by the next change.
+	// The next change ends the streams that have to end.
 	in.write("probe.yaml", rule("probe", "a.example", "Prefix", "/probe", "one"))
 	in.eventually("the probe", func() error { return in.check("a.example", "/probe", http.StatusOK, "") })
 	probe := in.socket("/probe")

@@ -16,7 +16,7 @@ import (
 func automatic(name, host string) string {
 	text := strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:",
 		fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
-	// So that tests can see by HTTP what a host answers before it has its certificate.
+	// Without the redirect, tests can see by HTTP how a host responds before it has its certificate.
 	return strings.Replace(text, "{name: "+name+"}",
 		"{name: "+name+`, annotations: {nginx.ingress.kubernetes.io/ssl-redirect: "false"}}`, 1)
 }
@@ -72,8 +72,8 @@ func TestCertificatesSurviveRejectedNonces(t *testing.T) {
 	}
 }
 
-// An authority that is down affects only the hosts that wait for its certificates, and their owners see its error
-// message.
+// TestAuthorityIsDown checks that an authority that is down affects only the hosts that wait for its certificates, and
+// that their owners see its error message.
 func TestAuthorityIsDown(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -119,8 +119,8 @@ func (in *ingress) limited(name string, until time.Time) {
 
 const rateLimited = "urn:ietf:params:acme:error:rateLimited"
 
-// The rate limit of one host does not affect other hosts, and it survives a restart of the process and changes of the
-// Ingress.
+// TestRateLimitOfOneHost checks that the rate limit of one host does not affect other hosts, and that it survives a
+// restart of the process and changes of the Ingress.
 func TestRateLimitOfOneHost(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -144,7 +144,7 @@ func TestRateLimitOfOneHost(t *testing.T) {
 	}
 }
 
-// A rate limit for the whole account delays all later hosts, and ends by itself.
+// TestRateLimitOfTheAccount checks that a rate limit for the whole account delays all later hosts, and ends by itself.
 func TestRateLimitOfTheAccount(t *testing.T) {
 	in, ca := issuingWeb(t)
 	roots := ca.roots()
@@ -165,7 +165,8 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	}
 }
 
-// An order that is in progress when Caddy loads another configuration continues, and is not started again.
+// TestReloadDuringAnOrder checks that an order that is in progress when Caddy loads another configuration continues,
+// and is not started again.
 func TestReloadDuringAnOrder(t *testing.T) {
 	ip, port := backend(t, "one")
 	in, storage := newIngress(t), stored{t.TempDir()}
@@ -185,7 +186,8 @@ func TestReloadDuringAnOrder(t *testing.T) {
 	}
 }
 
-// A process that takes documents requests certificates for the hosts in the document.
+// TestCertificateOfADocument checks that a process that takes documents requests certificates for the hosts in the
+// document.
 func TestCertificateOfADocument(t *testing.T) {
 	in := newIngress(t)
 	ca := newAuthority(in)

@@ -103,7 +103,8 @@ func issuingBoth(t *testing.T) (in *ingress, ca *authority, storage stored, begi
 	return in, ca, storage, func() { in.issuingFrom(options, storage.module()) }
 }
 
-// A process that starts uses the stored certificates from its first handshake on, and orders no new ones.
+// TestRestartOrdersNothing checks that a process uses the stored certificates from its first handshake on, and orders
+// no new ones.
 func TestRestartOrdersNothing(t *testing.T) {
 	in, ca, _, begin := issuingBoth(t)
 	begin()
@@ -124,7 +125,8 @@ func TestRestartOrdersNothing(t *testing.T) {
 	}
 }
 
-// A certificate that the authority has revoked is replaced: the authority signals it by the renewal time.
+// TestRevokedCertificateIsReplaced checks that a certificate that the authority has revoked is replaced. The authority
+// signals it by the renewal time.
 func TestRevokedCertificateIsReplaced(t *testing.T) {
 	in, ca, storage, begin := issuingBoth(t)
 	begin()

@@ -69,7 +69,7 @@ func TestSessionCookie(t *testing.T) {
 				if len(used) != 3 {
 					t.Errorf("40 clients are on %v", used)
 				}
-				// What is not ours is no session.
+				// Values that the controller did not set are no sessions.
 				for _, cookie := range []string{"x", "x|y", "|", strings.Repeat("a", 4000), "127.0.3.1:80|", "a|b|c"} {
 					if _, set := in.visit(&visitor{cookie: cookieName + "=" + cookie}); !set {
 						t.Errorf("the cookie %.20q counts", cookie)

@@ -80,7 +80,8 @@ func TestNextUpstream(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations []string
 		bad         http.HandlerFunc
-		// get and post are the statuses for the methods, which differ where an endpoint may have got the request.
+		// get and post are the statuses for the two methods, which differ if the endpoint may have received the
+		// request.
 		get, post int
 	}{
 		"error":                 {nil, hangsUp, 200, 502},
@@ -98,7 +99,7 @@ func TestNextUpstream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.bad.Store(&c.bad)
-			// A request that meets the end of a connection of the last one would be sent to the same endpoint again.
+			// A request on a connection that the endpoint is just closing would be sent to the same endpoint again.
 			in := start(t, class+service("one", p.port, "127.0.0.1", "127.0.0.2")+
 				oneWith(append(c.annotations, "proxy-body-size: 8m", "connection-proxy-header: close")...))
 			defer in.stop()
@@ -174,7 +175,7 @@ func TestSlowEndpoint(t *testing.T) {
 		}
 		took(t, "silence", begin, time.Second)
 		in.breaksOff(t, "/stalls", "begin")
-		// A machine that is busy may make a silence of it that is too long.
+		// On a busy machine, the endpoint may be silent for too long.
 		in.eventually("a slow answer", func() error {
 			if got := in.send(http.MethodGet, "/slow", nil); got.body != "0123" {
 				return fmt.Errorf("got %q", got.body)
@@ -189,7 +190,7 @@ func (in *ingress) breaksOff(t *testing.T, path, text string) {
 	t.Helper()
 	response, err := in.client.Do(in.request(path))
 	if err != nil && in.version == secure3 {
-		return // The reset of a stream may overtake what stands in front of it (RFC 9000 2.2).
+		return // A reset may overtake the data of the stream (RFC 9000 2.2).
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ type fault struct {
 	RetryAfter string `json:"retryAfter,omitempty"`
 	Type       string `json:"type,omitempty"`
 	Detail     string `json:"detail,omitempty"`
-	// Hold is how many milliseconds the authority takes longer than it would have.
+	// Hold is a delay of the authority's response in milliseconds.
 	Hold int `json:"hold,omitempty"`
 }
 

@@ -295,7 +295,7 @@ func TestConnectionsToABackend(t *testing.T) {
 		{`upstream-keepalive-connections: "5"`, "connection-proxy-header: keep-alive", 1, `""`},
 	} {
 		t.Run(c.global+", "+c.annotation, func(t *testing.T) {
-			// A host of its own tells when the options count.
+			// A new host shows when the options have taken effect.
 			host := fmt.Sprintf("h%d.example", time.Now().UnixNano())
 			in.write("global.yaml", fmt.Sprintf(configMap, c.global))
 			in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host,

@@ -55,7 +55,7 @@ func serving(t testing.TB, config *tls.Config, handler http.HandlerFunc) (ip, po
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = config
-	// A handshake that fails is what the test wants.
+	// Failed handshakes are expected, so do not log them.
 	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -251,7 +251,7 @@ func TestClientCertificateForEndpointsChanges(t *testing.T) {
 		t.Errorf("%d requests failed: %q", len(got), got[0])
 	}
 
-	// Those who are verified: nobody is, with what nobody can read, on a connection that is there either.
+	// With an unreadable authority, no endpoint passes verification, not even on an open connection.
 	in.write("secret.yaml", opaque("web", map[string][]byte{"ca.crt": []byte("garbage")}))
 	in.becomes("web.example", "/", 502, "")
 	in.write("secret.yaml", as("mended"))

@@ -24,7 +24,7 @@ type fleet struct {
 	port    string
 	handler func(ip string, w http.ResponseWriter, r *http.Request)
 	servers map[string]*httptest.Server
-	// asked counts what came in, by address, whether or not it was answered.
+	// asked counts the requests by address, whether or not they got a response.
 	asked map[string]*atomic.Int32
 }
 
@@ -310,7 +310,7 @@ func TestUpstreamHashBy(t *testing.T) {
 			if len(used) != 4 {
 				t.Errorf("%d keys are on %v", keys, used)
 			}
-			// One leaves: its keys move, and no other.
+			// If one leaves, its keys move, and no others.
 			gone := f.ip(2)
 			in.write("manifests.yaml", class+service("web", f.port, f.ip(0), f.ip(1), f.ip(3))+
 				annotated("web", "shop.example", "web", "upstream-hash-by", variable))

@@ -18,11 +18,11 @@ import (
 // inFrontOfUs is a proxy between the clients and the controller.
 type inFrontOfUs struct {
 	start func(t *testing.T, in *ingress, at string)
-	// keeps says that it asks again on a connection.
+	// keeps means that the proxy reuses its connection.
 	keeps bool
 }
 
-// nginxWith has what nginx does with the requests.
+// nginxWith returns a function that starts nginx with directives of an upstream and a location.
 func nginxWith(upstream, location string) func(t *testing.T, in *ingress, at string) {
 	return func(t *testing.T, in *ingress, at string) {
 		daemons.StartNginx(t, at,
@@ -32,7 +32,8 @@ func nginxWith(upstream, location string) func(t *testing.T, in *ingress, at str
 	}
 }
 
-// haproxyWith has options of the line with the server, which is that of HTTPS if they say "ssl".
+// haproxyWith returns a function that starts haproxy with options of the server line. It connects over HTTPS if they
+// contain "ssl".
 func haproxyWith(mode, backend, server string) func(t *testing.T, in *ingress, at string) {
 	return func(t *testing.T, in *ingress, at string) {
 		address := in.http
@@ -103,7 +104,7 @@ func TestBehindProxyProtocol(t *testing.T) {
 func describeRequest(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // Its proxy has broken the request off.
+		return // The proxy has cut the request off.
 	}
 	switch r.URL.Path {
 	case "/large":
@@ -170,7 +171,7 @@ func askThrough(t *testing.T, proxy, client string) {
 
 var connectionsLine = regexp.MustCompile(`(?m)^k8singress_client_connections (\d+)$`)
 
-// hasConnections returns an error unless the controller has so many clients.
+// hasConnections returns an error unless the number of client connections is in the given range.
 func (in *ingress) hasConnections(least, most int) error {
 	match := connectionsLine.FindStringSubmatch(in.metrics())
 	if match == nil {

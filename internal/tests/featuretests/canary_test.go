@@ -42,7 +42,7 @@ func TestCanaryRules(t *testing.T) {
 	cookie := func(value string) []string { return []string{"Cookie", "who=" + value} }
 	cases := map[string]struct {
 		canary []string
-		// asked are the headers of a request, and where it goes.
+		// asked maps the Service to the headers of requests that it gets.
 		asked map[string][]string
 	}{
 		"all by weight":  {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
@@ -137,7 +137,7 @@ func TestCanaryAlone(t *testing.T) {
 	in.expect("shop.example", "/other", 404, "")
 	in.remove("main.yaml")
 	in.becomes("shop.example", "/", 404, "")
-	// An Ingress whose annotation canary cannot be read does not answer either.
+	// An Ingress with an invalid canary annotation gets no requests either.
 	in.write("manifests.yaml", strings.Replace(alone, `canary: "true"`, `canary: "perhaps"`, 1))
 	in.eventually("verdict", func() error {
 		if got := in.reasons("Ingress/default/canary"); len(got) == 0 || got[0] != "InvalidAnnotation" {
@@ -197,7 +197,7 @@ func TestCanarySession(t *testing.T) {
 			}
 		}
 	}
-	// With legacy the canary has no session, so that the rules decide about its clients each time; those of the main
+	// With "legacy" the canary has no sessions, so the rules apply to each request of its clients. Sessions of the main
 	// Ingress stay.
 	in.write("manifests.yaml", manifests("canary-by-header", "X-Canary", "affinity-canary-behavior", "legacy"))
 	in.eventually("the canary without a session", func() error {
@@ -255,6 +255,6 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	case <-ended:
 		t.Error("the stream has ended with the canary")
 	case <-time.After(2 * time.Second):
-		// That is twice as long as streams of a route go on that has gone.
+		// This is twice the drain time of streams of a removed route.
 	}
 }

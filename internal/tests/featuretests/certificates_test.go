@@ -27,7 +27,7 @@ func TestCertificateOfAnotherHost(t *testing.T) {
 	in.awaitReasons("Ingress/default/web", "CertificateMismatch")
 	in.awaitReasons("Secret/default/nowhere", "SecretNotFound")
 
-	// A change elsewhere is no reason to say it again.
+	// A change of another object must not repeat the warning.
 	in.write("more.yaml", rule("more", "more.example", "Prefix", "/", "web"))
 	in.becomes("more.example", "/", 200, "one /")
 	text, err := os.ReadFile(log)

@@ -26,7 +26,7 @@ func TestCertManagerBesideIssuers(t *testing.T) {
 	objects := class + service("app", appPort, app) + service("solver", solverPort, solver)
 
 	in := start(t, objects+shop, "auto_https all", "acme_on_missing_secret", "email ops@example.com")
-	// The redirect is that of the path "/", as with ingress-nginx: only locations of the challenge are left out of it.
+	// The redirect applies, as with ingress-nginx: only the challenge's own locations are exempt.
 	in.expect("shop.example.com", challenge+"token", http.StatusPermanentRedirect, "")
 	in.write("manifests.yaml", objects+shop+answering)
 	in.becomes("shop.example.com", challenge+"token", http.StatusOK, "solver "+challenge+"token")

@@ -249,7 +249,7 @@ func TestChainIsAnotherAfterReload(t *testing.T) {
 	in.load("source none\n" + staffTwo + fmt.Sprintf(mark, "2"))
 	in.eventually("the second password", func() error { return in.admits("two") })
 
-	// A chain that has gone protects as before.
+	// A removed chain still protects its routes.
 	in.load("source none\n" + fmt.Sprintf(mark, "3"))
 	in.eventually("the reload", func() error {
 		if err := in.admits("two"); err != nil {

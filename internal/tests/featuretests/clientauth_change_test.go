@@ -181,7 +181,7 @@ func TestConnectionFromBefore(t *testing.T) {
 			}
 			return nil
 		})
-		// The one answer on the connection from before ends it.
+		// A connection from before gets one more response, and then ends.
 		if refused > 2 {
 			t.Errorf("%s: refused %d times", protocol, refused)
 		}
@@ -206,7 +206,7 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 		{"a.example", "/", http.StatusBadRequest, ""},
 		{"a.example", "/.well-known/acme-challenge/other", http.StatusBadRequest, ""},
 		{"a.example", "/.well-known/acme-challenge/token", http.StatusOK, "NONE|||"},
-		// An endpoint that reads it as it stands would serve what needs a certificate.
+		// An endpoint that does not resolve dot segments would serve a path that requires a certificate.
 		{"a.example", "/x/../.well-known/acme-challenge/token", http.StatusBadRequest, ""},
 		{"optional.example", "/", http.StatusOK, "NONE|||"},
 		{"unasked.example", "/", http.StatusOK, "NONE|||"},

@@ -124,7 +124,7 @@ func (in *ingress) compressed(path, coding, want string) http.Header {
 	if text, err := io.ReadAll(from); string(text) != want || err != nil {
 		in.Fatalf("%s by %s: the body has %d bytes, and %v", path, coding, len(text), err)
 	}
-	// Behind the end of gzip stands that of the answer, with its trailers.
+	// After the end of the gzip data comes the end of the body, with its trailers.
 	if n, err := io.Copy(io.Discard, response.Body); n != 0 || err != nil {
 		in.Fatalf("%s by %s: %d bytes too many, and %v", path, coding, n, err)
 	}

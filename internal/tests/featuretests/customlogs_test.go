@@ -48,7 +48,7 @@ func TestCustomLogs(t *testing.T) {
 		return fmt.Sprintf("{\nadmin %s\n%s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n",
 			in.admin, logs, in.http, in.https, in.folder)
 	}
-	// fails makes a request that a log has to tell of.
+	// fails sends a request that must be logged as an error.
 	fails := func(host string) { in.expect(host+".example", "/", 502, "") }
 	said := func(log, logger, ingress, text string) bool {
 		return slices.ContainsFunc(entries(t, file(log)), func(e entry) bool {

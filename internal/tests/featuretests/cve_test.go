@@ -25,7 +25,7 @@ func TestCVE(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
 		status int
-		// reason is that of the verdict on the Ingress; empty is none.
+		// reason is the reason of the verdict on the Ingress. It is empty if there must be none.
 		body, reason string
 	}{
 		"cve-2021-25746": {"/owned", http.StatusOK, "web /owned", "InvalidAnnotation"},

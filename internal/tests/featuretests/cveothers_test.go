@@ -199,7 +199,7 @@ func domainFronting(t *testing.T) {
 				config := anybody()
 				config.ServerName, config.Certificates = c.server, []tls.Certificate{alice}
 				connection := connect(t, config)
-				// What a request is answered does not depend on the requests before it.
+				// The response to a request must not depend on the requests before it.
 				hosts := []string{"a.safe.example", "open.example", "b.safe.example", c.server, "a.safe.example"}
 				for _, host := range hosts {
 					if got := ask(t, connection, host); got != c.want[host] {
@@ -320,7 +320,7 @@ func otherOrigins(t *testing.T) {
 	if now := string(in.document()); now != document {
 		t.Errorf("the document is now %s", now)
 	}
-	// The requests are refused for what the browser says of them, not for what they are.
+	// The admin API rejects the requests because of the browser's header fields, not because of their content.
 	got := in.sendBy(in.admins, "http://"+in.admin+"/config/apps/k8singress", http.MethodGet, nil)
 	if got.status != http.StatusOK {
 		t.Errorf("without a browser: %d %s", got.status, got.body)

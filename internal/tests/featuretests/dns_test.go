@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// large is the name whose answer fits into 4 KiB, and larger that of one that fits into TCP only.
+// large is a name whose response fits into 4 KiB. The response for larger only fits into TCP.
 const (
 	large  = "large.example."
 	larger = "larger.example."
@@ -45,7 +45,7 @@ func nameServer(t *testing.T) (ip, port string) {
 		if w.LocalAddr().Network() == "udp" {
 			answer.Truncate(room)
 		}
-		// A client that has not got its answer says so.
+		// A client that gets no response reports it.
 		_ = w.WriteMsg(answer)
 	})
 	packets, listener := bothOn(t)

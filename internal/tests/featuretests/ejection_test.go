@@ -19,7 +19,7 @@ func TestEjection(t *testing.T) {
 	f.broken(bad)
 	began := time.Now()
 	in.count(30)
-	// After the third failure nothing goes there for a second; the test may be slower than that.
+	// After the third failure, the endpoint gets no requests for a second. The test may take longer.
 	if n := int(f.asked[bad].Load()); n < 3 || n > 3+trials(began) {
 		t.Errorf("the endpoint was tried %d times", n)
 	}

@@ -47,8 +47,8 @@ func TestExternalAuthFails(t *testing.T) {
 	}
 }
 
-// speaks is a service that answers each connection with the same bytes; "wait" is with none, for as long as the client
-// likes.
+// speaks starts a service that sends the same bytes on each connection. "wait" sends nothing, and keeps the connection
+// open as long as the client does.
 func speaks(t *testing.T, answer string) string {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -221,7 +221,7 @@ func TestExternalAuthReachesNothingInside(t *testing.T) {
 		t.Errorf("%s was asked", host)
 	default:
 	}
-	// The admin API would answer 200, and is not asked where loopback is allowed either.
+	// The admin API would return 200, but is never contacted, even if loopback is allowed.
 	ip, one := backend(t, "one")
 	in.write("admin.yaml", service("one", one, ip)+
 		annotated("admin", "admin.example", "one", "auth-url", "http://"+in.admin+"/config/",

@@ -172,7 +172,8 @@ func (in *ingress) expectBackend(id, name string, endpoints ...string) {
 	}
 }
 
-// A name leads to no address that only this machine reaches, and who owns the Ingress is told why requests get 503.
+// TestExternalNameOfThisMachine checks that a name never leads to an address that only this machine can reach, and that
+// the owner of the Ingress is told why requests get 503.
 func TestExternalNameOfThisMachine(t *testing.T) {
 	port, dnsServer := twins(t), serveNames(t)
 	dnsServer.set("evil.example", "127.0.0.1", "169.254.169.254")

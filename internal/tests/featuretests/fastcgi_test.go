@@ -99,7 +99,7 @@ func TestFailingFastCGI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad, badPort := application(t, func(conn net.Conn) {
-				// To close while something is unread would lose what is said.
+				// Closing a connection with unread data would drop the response.
 				_, _ = conn.Read(make([]byte, 64<<10))
 				_, _ = io.WriteString(conn, says)
 			})
@@ -161,7 +161,7 @@ func TestFastCGIResponses(t *testing.T) {
 	ip, port := fastCGI(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/early.php":
-			// All of the answer, and only then the body.
+			// Write the whole response, and then read the body.
 			_, _ = w.Write(large)
 			_, _ = io.Copy(io.Discard, r.Body)
 		case "/empty.php":

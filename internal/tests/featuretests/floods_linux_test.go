@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// siege is a controller under attack. Clients of all versions of HTTP send honest requests all the while.
+// siege is a controller under attack. Clients of all versions of HTTP send honest requests all the time.
 type siege struct {
 	*ingress
 	endpoint *victim
@@ -24,13 +24,14 @@ type siege struct {
 	before   holding
 }
 
-// victim is the endpoint. It counts the requests for /hang, which it never answers, and for /large.
+// victim is the endpoint. It counts the requests for /hang, to which it never responds, and for /large.
 type victim struct{ hanging, large atomic.Int64 }
 
-// largeSize is the size of the answer for /large. A hundred of them are far more than maxBytes.
+// largeSize is the size of the response for /large. A hundred of them are far more than maxBytes.
 const largeSize = 8 << 20
 
-// The bounds of the whole process under attack, endpoint and attacker included, beyond what it holds without an attack.
+// These are the limits for the whole process under attack, including endpoint and attacker, in addition to its use
+// without an attack.
 const (
 	maxGoroutines = 1500
 	maxBytes      = 128 << 20
@@ -39,7 +40,7 @@ const (
 func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/hang":
-		_, _ = io.Copy(io.Discard, r.Body) // Go's server notices that the client has gone only behind the body.
+		_, _ = io.Copy(io.Discard, r.Body) // Go's server only notices after the body that the client has disconnected.
 		v.hanging.Add(1)
 		hangs(w, r)
 	case "/large":
@@ -55,7 +56,7 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// besiege starts a controller with more objects, and connects the honest clients.
+// besiege starts a controller with additional objects, and connects the honest clients.
 func besiege(t *testing.T, more ...string) *siege {
 	t.Helper()
 	s := &siege{endpoint: new(victim)}
@@ -72,7 +73,7 @@ func besiege(t *testing.T, more ...string) *siege {
 	return s
 }
 
-// ask has each honest client send a request, and returns an error unless all are answered. It may be called on any
+// ask sends a request with each honest client, and returns an error unless all get a response. It may be called on any
 // goroutine.
 func (s *siege) ask() (errs error) {
 	for _, in := range s.honest {
@@ -95,8 +96,8 @@ func (s *siege) ask() (errs error) {
 }
 
 // withstands runs an attack, which returns a function that ends its connections. It fails the test if an honest request
-// fails during the attack or behind it while the connections are open, if the process grows beyond the bounds, or if
-// something is left at the end.
+// fails during the attack or afterwards while the connections are open, if the process grows beyond the limits, or if
+// resources are not released at the end.
 func (s *siege) withstands(t *testing.T, attack func() (leave func())) {
 	t.Helper()
 	peak := new(holding)
@@ -119,7 +120,7 @@ func (s *siege) withstands(t *testing.T, attack func() (leave func())) {
 	fixture.Eventually(t, "what the attack took is given back", func() error { return heldNow().beyond(s.before) })
 }
 
-// during runs do on another goroutine until the test calls what it returns, which waits for its end.
+// during runs do on another goroutine. The returned function ends its context and waits for it.
 func during(t *testing.T, do func(ctx context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -130,7 +131,7 @@ func during(t *testing.T, do func(ctx context.Context)) (end func()) {
 	}
 }
 
-// follow keeps the highest numbers of goroutines and bytes until the context ends.
+// follow records the highest numbers of goroutines and bytes until the context ends.
 func (h *holding) follow(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -143,7 +144,7 @@ func (h *holding) follow(ctx context.Context) {
 	}
 }
 
-// reached waits until an endpoint has got so many requests more.
+// reached returns a function that waits until an endpoint has received the given number of additional requests.
 func reached(t testing.TB, counter *atomic.Int64, want int64) (wait func()) {
 	want += counter.Load()
 	return func() {
@@ -152,10 +153,10 @@ func reached(t testing.TB, counter *atomic.Int64, want int64) (wait func()) {
 	}
 }
 
-// floodsOfHTTP1 are what a client of HTTP/1.1 sends again and again, behind a beginning.
+// floodsOfHTTP1 are texts that an HTTP/1.1 client sends repeatedly after a start.
 var floodsOfHTTP1 = map[string]struct {
 	begin, again string
-	// want is the status of the answer, behind which the connection ends.
+	// want is the status of the response, after which the connection ends.
 	want int
 }{
 	"a request line without end": {"GET /", strings.Repeat("x", 1000), tooLargeHead},
@@ -177,8 +178,8 @@ const (
 	tooLargeHead = http.StatusRequestHeaderFieldsTooLarge
 )
 
-// TestFloodsOfHTTP1 has a client send requests without end, without TLS and with it: the server answers with an error
-// and ends the connection. A client that sends many requests, and reads no answer, has to wait.
+// TestFloodsOfHTTP1 sends requests without end, with and without TLS. It checks that the server responds with an error
+// and closes the connection, and that a client that sends many requests and reads no response is throttled.
 func TestFloodsOfHTTP1(t *testing.T) {
 	s := besiege(t)
 	for name, c := range floodsOfHTTP1 {
@@ -208,7 +209,7 @@ func TestFloodsOfHTTP1(t *testing.T) {
 	})
 }
 
-// repeat writes a text again and again until the connection ends.
+// repeat writes begin, and then again repeatedly until the connection ends.
 func (d *dialed) repeat(begin, again string) {
 	_, err := io.WriteString(d.Conn, begin)
 	for err == nil {

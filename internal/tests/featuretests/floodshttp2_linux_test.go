@@ -10,33 +10,33 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// flood2 is an attack on one connection of HTTP/2.
+// flood2 is an attack on one HTTP/2 connection.
 type flood2 struct {
-	// begin comes first, if there is one.
+	// begin is called first, if it is not nil.
 	begin func(a *attacker2) error
-	// again is sent so many times; 0 is until the server ends the connection, as it has to.
+	// again is called times times. 0 means until the server closes the connection, which it must.
 	again func(a *attacker2, i int) error
 	times int
-	// deaf clients read nothing of what the server sends.
+	// deaf means that the client does not read what the server sends.
 	deaf bool
-	// large is how many requests for /large have to reach the endpoint before the test looks at what the process holds.
+	// large is the number of requests for /large that the endpoint must receive before the test measures the process.
 	large int64
 }
 
-// attacker2 is a client of HTTP/2 that attacks. What it writes leaves when there is much of it, or with out.Flush.
+// attacker2 is an attacking HTTP/2 client. Its output is buffered until the buffer is full, or out.Flush is called.
 type attacker2 struct {
 	*stream2
 	conn *dialed
 	out  *bufio.Writer
 }
 
-// streams is how many an attacker has open at a time, where it does not try to have too many.
+// streams is the number of streams that an attacker opens at a time, unless it tries to open too many.
 const streams = 100
 
-// plainHead is a head without a table: GET, https, a.example and the path /.
+// plainHead is a head that does not use the dynamic table: GET, https, a.example and the path /.
 const plainHead = "\x82\x87\x84\x01\x09a.example"
 
-// floodsOfHTTP2 are by the advisories, and by what several vendors have had.
+// floodsOfHTTP2 are named after the advisories and the vulnerabilities of several vendors.
 var floodsOfHTTP2 = map[string]flood2{
 	"CVE-2019-9511 data dribble: windows of one byte": {
 		begin: func(a *attacker2) error {
@@ -64,7 +64,7 @@ var floodsOfHTTP2 = map[string]flood2{
 	},
 	"CVE-2019-9514 reset flood: requests that are malformed": {
 		begin: (*attacker2).clog,
-		// A name in upper case has the server reset the stream.
+		// A field name in upper case makes the server reset the stream.
 		again: func(a *attacker2, _ int) error { return a.block(plainHead + "\x00\x01A\x01b") }, deaf: true,
 	},
 	"CVE-2019-9515 settings flood": {
@@ -115,7 +115,7 @@ var floodsOfHTTP2 = map[string]flood2{
 			return a.WriteContinuation(a.id, false, []byte("\x00\x01x\x7f\xa1\x1e"+strings.Repeat("x", 4000)))
 		},
 	},
-	// The server resets what the client has broken, and the endpoint goes on with the request.
+	// The server resets the streams that the client has broken, but the endpoint continues with their requests.
 	"CVE-2025-8671 MadeYouReset: a window that grows by nothing": madeYouReset(func(a *attacker2) error {
 		return a.WriteWindowUpdate(a.id, 0)
 	}),
@@ -133,7 +133,7 @@ var floodsOfHTTP2 = map[string]flood2{
 			StreamID: a.id, BlockFragment: []byte(plainHead), EndStream: true, EndHeaders: true,
 		})
 	}),
-	// A field of 4,000 bytes is put into the table of HPACK, and comes again by one byte.
+	// A field of 4,000 bytes is added to the HPACK table, and then referenced by one byte.
 	"CVE-2016-6581 HPACK bomb": {
 		again: func(a *attacker2, i int) error {
 			if i == 0 {
@@ -145,15 +145,15 @@ var floodsOfHTTP2 = map[string]flood2{
 	},
 }
 
-// madeYouReset opens streams with a request each that the endpoint keeps, and has the server reset each.
+// madeYouReset opens streams with requests that the endpoint does not answer, and makes the server reset each.
 func madeYouReset(broken func(a *attacker2) error) flood2 {
 	return flood2{
 		again: func(a *attacker2, _ int) error { return errors.Join(a.ask("/hang", true), broken(a)) }, times: 1000,
 	}
 }
 
-// TestFloodsOfHTTP2 has a client attack by HTTP/2, without TLS and with it, as each of the advisories says: honest
-// requests of others are answered, what the process holds is bounded, and nothing is left.
+// TestFloodsOfHTTP2 attacks with HTTP/2, with and without TLS, as each advisory describes. It checks that honest
+// requests of other clients succeed, that the resources of the process are limited, and that all are released.
 func TestFloodsOfHTTP2(t *testing.T) {
 	s := besiege(t)
 	for name, c := range floodsOfHTTP2 {
@@ -166,7 +166,7 @@ func TestFloodsOfHTTP2(t *testing.T) {
 					wait()
 					return func() { _ = a.conn.Close() }
 				})
-			}, plain1, secure1, secure3) // They have no such frames.
+			}, plain1, secure1, secure3) // These versions have no such frames.
 		})
 	}
 }
@@ -186,8 +186,7 @@ func (in *ingress) attacker2(deaf bool) *attacker2 {
 	return a
 }
 
-// listen reads what the server sends. It closes the connection after a GOAWAY, behind which the server only waits a
-// while.
+// listen reads the server's frames. It closes the connection after a GOAWAY, since the server then only waits a while.
 func (a *attacker2) listen() {
 	from := http2.NewFramer(nil, a.conn.Reader)
 	for {
@@ -199,7 +198,7 @@ func (a *attacker2) listen() {
 	}
 }
 
-// send attacks. It fails the test if the server does not end the connection although it has to.
+// send runs the attack. It fails the test if the server does not close the connection although it has to.
 func (a *attacker2) send(t *testing.T, c flood2) {
 	t.Helper()
 	err := error(nil)
@@ -214,13 +213,13 @@ func (a *attacker2) send(t *testing.T, c flood2) {
 	}
 }
 
-// next begins another stream.
+// next starts another stream.
 func (a *attacker2) next() uint32 {
 	a.id += 2
 	return a.id
 }
 
-// clog asks for an answer that fills the connection, so that whatever the server says from then on waits in the server.
+// clog requests a response that fills the connection, so that all later frames of the server wait in the server.
 func (a *attacker2) clog() error { return a.ask("/large", true) }
 
 // ask sends a request on another stream.
@@ -234,7 +233,7 @@ func (a *attacker2) ask(path string, end bool) error {
 	return a.head(pseudo, end)
 }
 
-// block sends a head in the coding of HPACK, on another stream.
+// block sends an HPACK-encoded head on another stream.
 func (a *attacker2) block(fields string) error {
 	return a.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: a.next(), BlockFragment: []byte(fields), EndStream: true, EndHeaders: true,

@@ -13,38 +13,37 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// flood3 is an attack on one connection of HTTP/3.
+// flood3 is an attack on one HTTP/3 connection.
 type flood3 struct {
-	// begin comes first, if there is one.
+	// begin is called first, if it is not nil.
 	begin func(a *attacker3) error
-	// again is sent so many times; 0 is until the server ends the connection, as it has to.
+	// again is called times times. 0 means until the server closes the connection, which it must.
 	again func(a *attacker3, i int) error
 	times int
-	// config is the client's; nil has the defaults.
+	// config is the client's configuration. Nil uses the defaults.
 	config *quic.Config
 }
 
-// attacker3 is a client of HTTP/3 that attacks.
+// attacker3 is an attacking HTTP/3 client.
 type attacker3 struct {
 	conn    *quic.Conn
 	control *quic.SendStream
-	// stream3 is the stream that was opened last, and quic is it as well.
+	// stream3 is the stream that was opened last. quic is the same stream.
 	*stream3
 	quic *quic.Stream
 	ctx  context.Context //nolint:containedctx // It is that of the test.
 }
 
-// The types of frames that the server does not know, of one that has to come first and once, and of the stream of
-// QPACK's encoder.
+// The types of a frame that the server does not know, of a frame that must come first and only once, and of the QPACK
+// encoder stream.
 const (
 	frameUnknown  = 0x21
 	frameSettings = 0x04
 	streamEncoder = 0x02
 )
 
-// floodsOfHTTP3 have the names of the advisories on HTTP/2 that they are like. There is none for floods of PING, which
-// is a frame of QUIC that no client library sends at will: quic-go answers a packet with one acknowledgement, whatever
-// is in it.
+// floodsOfHTTP3 are named after similar advisories for HTTP/2. There is no flood of PING frames, since no client
+// library can send them at will: quic-go sends one acknowledgement for a packet, whatever its content.
 var floodsOfHTTP3 = map[string]flood3{
 	"rapid reset, as CVE-2023-44487": {
 		again: func(a *attacker3, _ int) error {
@@ -136,7 +135,7 @@ var floodsOfHTTP3 = map[string]flood3{
 			if err := a.open(); err != nil {
 				return err
 			}
-			// The block needs 63 entries of the table, and the first field is in it.
+			// The block requires 63 entries of the table, and its first field refers to it.
 			err := a.frame(frameHead, []byte("\x40\x00"+strings.Repeat("\x80", 1000)), true)
 			a.quic.CancelRead(0)
 			return err
@@ -145,7 +144,7 @@ var floodsOfHTTP3 = map[string]flood3{
 	},
 }
 
-// TestFloodsOfHTTP3 does the same by HTTP/3 as TestFloodsOfHTTP2.
+// TestFloodsOfHTTP3 is TestFloodsOfHTTP2 for HTTP/3.
 func TestFloodsOfHTTP3(t *testing.T) {
 	s := besiege(t)
 	for name, c := range floodsOfHTTP3 {
@@ -169,7 +168,7 @@ func (in *ingress) attacker3(t *testing.T, config *quic.Config) *attacker3 {
 	return a
 }
 
-// attack fails the test if the server does not end the connection although it has to.
+// attack runs the attack. It fails the test if the server does not close the connection although it has to.
 func (a *attacker3) attack(t *testing.T, c flood3) {
 	t.Helper()
 	err := error(nil)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fillIn are the headers that an endpoint is told of the client by, in the order of the tests.
+// toldHeaders are the header fields about the client that an endpoint gets, in the order of the tests.
 var toldHeaders = []string{
 	"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
 	"X-Forwarded-Scheme", "X-Scheme",

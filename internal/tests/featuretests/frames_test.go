@@ -23,34 +23,35 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// question is a request as a client writes it, which no library makes better.
+// question is a request that is written exactly as described, without a library that corrects it.
 type question struct {
 	method, host, path string
-	// fields and trailers are lines such as "Name: value". A Content-Length is written where the body has one piece,
-	// there are no trailers, and fields have none.
+	// fields and trailers are lines such as "Name: value". A Content-Length is added if the body has one piece, there
+	// are no trailers, and fields contain no Content-Length.
 	fields, trailers []string
 	// body is written piece by piece.
 	body []string
-	// line is the first one of HTTP/1, if it is not made of the method and the path.
+	// line is the request line of HTTP/1. If it is empty, it is built from the method and the path.
 	line string
-	// pseudo are the fields in front of those in HTTP/2 and HTTP/3, if they are not made of method, host and path.
+	// pseudo are the pseudo-header fields of HTTP/2 and HTTP/3. If it is empty, they are built from method, host and
+	// path.
 	pseudo []string
-	// open says that the end of the body does not come.
+	// open means that the body is not ended.
 	open bool
 }
 
-// reply is what comes back.
+// reply is the result of a request.
 type reply struct {
-	// interim are the answers in front of the last one, as "103 map[Link:[</a.css>]]".
+	// interim are the interim responses, such as "103 map[Link:[</a.css>]]".
 	interim          []string
 	status           int
 	fields, trailers http.Header
 	body             string
-	// broken is how the answer, or the connection without one, ended too early: "closed", or "reset" and a code.
+	// broken says how the response, or the connection without one, ended too early: "closed", or "reset" and a code.
 	broken string
 }
 
-// String is the status and the body, or how it was broken.
+// String returns the status and the body, or broken.
 func (r *reply) String() string {
 	if r.broken != "" {
 		return strings.TrimSpace(r.body + " " + r.broken)
@@ -58,10 +59,10 @@ func (r *reply) String() string {
 	return strings.TrimSpace(fmt.Sprint(r.status, " ", r.body))
 }
 
-// malformed says whether a request went nowhere, because it was malformed.
+// malformed reports whether the request was rejected as malformed.
 func (r *reply) malformed() bool { return r.status == http.StatusBadRequest || r.status == 0 }
 
-// exchange sends a request by the version that the test speaks, on a connection of its own.
+// exchange sends a request with the test's version of HTTP on a new connection.
 func (in *ingress) exchange(r *question) *reply {
 	in.Helper()
 	switch in.version {
@@ -75,7 +76,7 @@ func (in *ingress) exchange(r *question) *reply {
 	return d.reply(r.method)
 }
 
-// measured are the fields with the length of the body.
+// measured returns the fields, with the length of the body if necessary.
 func (r *question) measured() []string {
 	if r.open || len(r.body) != 1 || r.trailers != nil || r.saysLength() {
 		return r.fields
@@ -88,7 +89,7 @@ func (r *question) saysLength() bool {
 		func(line string) bool { return strings.HasPrefix(strings.ToLower(line), "content-length:") })
 }
 
-// http1 is the request as bytes.
+// http1 returns the request in HTTP/1 syntax.
 func (r *question) http1() string {
 	line := r.line
 	if line == "" {
@@ -113,7 +114,7 @@ func (r *question) http1() string {
 	return text.String()
 }
 
-// reply reads the answers to one request.
+// reply reads the responses to one request.
 func (d *dialed) reply(method string) *reply {
 	got := &reply{}
 	for got.status < http.StatusOK {
@@ -140,16 +141,16 @@ func (d *dialed) reply(method string) *reply {
 	return got
 }
 
-// stream is one of HTTP/2 or of HTTP/3, on a connection of its own.
+// stream is an HTTP/2 or HTTP/3 stream on a separate connection.
 type stream interface {
-	// head sends fields in front of the body, or behind it.
+	// head sends fields before or after the body.
 	head(lines []string, end bool) error
 	data(text string, end bool) error
 	// next reads one frame: fields, or a part of the body.
 	next() (fields []hpack.HeaderField, data string, end bool, err error)
 }
 
-// streamed asks by a stream.
+// streamed sends requests on a stream.
 type streamed struct{ stream }
 
 func (s streamed) ask(r *question) *reply {
@@ -161,7 +162,7 @@ func (s streamed) ask(r *question) *reply {
 	return got
 }
 
-// send may fail behind an answer that came early.
+// send may fail after an early response.
 func (s streamed) send(r *question) error {
 	pseudo := r.pseudo
 	if pseudo == nil {
@@ -195,7 +196,7 @@ func (s streamed) receive(got *reply) {
 	}
 }
 
-// take takes a block of fields: of an interim answer, of the answer, or behind its body.
+// take records a block of fields: of an interim response, of the final response, or trailers.
 func (r *reply) take(fields []hpack.HeaderField) {
 	header, status := http.Header{}, 0
 	for _, f := range fields {
@@ -220,7 +221,7 @@ type goneAway struct{ http2.ErrCode }
 
 func (g *goneAway) Error() string { return "GOAWAY " + g.String() }
 
-// brokenBy says how an answer has ended too early.
+// brokenBy describes how a response has ended too early.
 func brokenBy(err error) string {
 	var two http2.StreamError
 	var gone *goneAway
@@ -239,13 +240,13 @@ func brokenBy(err error) string {
 	return "closed"
 }
 
-// cutLine splits "name: value", where a pseudo field begins with a colon.
+// cutLine splits "name: value". A pseudo-header name starts with a colon.
 func cutLine(line string) (name, value string) {
 	name, value, _ = strings.Cut(line[1:], ": ")
 	return line[:1] + name, value
 }
 
-// stream2 is a stream of HTTP/2. It has a whole connection, unless the test changes its number to begin another one.
+// stream2 is an HTTP/2 stream. It uses a whole connection, unless the test changes its ID to open another one.
 type stream2 struct {
 	*http2.Framer
 	id      uint32
@@ -283,7 +284,7 @@ func (in *ingress) twoStreams() (first streamed, next func() streamed) {
 	}
 }
 
-// connect2 makes a connection for HTTP/2, on which the client has said nothing yet.
+// connect2 opens a connection for HTTP/2 on which the client has not sent anything yet.
 func (in *ingress) connect2() *dialed {
 	in.Helper()
 	if in.version == plain2 {
@@ -294,13 +295,13 @@ func (in *ingress) connect2() *dialed {
 	return in.dialed(tls.Dial("tcp", in.https, config))
 }
 
-// newStream2 writes what a client begins with.
+// newStream2 writes the client's preface and settings.
 func newStream2(to io.Writer, from io.Reader) (*stream2, error) {
 	s := &stream2{Framer: http2.NewFramer(to, from), id: 1}
 	s.encoder, s.ReadMetaHeaders = hpack.NewEncoder(&s.block), hpack.NewDecoder(4096, nil)
 	s.AllowIllegalWrites = true
 	_, err := io.WriteString(to, http2.ClientPreface)
-	// Nothing in the tests is larger, so the window of the connection is all that has to grow.
+	// Only the window of the connection has to grow for the bodies of the tests.
 	window := http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
 	return s, errors.Join(err, s.WriteSettings(window), s.WriteWindowUpdate(0, 1<<30))
 }
@@ -347,13 +348,13 @@ func (s *stream2) next() (fields []hpack.HeaderField, data string, end bool, err
 			}
 		case *http2.SettingsFrame:
 			if !f.IsAck() {
-				_ = s.WriteSettingsAck() // The next read has the error.
+				_ = s.WriteSettingsAck() // The next read returns the error.
 			}
 		}
 	}
 }
 
-// stream3 is a stream of HTTP/3.
+// stream3 is an HTTP/3 stream.
 type stream3 struct {
 	io.WriteCloser
 	reader *bufio.Reader
@@ -365,7 +366,7 @@ func (in *ingress) openStream3() streamed {
 	return streamed{&stream3{s, bufio.NewReader(s)}}
 }
 
-// connect3 makes a connection for HTTP/3, with a stream on which the client has said nothing yet.
+// connect3 opens an HTTP/3 connection, with a stream on which the client has not sent anything yet.
 func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 	in.Helper()
 	conn, _ := in.dial3(nil)
@@ -381,8 +382,7 @@ func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 	return conn, s
 }
 
-// dial3 makes a connection for HTTP/3, and returns the client's control stream as well. A nil config has quic-go's
-// defaults.
+// dial3 opens an HTTP/3 connection, and also returns the client's control stream. A nil config uses quic-go's defaults.
 func (in *ingress) dial3(config *quic.Config) (*quic.Conn, *quic.SendStream) {
 	in.Helper()
 	ctx, cancel := context.WithTimeout(in.Context(), deadline)
@@ -398,14 +398,14 @@ func (in *ingress) dial3(config *quic.Config) (*quic.Conn, *quic.SendStream) {
 	if err != nil {
 		in.Fatal(err)
 	}
-	const settings = "\x00\x04\x00" // The type of the stream, and a frame of settings without any.
+	const settings = "\x00\x04\x00" // The type of the stream, and an empty settings frame.
 	if _, err := io.WriteString(control, settings); err != nil {
 		in.Fatal(err)
 	}
 	return conn, control
 }
 
-// The types of frames of HTTP/3.
+// The types of HTTP/3 frames.
 const (
 	frameData = 0
 	frameHead = 1

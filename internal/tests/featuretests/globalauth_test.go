@@ -43,7 +43,8 @@ func TestGlobalAuthKeys(t *testing.T) {
 	})
 }
 
-// keeps asks twice with a key of its own, and fails unless the service, which answers with a status, is asked so often.
+// keeps sends two requests with a new key, and fails the test unless the service, which returns status, is called want
+// times.
 func (in *ingress) keeps(a *authService, status, want int) {
 	in.Helper()
 	a.answers(answersWith(status))

@@ -22,8 +22,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// echo is a gRPC service that says what it hears: Say once, Tell three times, Talk for each message. A message "fail"
-// is answered with an error, and Talk tells its last word when the client has said all.
+// echo is a gRPC service that sends messages back: Say once, Tell three times, Talk for each message. It responds to
+// the message "fail" with an error. Talk sends a last message after the client has closed its side.
 type echo struct{ ended chan error }
 
 var echoService = grpc.ServiceDesc{

@@ -14,32 +14,31 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// guardCase is one guard of the annotations' table. Its Ingress NAME.example stands in front of the Service of the
-// kind of its endpoints.
+// guardCase is a test case for one guard in the table of annotations. Its Ingress is for the host NAME.example.
 type guardCase struct {
-	// beside are the other annotations of its Ingress. AUTH stands for an external service.
+	// beside are the other annotations of its Ingress. AUTH is replaced by an external service.
 	beside []string
-	// garbage cannot be read, and good can, for requests with headers. foreign is the same object in the namespace
-	// "other".
+	// garbage is an invalid value, and good a valid one, for requests with headers. foreign names the same object in
+	// the namespace "other".
 	garbage, good, foreign string
 	headers                []string
-	// object is what good names, without which the status is missing; zero is 503. Empty is none.
+	// object is the object that good names, or empty. missing is the status without it. Zero means 503.
 	object  string
 	missing int
-	// refused is the status with garbage; zero is 503.
+	// refused is the status with garbage. Zero means 503.
 	refused int
-	// service is that of its endpoints; empty is "web".
+	// service is the Service of its endpoints. Empty means "web".
 	service string
-	// ask sends what shows whether the guard is kept, and returns the status; nil is one request. passes says that some
-	// of it may get to the endpoint.
+	// ask sends the requests that show whether the guard works, and returns the status. Nil sends one request. passes
+	// means that some of them may reach the endpoint.
 	ask    func(g *guards, host string) int
 	passes bool
 }
 
-// guards is an engine with an Ingress for each guard, whose endpoints count the requests for each host.
+// guards is an engine with an Ingress for each guard. The endpoints count the requests for each host.
 type guards struct {
 	*ingress
-	// speaking are its clients of each version of HTTP. The first one speaks HTTP/1.1.
+	// speaking has a client for each version of HTTP. The first one uses HTTP/1.1.
 	speaking []*ingress
 	service  *authService
 	alice    *fixture.Identity
@@ -47,7 +46,7 @@ type guards struct {
 	seen     map[string]int
 }
 
-// ServeHTTP is what endpoints do.
+// ServeHTTP is the handler of the endpoints.
 func (g *guards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,10 +60,10 @@ func (g *guards) count(host string) int {
 	return g.seen[host]
 }
 
-// dataFor is a ConfigMap with a name and data.
+// dataFor is a ConfigMap. Its arguments are the name and the data.
 const dataFor = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {%s}\n"
 
-// guardCases has all rows of the annotations' table that close something when they cannot be read.
+// guardCases returns a case for each row of the table of annotations that rejects requests if it is invalid.
 func guardCases(ca *fixture.Identity) map[string]guardCase {
 	users, alice := htpasswd("auth-users", alicesLine), []string{basic("alice", "one")}
 	password := []string{"auth-type", "basic", "auth-secret", "auth-users"}
@@ -146,13 +145,14 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 	}
 }
 
-// third is the status of the last of more requests than the limit lets in.
+// third sends more requests than the limit allows, and returns the status of the last one.
 func (g *guards) third(host string) int {
 	g.Helper()
 	return slices.Max(g.statuses(5, host, "/", "192.0.2.1"))
 }
 
-// kept is the status of a request about which the service has changed its mind, unless its first answer is kept.
+// kept returns the status of a request after the service has changed its response. It shows whether the first response
+// was cached.
 func (g *guards) kept(host string) int {
 	g.Helper()
 	defer g.service.answers(answersWith(http.StatusOK))
@@ -167,7 +167,7 @@ func (g *guards) kept(host string) int {
 	return http.StatusServiceUnavailable
 }
 
-// asAlice asks with a certificate, by the version that has TLS.
+// asAlice sends a request with a client certificate, over TLS.
 func (g *guards) asAlice(host string) int {
 	g.Helper()
 	version := g.version
@@ -177,7 +177,7 @@ func (g *guards) asAlice(host string) int {
 	return g.fetch(g.showing(g.alice, host)[version], "https://"+host+"/").status
 }
 
-// byScript is 403 where a browser would keep the answer from a script.
+// byScript returns 403 if a browser would not give the response to a script.
 func (g *guards) byScript(host string) int {
 	g.Helper()
 	got := g.sendBy(g.client, g.origin(host)+"/", http.MethodGet, nil, "Origin: https://a.example")
@@ -216,7 +216,7 @@ func TestGuards(t *testing.T) {
 type guardStage struct {
 	name  string
 	value func(c guardCase) string
-	// there says that the objects are.
+	// there means that the objects exist.
 	there bool
 	want  func(c guardCase) int
 }
@@ -228,7 +228,7 @@ func orElse(status int) int {
 	return status
 }
 
-// withoutObject is for cases that name none.
+// withoutObject returns the status for cases that name no object.
 func withoutObject(c guardCase) int {
 	if c.object == "" {
 		return http.StatusOK
@@ -254,8 +254,8 @@ var guardStages = []guardStage{
 	{"restored", good, true, letsIn},
 }
 
-// endpoints are the Services of the guards, which count what they get, and the service that external authentication
-// asks.
+// endpoints returns the Services of the guards, which count their requests, and the service for external
+// authentication.
 func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 	t.Helper()
 	web, webPort := endpointOf(t, g.ServeHTTP)
@@ -274,7 +274,7 @@ func (g *guards) endpoints(t *testing.T, ca *fixture.Identity) string {
 		"---\n" + global("global-allowed-response-headers: X-App") + "---\n"
 }
 
-// at brings all guards into a state, and holds what comes of it.
+// at brings all guards into a state, and checks the responses.
 func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage guardStage) {
 	var manifests strings.Builder
 	manifests.WriteString(base)
@@ -316,7 +316,7 @@ func (g *guards) at(t *testing.T, base string, cases map[string]guardCase, stage
 	}
 }
 
-// statusOf returns the status of a request that a guard is to let in.
+// statusOf returns the status of a request that the guard must accept.
 func (g *guards) statusOf(c guardCase, host string) int {
 	g.Helper()
 	if c.ask != nil {
@@ -335,7 +335,7 @@ func orWeb(service string) string {
 	return service
 }
 
-// serviceFails holds that no request gets past a service that refuses it, or that does not say whether.
+// serviceFails checks that no request is accepted if the service rejects it or returns no decision.
 func (g *guards) serviceFails(t *testing.T, cases map[string]guardCase) {
 	t.Helper()
 	for answer, want := range map[int]int{401: 401, 403: 403, 302: 500, 404: 500, 500: 500, 503: 500} {

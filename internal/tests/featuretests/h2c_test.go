@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// preface is how a client begins that speaks HTTP/2 without having asked.
+// preface is the start of an HTTP/2 connection with prior knowledge.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // TestHTTP2InTheClear checks that HTTP/2 without TLS is served only if an option or Caddy's own protocols enable it.
@@ -48,7 +48,7 @@ func TestHTTP2InTheClear(t *testing.T) {
 	}
 }
 
-// badRequests is a counter of the whole process.
+// badRequests matches a counter of the whole process.
 var badRequests = regexp.MustCompile(`(?m)^k8singress_http_requests_total\{code="400"\} (\d+)$`)
 
 // refusesHTTP2 checks that the HTTP/2 preface is rejected as a bad request of HTTP/1.1, and counted as such.

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// startSecure runs a controller with shop.example and other.example, both with a certificate of the ECDSA kind.
+// startSecure runs a controller with shop.example and other.example, both with ECDSA certificates.
 func startSecure(t *testing.T) *ingress {
 	t.Helper()
 	ip, port := backend(t, "web")

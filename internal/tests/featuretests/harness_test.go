@@ -40,7 +40,7 @@ type ingress struct {
 	admin  string
 	http   string
 	https  string
-	// version is how clients speak, and client one that does. admins is for the admin API.
+	// version is the version of HTTP of client. admins is the client for the admin API.
 	version        string
 	client, admins *http.Client
 }
@@ -117,9 +117,9 @@ func (in *ingress) loadCaddyfile(text string) {
 	in.reload(config)
 }
 
-// reload replaces the configuration that Caddy runs, and waits until the servers of the one before have closed their
-// listeners, which Caddy goes on with after it says that it has loaded the next one. A server of a site resets
-// connections that have sent no request by then; those of the controller have one socket for all configurations.
+// reload replaces Caddy's configuration, and waits until the servers of the previous one have closed their listeners,
+// which Caddy does after it reports success. A server of a site resets connections that have not sent a request by
+// then. The controller uses the same sockets for all configurations.
 func (in *ingress) reload(config []byte) {
 	in.Helper()
 	if err := caddy.Load(config, true); err != nil {
@@ -137,8 +137,8 @@ func (in *ingress) reload(config []byte) {
 	in.admins.CloseIdleConnections()
 }
 
-// listening returns how many sockets listen on an address, as Linux counts them: one whose listener is closed goes
-// when the last call of Accept has returned. Elsewhere it is 0.
+// listening returns the number of sockets that listen on an address, according to Linux. A closed listener is gone when
+// its last call of Accept has returned. On other systems it returns 0.
 func listening(t testing.TB, address string) int {
 	t.Helper()
 	const state = "0A"
@@ -151,7 +151,7 @@ func listening(t testing.TB, address string) int {
 	}
 	at := netip.MustParseAddrPort(address)
 	ip := at.Addr().As4()
-	// The address is a number in the order of this machine's bytes, in hexadecimal digits.
+	// The address is hexadecimal, in the byte order of this machine.
 	wanted := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), at.Port())
 	count := 0
 	for line := range strings.Lines(string(sockets)) {
@@ -212,7 +212,7 @@ func (in *ingress) adminJSON(path string, into any) {
 func (in *ingress) awaitReady() {
 	in.Helper()
 	in.eventually("ready", func() error {
-		// What is said of the objects follows a moment later.
+		// The verdicts on objects follow a moment later.
 		if s := in.status(); !s.Ready || s.Generation == 0 {
 			return fmt.Errorf("it is not: %+v", s)
 		}

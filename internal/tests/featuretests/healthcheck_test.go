@@ -41,7 +41,7 @@ func TestHealthCheckThresholds(t *testing.T) {
 		{200, true}, {200, false}, {204, false}, {204, false}, {204, true},
 	} {
 		statuses <- step.status
-		// When the next one comes, this one has been judged.
+		// When the next check arrives, this one has been evaluated.
 		await(t, "the next check", asked)
 		if serves := in.count(10)[f.ip(0)] > 0; serves != step.serves {
 			t.Errorf("after check %d the endpoint gets requests: %t", i+1, serves)

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestRefusalBeforeTheBody: a client that is still sending gets the whole of an answer that does not wait for its body.
-// In HTTP/2 and HTTP/3 no more than the rest of its body may be refused.
+// TestRefusalBeforeTheBody checks that a client that is still sending gets the complete error response, which the
+// server sends without reading the body. In HTTP/2 and HTTP/3, only the rest of the body may be rejected.
 func TestRefusalBeforeTheBody(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
@@ -43,11 +43,11 @@ func TestRefusalBeforeTheBody(t *testing.T) {
 	}
 }
 
-// TestRefusalWithinTheBody: a body of unknown length that grows too long is refused while it comes in. A client that
-// goes on sending, or that waits with the rest of its body, gets the whole answer in every version of HTTP.
+// TestRefusalWithinTheBody checks that a body of unknown length is rejected while it arrives, as soon as it is too
+// long. A client that continues to send, or that pauses, gets the complete response in every version of HTTP.
 func TestRefusalWithinTheBody(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // It breaks off.
+		_, _ = io.Copy(io.Discard, r.Body) // The body is cut off.
 		fmt.Fprint(w, "all of it has come")
 	})
 	page := string(pattern(100_000))
@@ -84,8 +84,9 @@ func TestRefusalWithinTheBody(t *testing.T) {
 	}
 }
 
-// TestRequestAsBody has clients send a request as the body of another one, which is refused before the body is
-// read: the body is never taken for a request. In HTTP/2 and HTTP/3 it cannot be, since a body is in frames of its own.
+// TestRequestAsBody sends a request as the body of another one, which is rejected before its body is read. It
+// checks that the body is never parsed as a request. This cannot happen in HTTP/2 and HTTP/3, since bodies have
+// separate frames.
 func TestRequestAsBody(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
@@ -105,8 +106,8 @@ func TestRequestAsBody(t *testing.T) {
 	})
 }
 
-// TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a
-// body the client gets what it wants, and the endpoint is told when it has gone.
+// TestEndpointsWithoutEnd checks endless heads, interim responses and bodies of endpoints. The first two result in 502.
+// A client can read a body as long as it wants, and the endpoint notices when the client disconnects.
 func TestEndpointsWithoutEnd(t *testing.T) {
 	gone := make(chan error, 100)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +130,7 @@ func TestEndpointsWithoutEnd(t *testing.T) {
 	})
 	in := inFrontOf(t, ip, port, "proxy-next-upstream: off")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		// The error is what the endpoint ends with, whatever it is.
+		// The endpoint may end with any error.
 		ends := func(what string) { _ = fixture.Receive(t, "the end of "+what, gone) }
 		q := question{path: "/head"}
 		if got := in.exchange(q.usual()); got.status != http.StatusBadGateway {

@@ -12,13 +12,14 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// tlsPair is an identity in PEM, with the key as OpenSSL writes it.
+// tlsPair is a certificate and its key as PEM, with the key in OpenSSL's format.
 type tlsPair struct {
 	certificate, key []byte
 	*fixture.Identity
 }
 
-// newCertificate has a common name and DNS names; the common name is one of them if no others are given.
+// newCertificate returns a certificate with a common name and DNS names. Without names, the common name is the DNS
+// name.
 func newCertificate(t testing.TB, commonName string, names ...string) tlsPair {
 	t.Helper()
 	if len(names) == 0 {
@@ -27,7 +28,8 @@ func newCertificate(t testing.TB, commonName string, names ...string) tlsPair {
 	return issueCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: commonName}, DNSNames: names}, nil)
 }
 
-// issueCertificate makes one that is valid now, if nothing else is said; a nil issuer is itself.
+// issueCertificate issues a certificate that is valid now, unless the template says otherwise. Without an issuer it is
+// self-signed.
 func issueCertificate(t testing.TB, template *x509.Certificate, issuer *fixture.Identity) tlsPair {
 	t.Helper()
 	made := fixture.Identify(t, issuer, template)
@@ -38,7 +40,7 @@ func issueCertificate(t testing.TB, template *x509.Certificate, issuer *fixture.
 	return tlsPair{made.PEM(), fixture.PEM("EC PRIVATE KEY", private), made}
 }
 
-// rsaCertificate is for one host.
+// rsaCertificate returns an RSA certificate for one host.
 func rsaCertificate(t testing.TB, commonName, host string) tlsPair {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -55,7 +57,7 @@ func rsaCertificate(t testing.TB, commonName, host string) tlsPair {
 		key: fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
 }
 
-// chainOf is a leaf with so many certificates in all, the issuers in the wrong order.
+// chainOf returns a certificate with a chain of the given length, with the issuers in the wrong order.
 func chainOf(t testing.TB, length int, host string) tlsPair {
 	t.Helper()
 	var issuer *fixture.Identity
@@ -74,14 +76,14 @@ func chainOf(t testing.TB, length int, host string) tlsPair {
 	return leaf
 }
 
-// commonNameOnly is a Secret with what `openssl req -subj /CN=host` makes.
+// commonNameOnly returns a Secret with the result of `openssl req -subj /CN=host`.
 func commonNameOnly(t testing.TB, name, host string) string {
 	t.Helper()
 	made := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: host}}, nil)
 	return tlsSecret(name, made.certificate, made.key)
 }
 
-// chainLength returns how many certificates a client of a host is shown.
+// chainLength returns the number of certificates that a client of a host gets.
 func (in *ingress) chainLength(host string) int {
 	in.Helper()
 	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true})

@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestConnectionsKeepLittle has clients send as much as they can without a complete request, and stay: what the server
-// keeps of each connection has a bound, since there may be thousands of connections. In HTTP/1.1 it is the beginning of
-// a head, in HTTP/2 a frame of an unknown type, for which there is no window, and in HTTP/3 a stream that the server
-// does not read.
+// TestConnectionsKeepLittle sends as much as possible without a complete request, and keeps the connections open. It
+// checks that the server's memory for each connection is limited, since there may be thousands of connections. HTTP/1.1
+// clients send the start of a head, HTTP/2 clients a frame of an unknown type, which has no flow control, and HTTP/3
+// clients a stream that the server does not read.
 func TestConnectionsKeepLittle(t *testing.T) {
 	s := besiege(t)
 	const clients, each = 10, 400 << 10
@@ -31,7 +31,7 @@ func TestConnectionsKeepLittle(t *testing.T) {
 	})
 }
 
-// fills makes a connection, and sends as much on it as the server takes before there is a request.
+// fills opens a connection, and sends as much as the server accepts before there is a request.
 func (in *ingress) fills(t *testing.T) {
 	t.Helper()
 	switch in.version {
@@ -50,7 +50,7 @@ func (in *ingress) fills2(t *testing.T) {
 	a.SetMaxReadFrameSize(1 << 20)
 	err := a.WriteRawFrame(frameUnknown, 0, 0, make([]byte, 1<<20))
 	err = errors.Join(err, a.WritePing(false, [8]byte{}), a.out.Flush())
-	// The server answers the PING, or it refuses the frame by a GOAWAY.
+	// The server responds to the PING, or rejects the frame with a GOAWAY.
 	for from, answered := http2.NewFramer(nil, a.conn), false; err == nil && !answered; {
 		var frame http2.Frame
 		if frame, err = from.ReadFrame(); err == nil {
@@ -62,8 +62,8 @@ func (in *ingress) fills2(t *testing.T) {
 	}
 }
 
-// aWhile is after how long a client takes it that the server has no more room. If the machine is too busy, the test
-// sees less.
+// aWhile is the time after which a client assumes that the server accepts no more bytes. On a busy machine, the test
+// measures less.
 const aWhile = 100 * time.Millisecond
 
 func (in *ingress) fills3(t *testing.T) {
@@ -71,7 +71,7 @@ func (in *ingress) fills3(t *testing.T) {
 	conn, _ := in.dial3(nil)
 	unread, err := conn.OpenUniStreamSync(t.Context())
 	if err == nil {
-		// The encoder of QPACK has nothing to say to a server without a table.
+		// The QPACK encoder has nothing to send to a server without a table.
 		_, err = unread.Write([]byte{streamEncoder})
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func (in *ingress) fills3(t *testing.T) {
 	}
 	piece := make([]byte, 16<<10)
 	for sent := 0; err == nil && sent < 8<<20; sent += len(piece) {
-		_ = unread.SetWriteDeadline(time.Now().Add(aWhile)) // It has no error.
+		_ = unread.SetWriteDeadline(time.Now().Add(aWhile)) // This returns no error.
 		_, err = unread.Write(piece)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// tuned is an engine whose ConfigMap changes, with hosts on which keys that stand for annotations show: a.example
-// answers in several ways by path, shop.example has six endpoints, and pair.example two, of which the first one that
-// is asked fails.
+// tuned is an engine whose ConfigMap changes, with hosts that show the effect of keys with the meaning of annotations:
+// a.example responds in several ways by path, shop.example has six endpoints, and pair.example two, of which the first
+// one fails.
 type tuned struct {
 	*ingress
 	fleet *fleet
 	pair  *pair
-	// held gets the endpoint that holds a request for /hold until it is told to go on, and sent is told when a large
-	// answer has been sent.
+	// held receives the endpoint that delays a request for /hold until it is released. sent receives when a large
+	// response has been sent.
 	held chan string
 	goOn chan struct{}
 	sent chan struct{}
@@ -59,7 +59,7 @@ func startTuned(t *testing.T) *tuned {
 	return k
 }
 
-// answer is what the endpoint of a.example says.
+// answer is the handler of a.example's endpoint.
 func (k *tuned) answer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/cookie":
@@ -85,7 +85,7 @@ func (k *tuned) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answers returns what shows of an answer: its status, Location and cookie, and its body if that is short.
+// answers returns the visible parts of a response: its status, Location and cookie, and its body if it is short.
 func (k *tuned) answers(host, path string) string {
 	k.Helper()
 	got := k.get(host, path)
@@ -97,7 +97,7 @@ func (k *tuned) answers(host, path string) string {
 		got.header.Get("Set-Cookie"), body}, "|")
 }
 
-// spread is on how many endpoints the requests of one user are.
+// spread returns the number of endpoints that get the requests of one client.
 func (k *tuned) spread() string {
 	k.Helper()
 	used := map[string]bool{}
@@ -110,7 +110,7 @@ func (k *tuned) spread() string {
 	return fmt.Sprint(len(used))
 }
 
-// spares says whether an endpoint gets requests while it holds one.
+// spares reports whether an endpoint gets requests while it delays one.
 func (k *tuned) spares() string {
 	k.Helper()
 	done := make(chan struct{})
@@ -125,7 +125,7 @@ func (k *tuned) spares() string {
 	return fmt.Sprint(counts[busy] == 0)
 }
 
-// tries is the status of a request that the first endpoint fails in a way.
+// tries returns the status of a request if the first endpoint fails with bad.
 func (k *tuned) tries(method string, bad http.HandlerFunc) string {
 	k.Helper()
 	k.pair.bad.Store(&bad)
@@ -133,7 +133,7 @@ func (k *tuned) tries(method string, bad http.HandlerFunc) string {
 	return fmt.Sprint(k.sendBy(k.client, "http://pair.example/", method, nil).status)
 }
 
-// within returns an answer that has to come long before the limit that holds without a key has passed.
+// within returns an answer. It fails the test if the answer takes as long as the default limit.
 func (k *tuned) within(answer func() string) string {
 	k.Helper()
 	begin := time.Now()
@@ -142,7 +142,7 @@ func (k *tuned) within(answer func() string) string {
 	return got
 }
 
-// keyCases are keys, and what they change. Those before are for the first look.
+// keyCases maps keys to their effects. The keys in before are set for the first response.
 var keyCases = map[string]struct {
 	before, after []string
 	look          func(k *tuned) string
@@ -234,7 +234,7 @@ func TestKeys(t *testing.T) {
 	k.neverReloads()
 }
 
-// settles waits until what has been written before this is in effect, which an Ingress shows that is written now.
+// settles waits until all files written before have taken effect. It writes another Ingress and waits for it.
 func (in *ingress) settles() {
 	in.Helper()
 	const host = "a.example"
@@ -257,7 +257,7 @@ func TestKeysOfTime(t *testing.T) {
 	}); got != "504" {
 		t.Errorf("an endpoint that takes nothing: %s", got)
 	}
-	// By limit-rate alone it would take five minutes.
+	// With limit-rate alone it would take five minutes.
 	if got := k.within(func() string { return k.answers("a.example", "/some") }); got != "200|||307200 bytes" {
 		t.Errorf("the first megabyte: %s", got)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// likeIngressNginx is how ingress-nginx configures nginx for an Ingress without annotations, as far as requests are
-// concerned. That it lingers behind each connection lets clients read what it says to a request that it does not read;
-// the large buffer is for what the endpoint says here. Its values are the addresses to listen on and of the endpoint.
+// likeIngressNginx is ingress-nginx's configuration of nginx for an Ingress without annotations, as far as it affects
+// requests. It lingers after each connection, so that clients can read the response to a request that was not read. The
+// large buffer is for the endpoint's response. Its arguments are the addresses to listen on and the endpoint's.
 const likeIngressNginx = `
 	lingering_close always;
 	client_max_body_size 1m;
@@ -74,16 +74,16 @@ func TestLikeNginx(t *testing.T) {
 	comparison.Run(t)
 }
 
-// loopback are the addresses of clients, which are others each time.
+// loopback matches the addresses of clients, which differ each time.
 var loopback = regexp.MustCompile(`127\.0\.0\.\d+`)
 
-// notCompared are fields of which each proxy has its own value, or that are shown in another way.
+// notCompared are fields that each proxy sets to its own value or writes differently.
 var notCompared = []string{"Content-Length", "Via", "X-Forwarded-Port"}
 
 func describeSeen(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // Its proxy has broken the request off.
+		return // The proxy has cut the request off.
 	}
 	if id := r.Header.Get("X-Request-Id"); len(id) == 32 {
 		r.Header.Set("X-Request-Id", "its own")
@@ -91,7 +91,7 @@ func describeSeen(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Connection", strings.ToLower(r.Header.Get("Connection")))
 	target := r.RequestURI
 	if differential.Digest(target) != target {
-		// Nothing else of it is seen in the digest than that it is another one.
+		// The digest only shows that the target differs.
 		target = unescaped(target)
 	}
 	var lines strings.Builder

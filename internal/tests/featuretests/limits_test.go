@@ -70,7 +70,7 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	took(t, "the end of idle connections", begin, time.Second)
 }
 
-// pauses are bodies that stop somewhere, with a length and in chunks.
+// pauses are bodies that pause at some point, with a length and chunked.
 var pauses = map[string]string{
 	"a length":                   head("POST / HTTP/1.1", "Content-Length: 100000") + "some",
 	"nothing of a length":        head("POST / HTTP/1.1", "Content-Length: 100000"),
@@ -154,7 +154,7 @@ func TestWithoutKeepAlive(t *testing.T) {
 	in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.movesOn() })
 }
 
-// movesOn waits until requests come by another connection than the first one.
+// movesOn waits until requests use another connection than the first one.
 func (in *ingress) movesOn() {
 	in.Helper()
 	first := in.connectionOf(in.client)
@@ -204,7 +204,7 @@ func TestMaxConcurrentStreams(t *testing.T) {
 		if most, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || most != 7 {
 			t.Errorf("it is told %d", most)
 		}
-	}, plain1, secure1, secure3) // HTTP/1 has no streams, and HTTP/3 is below.
+	}, plain1, secure1, secure3) // HTTP/1 has no streams, and HTTP/3 is tested below.
 	t.Run(secure3, func(t *testing.T) {
 		conn, _ := in.speaking(t, secure3).dial3(nil)
 		opened := 0

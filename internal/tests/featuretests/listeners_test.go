@@ -20,14 +20,14 @@ import (
 // documented is a process without a source, which serves documents.
 type documented struct {
 	*ingress
-	// hosts and backends are those of a folder, as the document of another process has them.
+	// hosts and backends come from the document of another process with a folder.
 	hosts, backends map[string]any
-	// entered receives when slow.example has got a request.
+	// entered receives when slow.example has received a request.
 	entered chan struct{}
 }
 
-// startDocumented takes the document of a folder. What goes to a.example is answered by "one", and the rest by "two";
-// slow.example waits until wait is closed.
+// startDocumented serves the document of a folder. a.example leads to "one", and the other hosts to "two". slow.example
+// waits until wait is closed.
 func startDocumented(t *testing.T, wait chan struct{}, options ...string) *documented {
 	t.Helper()
 	one, onePort := backend(t, "one")
@@ -61,7 +61,7 @@ func startDocumented(t *testing.T, wait chan struct{}, options ...string) *docum
 	return d
 }
 
-// listener is one of a group; an empty host name is for every host.
+// listener returns a listener of a group. An empty host name matches every host.
 func listener(name, port, protocol, hostname string) map[string]any {
 	number, err := strconv.Atoi(port)
 	if err != nil {
@@ -70,7 +70,7 @@ func listener(name, port, protocol, hostname string) map[string]any {
 	return map[string]any{"name": name, "port": number, "protocol": protocol, "hostname": hostname}
 }
 
-// group is a listener group with some hosts of the folder.
+// group returns a listener group with some hosts of the folder.
 func (d *documented) group(hosts []string, listeners ...map[string]any) map[string]any {
 	some := map[string]any{}
 	for _, host := range hosts {
@@ -160,7 +160,7 @@ func TestListenersHaveHostsOfTheirOwn(t *testing.T) {
 	if got := d.textOf(d.at(port(t, d.https), "own.example", "HTTP/2.0"), "https", "own.example"); got != "404" {
 		t.Errorf("the server for HTTPS answers %q", got)
 	}
-	// The document comes back as it was.
+	// The document is returned unchanged.
 	if text := string(d.document()); !strings.Contains(text,
 		`"listener_groups":{"a":{"listeners":[{"name":"http","port":`+plain) {
 		t.Errorf("the document is %s", text)
@@ -198,7 +198,7 @@ func TestListenerCloses(t *testing.T) {
 				}
 				return conn
 			}
-			// The one that is held has sent the beginning of a request.
+			// The held connection has sent the start of a request.
 			held := dial()
 			fmt.Fprint(held, "GET / HTTP/1.1\r\nHost: own.example\r\n")
 			busy, idle := dial(), dial()
@@ -266,7 +266,7 @@ func TestListenerPortInUse(t *testing.T) {
 				"backend": "default/one/80"}}}},
 		},
 	}}
-	// The listener comes second, so that it is the one that finds the port taken.
+	// The listener starts second, so it finds the port in use.
 	d.serve(nil, ports)
 	d.overTCP(stream)
 	held := port(t, holder.Addr().String())

@@ -19,21 +19,21 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
-// metric is what the registry says of a family of metrics.
+// metric describes a family of metrics in the registry.
 type metric struct {
 	name, kind, help string
-	// labels are the names of the labels, with the values that there are.
+	// labels maps the names of the labels to their values.
 	labels map[string]map[string]bool
 }
 
 var (
 	metricLine  = regexp.MustCompile(`^(k8singress_[a-z_]+)(?:\{(.*)\})? `)
 	metricLabel = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
-	// metricName finds the names in the code: of options, of descriptions, and of those that l4app makes for ports.
+	// metricName matches the names in the code: of options, of descriptions, and of l4app's metrics for ports.
 	metricName = regexp.MustCompile(`(?:Name: +|NewDesc\()"(k8singress_[a-z_]+)",|[dD]escribe\("([a-z_]+)",`)
 )
 
-// countable are the labels whose values are words of the controller, and not those of objects.
+// countable are the labels whose values are defined by the controller, not by objects.
 var countable = []string{"reason", "result", "direction", "protocol", "place"}
 
 // TestMetricsPage checks that docs/metrics.md lists the metrics that a controller registers when it serves each kind

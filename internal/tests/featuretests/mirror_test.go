@@ -18,7 +18,7 @@ type withBody struct {
 	body string
 }
 
-// mirrorOf starts a server that keeps what it gets.
+// mirrorOf starts a server that records its requests.
 func mirrorOf(t *testing.T) (ip, port string, got chan withBody) {
 	t.Helper()
 	got = make(chan withBody, 100)
@@ -100,7 +100,8 @@ func TestMirrorOfSetFields(t *testing.T) {
 	}
 }
 
-// longMirrored: a body of a MiB is copied, whatever its framing, and a longer one goes to the backend alone.
+// longMirrored checks that a body of one MiB is copied, whatever its framing, and that a longer one is only sent to the
+// backend.
 func (in *ingress) longMirrored(t *testing.T, backends, mirrors chan withBody) {
 	t.Helper()
 	for _, c := range []struct {
@@ -108,7 +109,7 @@ func (in *ingress) longMirrored(t *testing.T, backends, mirrors chan withBody) {
 		copied bool
 	}{{1 << 20, true}, {1<<20 + 1, false}} {
 		body := pattern(c.size)
-		// net/http knows the length of the first one only.
+		// net/http only knows the length of the first one.
 		for _, reader := range []io.Reader{bytes.NewReader(body), struct{ io.Reader }{bytes.NewReader(body)}} {
 			if got := in.sendBy(in.client, in.origin("uri.example")+"/", http.MethodPost,
 				reader); got.status != http.StatusOK {

@@ -22,8 +22,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the
-// client asks for, and then what the client says.
+// tlsEnd is an endpoint that terminates TLS with its own certificate. It sends its name and the requested server name,
+// and then echoes the client's lines.
 type tlsEnd struct {
 	ip, port  string
 	authority *x509.Certificate
@@ -44,7 +44,7 @@ func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	return e
 }
 
-// sayAndEcho fails with the connection, and its client sees that.
+// sayAndEcho closes the connection after an error, which the client notices.
 func sayAndEcho(conn *tls.Conn, name string) {
 	if conn.Handshake() != nil {
 		return
@@ -54,7 +54,7 @@ func sayAndEcho(conn *tls.Conn, name string) {
 	_ = conn.CloseWrite()
 }
 
-// secureLines is a TLS connection with lines on it.
+// secureLines is a TLS connection that carries lines.
 type secureLines struct {
 	*tls.Conn
 	testing.TB
@@ -157,7 +157,7 @@ func TestPassthrough(t *testing.T) {
 	in.endsHere("not.wild.example")
 	in.endsHere("a.a.wild.example")
 	conn.goesOn()
-	// Another backend gets new connections only.
+	// Only new connections go to the other backend.
 	in.write("shop.yaml", passed("shop", "shop.example", "two"))
 	in.reaches("shop.example", other, "two shop.example")
 	conn.goesOn()
@@ -220,7 +220,7 @@ func TestPassthroughKeysAreLive(t *testing.T) {
 	}
 }
 
-// counted waits until a metric of the port of HTTPS has a value. reason is empty for those that have none.
+// counted waits until a metric of the HTTPS port has a value. reason is empty for metrics without that label.
 func (in *ingress) counted(name, reason string, n int) {
 	in.Helper()
 	_, port, _ := net.SplitHostPort(in.https)
@@ -272,7 +272,7 @@ func TestPassthroughSurvivesReload(t *testing.T) {
 	in.load(fmt.Sprintf("manifests %s\nssl_passthrough\nshutdown_timeout 1s\n", in.folder))
 	in.reaches("shop.example", e, "one shop.example")
 	conn.goesOn()
-	// Without the option it has an end.
+	// Without the option, the connection ends.
 	in.load(fmt.Sprintf("manifests %s\n", in.folder))
 	in.endsHere("shop.example")
 	conn.goesOn()
@@ -350,7 +350,7 @@ func TestPassthroughOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// hello returns what a client says first when it asks for a host.
+// hello returns a client's ClientHello.
 func hello(t testing.TB, config *tls.Config) []byte {
 	t.Helper()
 	here, there := net.Pipe()
@@ -367,7 +367,7 @@ func hello(t testing.TB, config *tls.Config) []byte {
 	return all
 }
 
-// firstOf returns the type of the record that comes back, or 0 for the end.
+// firstOf returns the type of the first received record, or 0 for the end of the connection.
 func firstOf(t testing.TB, conn net.Conn) byte {
 	t.Helper()
 	first := make([]byte, 1)

@@ -9,11 +9,11 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// spellings are paths, and what becomes of them on two hosts, where /admin is behind a password and the rest is not.
-// The first host has /public besides, and the second one a route for all other paths; all lead to one endpoint. What
-// is served is sent as it came.
+// spellings are paths with the result on two hosts where /admin requires a password. The first host also has /public,
+// the second one a route for all other paths. All routes lead to one endpoint. Served paths are forwarded unchanged.
 var spellings = []struct{ path, public, all string }{
-	// Honest requests: images in registries, keys in object stores, matrix parameters, and what browsers escape.
+	// Honest requests: images in registries, keys in object stores, matrix parameters, and characters that browsers
+	// escape.
 	{"/public/library%2Fnginx/tags", "200", "200"},
 	{"/public/bucket//key", "200", "200"},
 	{"/public/report;v=1", "200", "200"},
@@ -25,7 +25,7 @@ var spellings = []struct{ path, public, all string }{
 	{"/public/a%2Fb//c;v=1", "200", "200"},
 	{"/public/x/../y", "200", "200"},
 	{"/public/windows%5Cpath", "200", "200"},
-	// They meet the guard, whatever the endpoint makes of them.
+	// The guard applies to them, whatever the endpoint makes of them.
 	{"//admin/x", "401", "401"},
 	{"/./admin/x", "401", "401"},
 	{"/x/../admin/y", "401", "401"},
@@ -35,38 +35,38 @@ var spellings = []struct{ path, public, all string }{
 	{"/public/../admin/x", "401", "401"},
 	{"/public/%2e%2e/admin/x", "401", "401"},
 	{"/public%23/../admin/x", "401", "401"},
-	// Routed to what is open, and read as /admin by an endpoint that does not resolve dot segments, or does not decode.
+	// Routed to an open path, but read as /admin by an endpoint that does not resolve dot segments, or does not decode.
 	{"/admin/..%2fpublic/x", "400", "400"},
 	{"/admin/../public/x", "400", "400"},
 	{"/admin/%2e%2e/public/x", "400", "400"},
 	{"/admin/%2e%2e%2fpublic/x", "400", "400"},
 	{"/admin/..", "404", "400"},
 	{"/admin%2f..%2fpublic/x", "400", "400"},
-	// Read as /admin by an endpoint that cuts parameters off, as Tomcat, Jetty and Spring do.
+	// Read as /admin by an endpoint that removes path parameters, as Tomcat, Jetty and Spring do.
 	{"/public/..;/admin/y", "400", "400"},
 	{"/public/..;a=b/admin/y", "400", "400"},
 	{"/public/..%3b/admin/y", "400", "400"},
 	{"/public/..;%2fadmin/y", "400", "400"},
 	{"/admin;a=b/x", "404", "400"},
 	{"/public/%2e%2e;/admin/y", "400", "400"},
-	// By one for which a backslash is a slash.
+	// Read as /admin by an endpoint for which a backslash is a slash.
 	{`/public/..\admin/x`, "400", "400"},
 	{"/public/..%5cadmin/x", "400", "400"},
 	{"/public/%2e%2e%5cadmin/x", "400", "400"},
-	// By one that decodes twice.
+	// Read as /admin by an endpoint that decodes twice.
 	{"/public/%252e%252e/admin/x", "400", "400"},
 	{"/public/..%252fadmin/x", "400", "400"},
 	{"/public/..%255cadmin/x", "400", "400"},
 	{"/%2561dmin/x", "404", "400"},
-	// By one that merges slashes, or does not, before it resolves dot segments.
+	// Read as /admin by an endpoint that merges slashes, or does not, before it resolves dot segments.
 	{"/admin//../public/x", "400", "400"},
 	{"/public//../admin/x", "401", "401"},
-	// A way out of what has a route: /internal is for no client of the first host.
+	// These leave the path of the route: no client of the first host may reach /internal.
 	{"/public/..;/internal", "400", "200"},
 	{"/public/..%5cinternal", "400", "200"},
 	{"/public/..%2finternal", "404", "200"},
 	{"/public/x%00/admin", "400", "400"},
-	// More ways to read it than an honest path has, and longer than the name of an object.
+	// These have more readings than an honest path, and are longer than the name of an object.
 	{"/public/a;b%3bc%2fd%5ce//f/../%252e/x%255c", "400", "400"},
 	{"/public//" + strings.Repeat("x", 5000), "400", "400"},
 }
@@ -112,7 +112,7 @@ func TestPathSpellings(t *testing.T) {
 			q := question{host: host, path: path}
 			got := in.exchange(q.usual()).String()
 			if want == "200" {
-				// What cannot stand in a path goes out escaped.
+				// Characters that are not allowed in a path are escaped.
 				want += " " + strings.ReplaceAll(path, `\`, "%5C")
 			}
 			if got != want && !strings.HasPrefix(got, want+" ") {

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// transcript is everything that endpoints were sent.
+// transcript records everything that endpoints receive.
 type transcript struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -34,7 +34,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// fastCGI is an endpoint that writes down what it is sent, and closes the connection.
+// fastCGI starts an endpoint that records what it receives, and closes the connection.
 func (s *transcript) fastCGI(t *testing.T) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func (s *transcript) fastCGI(t *testing.T) (port string) {
 	return port
 }
 
-// companions are what a row needs beside it to have an effect.
+// companions returns the other annotations that a row needs to have an effect.
 func companions(name string) []string {
 	switch {
 	case strings.HasPrefix(name, "session-cookie-"), name == "affinity-mode":
@@ -75,16 +75,16 @@ func companions(name string) []string {
 
 const fromEnvironment, fromFile = "canary-of-the-environment", "canary-of-a-file"
 
-// birdcage is Ingresses whose annotations and paths have placeholders in them, with hosts i1.example, i2.example and
-// so on.
+// birdcage has Ingresses with placeholders in their annotations and paths, for the hosts i1.example, i2.example and so
+// on.
 type birdcage struct {
 	manifests strings.Builder
 	hosts     int
-	// ports are those of endpoints, by backend-protocol.
+	// ports has the ports of the endpoints by backend-protocol.
 	ports map[string]string
 }
 
-// add adds an Ingress for each protocol, unless the annotations name one.
+// add adds an Ingress for each protocol, unless the annotations set one.
 func (b *birdcage) add(path string, pairs ...string) {
 	for protocol, port := range b.ports {
 		b.hosts++
@@ -98,7 +98,7 @@ func (b *birdcage) add(path string, pairs ...string) {
 	}
 }
 
-// fill has every annotation, with the first placeholder in several places and with one of the others.
+// fill adds every annotation, with the first placeholder in several places and with each of the others.
 func (b *birdcage) fill(placeholders []string) {
 	b.manifests.WriteString(class)
 	for i := range annotations.Table {
@@ -119,7 +119,7 @@ func (b *birdcage) fill(placeholders []string) {
 	}
 }
 
-// http is an endpoint that writes down what it is sent.
+// http starts an endpoint that records what it receives.
 func (s *transcript) http(t *testing.T) (port string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -180,7 +180,7 @@ func TestPlaceholdersStayText(t *testing.T) {
 	}
 }
 
-// mute fails the test if a text has in it what a placeholder stands for.
+// mute fails the test if a text contains the value of a placeholder.
 func mute(t *testing.T, what, text string) {
 	t.Helper()
 	for _, canary := range []string{fromEnvironment, fromFile} {
@@ -193,7 +193,8 @@ func mute(t *testing.T, what, text string) {
 	}
 }
 
-// sing asks with placeholders wherever a client can write one. The length of the body is not known before.
+// sing sends a request with placeholders wherever a client can write one. The length of its body is not known in
+// advance.
 func (in *ingress) sing(host, path string) answer {
 	in.Helper()
 	body := io.LimitReader(strings.NewReader("{env.CANARY}"), 12)

@@ -81,7 +81,7 @@ func TestPortEndsTLS(t *testing.T) {
 	}
 }
 
-// expectProblem waits until one thing is said of an object, and of which field.
+// expectProblem waits until an object has exactly one problem with the given reason and field.
 func (in *ingress) expectProblem(object, reason, field string) {
 	in.Helper()
 	in.eventually("a verdict on "+object, func() error {

@@ -27,7 +27,7 @@ func TestProbes(t *testing.T) {
 		before := in.numbers()
 		in.expect("a.example", "/", http.StatusOK, "one /")
 		after := in.numbers()
-		// One more, and the one that asks.
+		// The counters include one more request, and the status request itself.
 		if before[0] < 1 || before[3] < 1 || after[3]-before[3] < 2 || after[1] < after[2] || after[4] < 1 {
 			t.Errorf("the numbers are %v, and %v after one request more", before, after)
 		}
@@ -66,7 +66,7 @@ func TestStatusOverIPv6(t *testing.T) {
 	}
 }
 
-// numbers reads those of the status.
+// numbers returns the counters on the status page.
 func (in *ingress) numbers() (all []int) {
 	in.Helper()
 	text := in.get("nobody.example", "/nginx_status").body

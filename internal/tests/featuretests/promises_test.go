@@ -13,7 +13,7 @@ func TestEscapesPass(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })
 	in := start(t, class+service("one", port, ip)+rule("all", "all.example", "Prefix", "/", "one")+
 		rule("api", "api.example", "Prefix", "/api", "one")+
-		// The guard of another path is not in play.
+		// The guard of another path does not apply.
 		rule("beside", "guarded.example", "Prefix", "/api", "one")+
 		strings.Replace(annotated("guarded", "guarded.example", "one", "whitelist-source-range", "192.0.2.0/24"),
 			"path: /,", "path: /admin,", 1))

@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/configmap"
 )
 
-// proofsOfAnnotations has, for each annotation that works, the test that shows what it does to a user. One line is one
-// row of the table.
+// proofsOfAnnotations maps each annotation that has an effect to the test that shows the effect to a user. One line is
+// one row of the table.
 var proofsOfAnnotations = map[string]string{
 	"ssl-redirect":                               "TestRedirectToHTTPS",
 	"force-ssl-redirect":                         "TestRedirectToHTTPS",
@@ -153,7 +153,7 @@ var proofsOfAnnotations = map[string]string{
 	"opentelemetry-operation-name":               "TestTracing",
 }
 
-// proofsOfKeys is the same for the keys of the ConfigMap.
+// proofsOfKeys does the same for the keys of the ConfigMap.
 var proofsOfKeys = map[string]string{
 	"ssl-redirect":                          "TestRedirectToHTTPS",
 	"force-ssl-redirect":                    "TestRedirectToHTTPS",
@@ -297,19 +297,18 @@ var proofsOfKeys = map[string]string{
 	"nginx-status-ipv4-whitelist":           "TestProbes",
 }
 
-// owed are rows that no test shows yet. It may only get shorter.
+// owed lists rows without a test. It may only become shorter.
 var owed = map[string][]string{}
 
-// TestProofs: each annotation and each key that is not there for nothing has a test that shows it, which is there, and
-// which writes its name, or a function, constant or file of its own does. Whether it looks at what comes of it is for
-// its reader to say.
+// TestProofs checks that each annotation and each key with an effect has a test that exists and that contains its name,
+// directly or in a function, constant or file of the test. It cannot check that the test examines the effect.
 func TestProofs(t *testing.T) {
 	tests := readTests(t)
 	tests.prove(t, "annotation", effective(annotations.Table), proofsOfAnnotations)
 	tests.prove(t, "key", effective(configmap.Table), proofsOfKeys)
 }
 
-// effective are the names of the rows that change something.
+// effective returns the names of the rows that have an effect.
 func effective[S any](table option.Table[S, string]) (names []string) {
 	for i := range table {
 		if table[i].Ignored == "" {

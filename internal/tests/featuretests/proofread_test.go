@@ -15,12 +15,12 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// sources are the declarations of this package by their names; methods have those of their functions.
+// sources has the declarations of this package by name, and the methods by the name of their type.
 type sources struct {
 	declared map[string][]ast.Node
 }
 
-// readTests reads all test files, also those of other operating systems.
+// readTests reads all test files, including those for other operating systems.
 func readTests(t *testing.T) *sources {
 	t.Helper()
 	s := &sources{map[string][]ast.Node{}}
@@ -55,7 +55,7 @@ func (s *sources) declare(d ast.Decl) {
 	}
 }
 
-// texts are the strings that stand in a declaration, and in those that it names.
+// texts returns the string literals in a declaration, and in the declarations that it refers to.
 func (s *sources) texts(t *testing.T, name string) (all []string) {
 	t.Helper()
 	seen := map[string]bool{name: true}
@@ -76,8 +76,8 @@ func (s *sources) texts(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// mentioned are the strings of a declaration, and the names in it. Where a string is a path of testdata, the files
-// there count.
+// mentioned returns the string literals in a declaration, and the names in it. If a string is a path of testdata, it
+// also returns the contents of the files there.
 func mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
 	t.Helper()
 	ast.Inspect(declared, func(n ast.Node) bool {
@@ -94,7 +94,7 @@ func mentioned(t *testing.T, declared ast.Node) (texts, names []string) {
 	return texts, names
 }
 
-// testdata returns what stands in the files of a path, or nothing where it is none of testdata.
+// testdata returns the contents of the files at a path, or nothing if the path is not in testdata.
 func testdata(t *testing.T, path string) string {
 	t.Helper()
 	if !strings.HasPrefix(path, "testdata/") {
@@ -115,7 +115,7 @@ func testdata(t *testing.T, path string) string {
 	return all.String()
 }
 
-// shows fails unless a test is there, and writes the name of a row.
+// shows fails the test unless a test exists and contains the name of a row.
 func (s *sources) shows(t *testing.T, row, proof string) {
 	t.Helper()
 	name, sub, _ := strings.Cut(proof, "/")

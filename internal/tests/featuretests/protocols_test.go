@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestProtocolsInFront holds that a path answers the same on each protocol, body, trailers and early hints included.
+// TestProtocolsInFront checks that a path has the same response on each protocol, including the body, trailers and
+// early hints.
 func TestProtocolsInFront(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -62,7 +63,7 @@ func (in *ingress) inFront(t *testing.T, size int) {
 	}
 }
 
-// TestTrailersOfAStream: those of a body that is not waited for come behind it, too.
+// TestTrailersOfAStream checks that a body that is forwarded without buffering keeps its trailers.
 func TestTrailersOfAStream(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -85,7 +86,8 @@ func TestTrailersOfAStream(t *testing.T) {
 	})
 }
 
-// TestExpectContinue: who asks first is told to go on when the body is wanted, and only then.
+// TestExpectContinue checks that a client with "Expect: 100-continue" gets the interim response only when the body is
+// needed.
 func TestExpectContinue(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -109,8 +111,8 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// TestEarlyResponse has an endpoint answer before it has the body, whatever the client waits for. Behind it the
-// connection is ready for the next request, or it has ended.
+// TestEarlyResponse checks endpoints that respond before they have received the body, with all kinds of clients.
+// Afterwards the connection is either ready for the next request or closed.
 func TestEarlyResponse(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +126,7 @@ func TestEarlyResponse(t *testing.T) {
 			}
 		}, "proxy-request-buffering: "+buffering)
 		in.byHTTP1(t, func(t *testing.T, in *ingress) { in.answersEarly(t) })
-		// They are above.
+		// They are tested above.
 		in.byEachVersion(t, func(t *testing.T, in *ingress) { in.answersEarlyByStream(t) }, plain1, secure1)
 		in.stop()
 	}
@@ -154,7 +156,7 @@ func (in *ingress) answersEarly(t *testing.T) {
 	}
 }
 
-// answersEarlyByStream sends the body whether it is asked for or not: the server has taken it, or refuses it.
+// answersEarlyByStream sends the body without waiting for permission. The server accepts or rejects it.
 func (in *ingress) answersEarlyByStream(t *testing.T) {
 	for path, want := range map[string]string{"/417": "417", "/200": "200 early"} {
 		first, next := in.twoStreams()

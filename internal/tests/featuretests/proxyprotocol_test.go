@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// behindBalancer runs a process that takes documents, with one host "shop.example" whose endpoint answers with the
-// address of the client as it is told.
+// behindBalancer runs a process that takes documents, with one host "shop.example" whose endpoint responds with the
+// client's address from its header.
 func behindBalancer(t *testing.T) *balanced {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func behindBalancer(t *testing.T) *balanced {
 	return b
 }
 
-// balanced is an ingress with a load balancer in front.
+// balanced is an ingress behind a load balancer.
 type balanced struct {
 	*ingress
 	whole map[string]any
@@ -57,7 +57,7 @@ func (b *balanced) global(options string) {
 	}
 }
 
-// connection is one to the ingress, on which bytes are sent as they are.
+// connection is a connection to the ingress on which bytes are sent unchanged.
 type connection struct {
 	net.Conn
 	testing.TB
@@ -81,7 +81,8 @@ func (c *connection) send(text string) {
 
 const request = "GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n"
 
-// ask returns the status and the body of an answer, or "closed", before which a server may say that this is no HTTP.
+// ask returns the status and the body of a response, or "closed". The server may send a 400 before it closes the
+// connection.
 func (c *connection) ask() string {
 	c.Helper()
 	// The server may have closed it already.
@@ -113,7 +114,7 @@ const (
 		"\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" + "\x12\x34\x01\xbb"
 )
 
-// proxyHeaders are headers, and what a request behind each is answered.
+// proxyHeaders maps names to headers and to the response to a request after each header.
 var proxyHeaders = map[string]struct{ header, want string }{
 	"v1 TCP4":                  {"PROXY TCP4 203.0.113.7 198.51.100.1 4660 443\r\n", "200 203.0.113.7"},
 	"v1 TCP6":                  {"PROXY TCP6 2001:db8::7 2001:db8::1 4660 443\r\n", "200 2001:db8::7"},
@@ -151,7 +152,8 @@ func TestProxyProtocol(t *testing.T) {
 	}
 }
 
-// A peer that is not trusted is a client with no load balancer in front, and cannot say who it is.
+// TestProxyProtocolOfUntrustedPeers checks that an untrusted peer is treated as a client without a load balancer, and
+// cannot set its address.
 func TestProxyProtocolOfUntrustedPeers(t *testing.T) {
 	b := behindBalancer(t)
 	for _, trusted := range []string{`"192.0.2.0/24"`, `"192.0.2.1"`, `"no network"`} {
@@ -170,7 +172,8 @@ func TestProxyProtocolOfUntrustedPeers(t *testing.T) {
 	}
 }
 
-// A header has to come soon, and whoever lets wait for it holds up nobody else.
+// TestProxyProtocolIsSlow checks that a header has to arrive soon, and that a client that delays it does not delay
+// others.
 func TestProxyProtocolIsSlow(t *testing.T) {
 	b := behindBalancer(t)
 	b.global(`{"proxy_protocol":true,"proxy_protocol_timeout":300000000}`)
@@ -187,7 +190,8 @@ func TestProxyProtocolIsSlow(t *testing.T) {
 	}
 }
 
-// Switching it on and off is a change of an object: connections that are open stay as they are, and nothing is loaded.
+// TestProxyProtocolIsSwitched checks that enabling and disabling the protocol needs no reload, and that open
+// connections stay unchanged.
 func TestProxyProtocolIsSwitched(t *testing.T) {
 	const header = "PROXY TCP4 203.0.113.7 198.51.100.1 4660 443\r\n"
 	b := behindBalancer(t)
@@ -216,9 +220,9 @@ func TestProxyProtocolIsSwitched(t *testing.T) {
 	}
 }
 
-// TestProxyProtocolInFrontOfEachVersion checks the header in front of TLS and of HTTP/2. It checks that a connection is
-// closed without a header that has to be there, and behind a header that has not, or whose sender is not trusted. UDP
-// has no such header, so HTTP/3 is left out.
+// TestProxyProtocolInFrontOfEachVersion checks the header before TLS and HTTP/2. It checks that a connection is closed
+// if a required header is missing, if there is an unexpected header, or if its sender is not trusted. HTTP/3 is not
+// tested, since UDP has no such header.
 func TestProxyProtocolInFrontOfEachVersion(t *testing.T) {
 	b := behindBalancer(t)
 	const (
@@ -249,8 +253,8 @@ func TestProxyProtocolInFrontOfEachVersion(t *testing.T) {
 	}
 }
 
-// askBehind sends a request on a connection that begins with a header. It returns the body of the answer, or "closed",
-// before which a server may say that this is no HTTP.
+// askBehind sends a request after a PROXY header. It returns the response body, or "closed". The server may send a 400
+// before it closes the connection.
 func (in *ingress) askBehind(t *testing.T, header string) string {
 	t.Helper()
 	transport := in.client.Transport.(*http.Transport)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// whims are endpoints by the names of their hosts: some of hostileEndpoints, and others.
+// whims maps hosts to endpoints: some of hostileEndpoints, and others.
 func whims() map[string]func(conn net.Conn, in *bufio.Reader) {
 	all := map[string]func(conn net.Conn, in *bufio.Reader){
 		"many-hints": afterHead(sendText(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 50) +
@@ -37,9 +37,9 @@ func sendText(text string) func(net.Conn) {
 	return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
 }
 
-// TestRandomConnections has clients of each version send up to four requests on each connection, of any framing, and
-// leave after any byte, while endpoints answer as they like: honest requests of others are answered, nothing is left,
-// and no goroutine panics.
+// TestRandomConnections sends up to four requests on each connection with clients of each version, with random framing,
+// and disconnects after a random byte, while endpoints respond at random. It checks that honest requests of other
+// clients succeed, that all resources are released, and that no goroutine panics.
 func TestRandomConnections(t *testing.T) {
 	var manifests strings.Builder
 	endpoints := whims()
@@ -67,16 +67,16 @@ func TestRandomConnections(t *testing.T) {
 	})
 }
 
-// randomly makes requests for hosts with these names.
+// randomly generates requests for the given hosts.
 type randomly struct {
 	*rand.Rand
 	names []string
 }
 
-// pick returns one of several.
+// pick returns one of the values.
 func pick[T any](r *randomly, from ...T) T { return from[r.IntN(len(from))] }
 
-// question returns a request with any body, or with its beginning.
+// question returns a request with a random body, or with the start of one.
 func (r *randomly) question() *question {
 	q := &question{method: pick(r, "GET", "POST", "PUT", "HEAD", "DELETE"), path: "/"}
 	q.host = pick(r, r.names...) + ".example"
@@ -101,8 +101,8 @@ func (r *randomly) question() *question {
 	return q
 }
 
-// random connects, and returns what the client does on the connection: on any goroutine, and without a word of how it
-// went.
+// random connects, and returns a function that uses the connection. The function may run on any goroutine, and reports
+// no errors.
 func (in *ingress) random(r *randomly) func() {
 	in.Helper()
 	questions := make([]*question, 1+r.IntN(4))
@@ -133,7 +133,7 @@ func (in *ingress) random(r *randomly) func() {
 	}
 }
 
-// patienceOfRandom is how long a client stays for answers.
+// patienceOfRandom is how long a client waits for responses.
 const patienceOfRandom = 200 * time.Millisecond
 
 // allWritten returns the bytes of a connection with several requests.
@@ -159,7 +159,7 @@ func (in *ingress) allWritten(questions []*question) string {
 	return text.String()
 }
 
-// random3 sends each request on a stream of its own.
+// random3 sends each request on a separate stream.
 func (in *ingress) random3(r *randomly, questions []*question) func() {
 	in.Helper()
 	conn, _ := in.dial3(nil)

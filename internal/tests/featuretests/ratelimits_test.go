@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// limitsConfigMap lets each test be many clients, and tells the answers of limits from others.
+// limitsConfigMap lets each test act as many clients, and sets a status code that distinguishes the responses of
+// limits.
 const limitsConfigMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n" +
 	"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8, limit-req-status-code: \"429\", " +
 	"limit-conn-status-code: \"509\"}\n"
 
-// addressOf is an address that no other test, and no other version of HTTP, has. The limits of these tests are by the
-// minute, so that none is over before a slow test has come to its end.
+// addressOf returns an address that no other test and no other version of HTTP uses. The limits of these tests are per
+// minute, so that they do not expire during a slow test.
 func (in *ingress) addressOf(n int) string {
 	return fmt.Sprintf("192.0.%d.%d", slices.Index(versions, in.version), n)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// limitsOfNginx is what ingress-nginx writes for limitedHosts and limitsConfigMap. Its values are the addresses to
-// listen on and of the endpoint.
+// limitsOfNginx is ingress-nginx's configuration for limitedHosts and limitsConfigMap. Its arguments are the addresses
+// to listen on and the endpoint's.
 const limitsOfNginx = `
 	set_real_ip_from 127.0.0.0/8;
 	real_ip_header X-Forwarded-For;
@@ -85,7 +85,7 @@ func TestLimitsLikeNginx(t *testing.T) {
 		"configmap default/global")
 	nginx := fixture.Address(t)
 	daemons.StartNginx(t, nginx, fmt.Sprintf(limitsOfNginx, nginx, ip+":"+port))
-	// That of in dials the controller only.
+	// The client of in only connects to the controller.
 	both := &http.Client{Timeout: deadline}
 	t.Cleanup(both.CloseIdleConnections)
 	ask := func(address, host, path, client string) int {

@@ -64,7 +64,7 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
-// curl asks by one process, so that connections are kept where they can be.
+// curl sends the requests with one curl process, so that connections are reused if possible.
 func (in *ingress) curl(t *testing.T, file, scheme, version string) string {
 	t.Helper()
 	const status = "%{http_code} "
@@ -81,7 +81,7 @@ func (in *ingress) curl(t *testing.T, file, scheme, version string) string {
 		}
 		return string(output)
 	}
-	// The status comes behind the body.
+	// The status follows the body.
 	for line := range strings.Lines(ask("-w", " "+status+"\n", origin+"/1", origin+"/2", origin+"/3")) {
 		fields := strings.Fields(line)
 		fmt.Fprintln(&printed, fields[len(fields)-1], strings.Join(fields[:len(fields)-1], " "))
@@ -98,7 +98,7 @@ func (in *ingress) curl(t *testing.T, file, scheme, version string) string {
 	return printed.String()
 }
 
-// scripted is a client of testdata: what runs it, the Debian package of that, and its file.
+// scripted is a client in testdata: its interpreter, the interpreter's Debian package, and the file.
 type scripted struct{ program, debianPackage, name string }
 
 var (
@@ -106,7 +106,7 @@ var (
 	java   = scripted{"java", "default-jdk-headless", "Client.java"}
 )
 
-// script runs a client with the addresses, a word, and the file to send.
+// script runs a client with the addresses, a word, and a file to send.
 func (in *ingress) script(t *testing.T, by scripted, word, file string) string {
 	t.Helper()
 	path := filepath.Join("testdata", "clients", by.name)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestRedirectToHTTPS sends the requests of testdata/redirect/table.txt.
+// TestRedirectToHTTPS checks the requests in testdata/redirect/table.txt.
 func TestRedirectToHTTPS(t *testing.T) {
 	in := startRedirecting(t)
 	_, port, err := net.SplitHostPort(in.https)
@@ -57,7 +57,7 @@ func startRedirecting(t *testing.T) *ingress {
 		"configmap default/global")
 }
 
-// globalKeys replaces the ConfigMap by one with these keys, each "name=value", and waits until it is in effect.
+// globalKeys replaces the ConfigMap's keys, each "name=value", and waits until they have taken effect.
 func (in *ingress) globalKeys(keys ...string) {
 	in.Helper()
 	var data strings.Builder
@@ -65,7 +65,7 @@ func (in *ingress) globalKeys(keys ...string) {
 		name, value, _ := strings.Cut(key, "=")
 		fmt.Fprintf(&data, "\n  %s: %q", name, value)
 	}
-	// Verdicts are published when what they are of is in effect, and this key has one of its own.
+	// Verdicts are published when their objects have taken effect, and this key causes one.
 	marker := fmt.Sprintf("marker-%d", time.Now().UnixNano())
 	fmt.Fprintf(&data, "\n  %s: \"\"", marker)
 	in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:"+data.String()+"\n")
@@ -79,7 +79,7 @@ func (in *ingress) redirected(question []string) string {
 	if err != nil {
 		in.Fatal(err)
 	}
-	// As it stands, which url.Parse would not leave it.
+	// Send the target unchanged, which url.Parse would change.
 	request.URL.Opaque = question[1]
 	request.Host = question[0]
 	for _, header := range question[2:] {

@@ -79,10 +79,10 @@ func (in *ingress) neverReloads() {
 	}
 }
 
-// Caddy starts apps in any order, so one of these follows the start of ours.
+// Caddy starts apps in random order, so some of these start after ours.
 const orders = 10
 
-// A configuration that Caddy refuses changes nothing, and makes nobody load another one.
+// TestRefusedReload checks that a configuration that Caddy rejects changes nothing, and causes no other load.
 func TestRefusedReload(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"))
@@ -92,7 +92,7 @@ func TestRefusedReload(t *testing.T) {
 		in.refused(other)
 		in.expect("shop.example", "/", http.StatusOK, "one /")
 	}
-	// The controller has worked on all of it when it has worked on this.
+	// When this change has taken effect, the controller has processed all earlier ones.
 	in.write("more.yaml", rule("more", "more.example", "Prefix", "/", "one"))
 	in.becomes("more.example", "/", http.StatusOK, "one /")
 	if !strings.Contains(string(in.document()), in.http) {
@@ -103,7 +103,7 @@ func TestRefusedReload(t *testing.T) {
 	}
 }
 
-// The same with another folder: the admin routes go on to tell of the one that is served.
+// The same with another folder: the admin routes still report the served one.
 func TestRefusedReloadOfTheSource(t *testing.T) {
 	in := start(t, class)
 	empty := t.TempDir()

@@ -40,7 +40,7 @@ func (in *ingress) newLoad() *load {
 	return l
 }
 
-// statusOf starts a client of a kind that sends requests repeatedly.
+// repeats starts a client of a kind that sends requests repeatedly.
 func (l *load) repeats(kind string, ask func() error) {
 	if l.counts[kind] == nil {
 		l.counts[kind] = new(atomic.Int64)
@@ -161,7 +161,7 @@ func (l *load) renews(kind string, secure bool) {
 
 // askBy sends a request with a Go client.
 func (l *load) askBy(client *http.Client) error {
-	// The request under way is answered before the load ends.
+	// A request in flight gets its response before the load ends.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(l.ctx), http.MethodGet, "https://a.example/", nil)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func TestRefusedReloadsUnderLoad(t *testing.T) {
 	l.threes("HTTP/3, kept", 2)
 	l.renews("HTTP/1.1, new", false)
 	l.renews("HTTPS with HTTP/1.1, new", true)
-	// Nobody in the folder is of this class, so that an answer of the refused configuration would be 404.
+	// No Ingress in the folder has this class, so a response of the rejected configuration would be 404.
 	other := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n", in.admin, in.http,
 		in.https, t.TempDir())
 	for range 2 * orders {
@@ -337,7 +337,7 @@ func TestAddressesComeAndGo(t *testing.T) {
 				}
 				return nil
 			})
-			// The server is the same, and so the connection is kept.
+			// The server is the same, so the connection is kept.
 			if err := kept.ask(); err != nil {
 				t.Errorf("the connection of before: %v", err)
 			}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestBodies compares the bodies at both ends, with and without a known length.
+// TestBodies checks that bodies arrive unchanged in both directions, with and without a known length.
 func TestBodies(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -61,7 +61,7 @@ func (in *ingress) uploads(t *testing.T, buffered bool, pieces <-chan string) {
 	reader, writer := io.Pipe()
 	answers := make(chan answer, 1)
 	go func() { answers <- in.send(http.MethodPost, "/", reader) }()
-	_, _ = io.WriteString(writer, "first") // An error is the client's, who says so.
+	_, _ = io.WriteString(writer, "first") // The client reports the error.
 	want := "10"
 	if !buffered {
 		want = "-1"
@@ -141,7 +141,7 @@ func TestBodyTooLarge(t *testing.T) {
 	}
 }
 
-// limits sends bodies of a MiB, and of one byte more.
+// limits sends bodies of exactly one MiB, and of one byte more.
 func (in *ingress) limits(t *testing.T) {
 	for size, want := range map[int]int{1 << 20: http.StatusOK, 1<<20 + 1: http.StatusRequestEntityTooLarge} {
 		text := string(pattern(size))
@@ -154,8 +154,8 @@ func (in *ingress) limits(t *testing.T) {
 	}
 }
 
-// limitsUnread sends the beginning of bodies that have no end. Where a length or a chunk says that it is too large, no
-// byte of it comes.
+// limitsUnread sends the start of endless bodies. If the length or a chunk size is already too large, it sends no bytes
+// of the body.
 func (in *ingress) limitsUnread(t *testing.T) {
 	chunks := func(size, number int) string {
 		return strings.Repeat(fmt.Sprintf("%x\r\n%s\r\n", size, pattern(size)), number)
@@ -191,7 +191,7 @@ func TestAStreamIsNotSentTwice(t *testing.T) {
 		for _, method := range []string{"PUT", "POST"} {
 			d := in.connect()
 			d.say("%s5\r\nfirst\r\n", head(method+" / HTTP/1.1", "Transfer-Encoding: chunked"))
-			// The end of the endpoint may show only when there is something more to send.
+			// The client may only notice the endpoint's end when it sends more.
 			go func() {
 				for {
 					if _, err := io.WriteString(d, "5\r\nagain\r\n"); err != nil {

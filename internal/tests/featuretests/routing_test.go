@@ -42,7 +42,7 @@ func TestEndpointsChangeAtOnce(t *testing.T) {
 
 func TestFailedEndpointIsSkipped(t *testing.T) {
 	ip, port := backend(t, "one")
-	// 127.0.0.2 has nothing on that port.
+	// Nothing listens on that port of 127.0.0.2.
 	in := start(t, class+service("web", port, ip, "127.0.0.2")+rule("web", "shop.example", "Prefix", "/", "web"))
 	for range 10 {
 		in.expect("shop.example", "/", http.StatusOK, "one /")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// in another namespace than default.
+// elsewhere moves a manifest to another namespace than default.
 func elsewhere(namespace, manifest string) string {
 	return strings.ReplaceAll(manifest, "metadata: {name:", "metadata: {namespace: "+namespace+", name:")
 }
@@ -99,7 +99,7 @@ func TestECDSAAndRSAForOneHost(t *testing.T) {
 	group.Wait()
 }
 
-// shows makes a handshake, and says how the certificate is not what was wanted.
+// shows makes a handshake, and returns an error if the certificate is not the wanted one.
 func shows(address string, config *tls.Config, want x509.PublicKeyAlgorithm) error {
 	conn, err := tls.Dial("tcp", address, config)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// behindASite runs the controller behind a server of the administrator's own, whose limits may be others than ours, and
-// returns where that one listens. It speaks no TLS.
+// behindASite runs the controller behind a separate Caddy server of the administrator with other limits, and returns
+// the server's address. The server does not use TLS.
 func (in *ingress) behindASite(limits map[string]any) (address string) {
 	in.Helper()
 	address = fixture.Address(in)
@@ -30,7 +30,7 @@ func (in *ingress) behindASite(limits map[string]any) (address string) {
 	return address
 }
 
-// withServers returns a configuration of Caddy with changes of its HTTP servers.
+// withServers returns a Caddy configuration after change was applied to its HTTP servers.
 func (in *ingress) withServers(config []byte, change func(servers map[string]any)) []byte {
 	in.Helper()
 	var tree map[string]any
@@ -45,8 +45,8 @@ func (in *ingress) withServers(config []byte, change func(servers map[string]any
 	return config
 }
 
-// withOwnServers serves the Ingresses of the folder by servers of the administrator's own as well, which are like ours
-// with changes: those of our servers are always ours. The clients of the test use them.
+// withOwnServers also serves the Ingresses of the folder with servers of the administrator. They are copies of our
+// servers with changes, since our own cannot be changed. The clients of the test use them.
 func (in *ingress) withOwnServers(options string, change func(server map[string]any)) {
 	in.Helper()
 	own := map[string]string{"k8singress_http": fixture.Address(in), "k8singress_https": fixture.Address(in)}

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// clientGone is nginx's status for a client that has left.
+// clientGone is nginx's status for a client that has disconnected.
 const clientGone = 499
 
-// TestSlowClients: one that takes its time for a head, a body or an answer is cut off when it pauses for too long.
+// TestSlowClients checks that a client that pauses for too long in a head, a body or a response is disconnected.
 func TestSlowClients(t *testing.T) {
 	ended := make(chan error, 10)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,8 @@ func TestSlowClients(t *testing.T) {
 					d, begin := in.connect(), time.Now()
 					d.say("%s", pauses[where])
 					got := d.head(http.MethodPost)
-					// The server of the site is net/http's: it ends the request before it says why. Where nothing reads
-					// at that moment, the client counts as gone.
+					// The site's server is net/http's, which ends the request before it sets the reason. If nothing is
+					// being read then, the status is clientGone.
 					if got.StatusCode != http.StatusRequestTimeout &&
 						(buffering == "on" || got.StatusCode != clientGone) {
 						t.Errorf("%s: %s", where, got.Status)
@@ -66,8 +66,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBufferedResponse: with proxy-buffering the endpoint gets rid of a large answer although the client reads nothing,
-// and the client gets all of it when it does.
+// TestBufferedResponse checks that with proxy-buffering the endpoint can send a large response although the client
+// reads nothing, and that the client gets all of it later.
 func TestBufferedResponse(t *testing.T) {
 	sent := pattern(48 << 20)
 	done := make(chan struct{}, 10)

@@ -17,8 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// TestSlowHeads has clients send a head byte by byte, as Slowloris does: the connection ends in time, whatever version
-// of HTTP they speak. A byte does not extend the time.
+// TestSlowHeads sends a head byte by byte, as Slowloris does. It checks that the connection ends in time in each
+// version of HTTP, and that a byte does not extend the timeout.
 func TestSlowHeads(t *testing.T) {
 	in := reading(t, `client-header-timeout: "1"`, `keep-alive: "1"`)
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
@@ -30,7 +30,7 @@ func TestSlowHeads(t *testing.T) {
 	})
 }
 
-// dripsUntilTheEnd sends a text, and then one byte of the rest after the other, until the server ends the connection.
+// dripsUntilTheEnd sends text, and then rest byte by byte, until the server ends the connection.
 func (in *ingress) dripsUntilTheEnd(t *testing.T, text, rest string) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -55,7 +55,7 @@ func (in *ingress) dripsUntilTheEnd(t *testing.T, text, rest string) {
 func (in *ingress) drips(t *testing.T, ended chan struct{}) (say func(text string) error) {
 	t.Helper()
 	if in.version == secure3 {
-		// Without a sign of life, QUIC itself would end the connection.
+		// Without keep-alive packets, QUIC's idle timeout would end the connection.
 		conn, _ := in.dial3(&quic.Config{KeepAlivePeriod: 500 * time.Millisecond})
 		stream, err := conn.OpenStreamSync(t.Context())
 		if err != nil {
@@ -79,8 +79,8 @@ func (in *ingress) drips(t *testing.T, ended chan struct{}) (say func(text strin
 	return func(text string) error { _, err := io.WriteString(d.Conn, text); return err }
 }
 
-// TestSlowReaders has clients ask for a large answer and read nothing of it: the endpoint does not wait for them for
-// ever, whatever version of HTTP they speak.
+// TestSlowReaders requests a large response and reads nothing of it. It checks that the endpoint does not wait forever,
+// in each version of HTTP.
 func TestSlowReaders(t *testing.T) {
 	ended := make(chan string, 10)
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// puts sends a request on a connection of its own, which reads nothing.
+// puts sends a request on a new connection, which it does not read from.
 func (in *ingress) puts(t *testing.T, q *question) {
 	t.Helper()
 	if in.version == plain1 || in.version == secure1 {
@@ -127,8 +127,8 @@ func (in *ingress) puts(t *testing.T, q *question) {
 	}
 }
 
-// TestSilentHandshakes has clients send a ClientHello, and nothing behind it: the connection ends in time, whatever
-// protocol they ask for, that of ACME included.
+// TestSilentHandshakes sends a ClientHello and nothing else. It checks that the connection ends in time, whatever
+// protocol the client requests, including ACME's.
 func TestSilentHandshakes(t *testing.T) {
 	beside := service("one", "1") + passed("shop", "shop.example", "one")
 	for name, manifests := range map[string]string{"alone": class, "beside passthrough": class + beside} {
@@ -168,7 +168,8 @@ func silentTLS(t *testing.T, in *ingress, protocols []string) {
 	took(t, "it", begin, 0)
 }
 
-// silentQUIC has a client of HTTP/3 ignore what the server sends: its connection is counted, and ends in time.
+// silentQUIC ignores the server's packets as an HTTP/3 client. It checks that its connection is counted, and ends in
+// time.
 func silentQUIC(t *testing.T, in *ingress) {
 	counts := func(want float64) {
 		t.Helper()
@@ -193,7 +194,7 @@ func silentQUIC(t *testing.T, in *ingress) {
 	config := anybody()
 	config.ServerName, config.NextProtos = "a.example", []string{"h3"}
 	go func() {
-		// It never ends well.
+		// It always fails.
 		_, _ = transport.Dial(t.Context(), to, config, &quic.Config{HandshakeIdleTimeout: deadline})
 	}()
 	counts(1)
@@ -202,7 +203,7 @@ func silentQUIC(t *testing.T, in *ingress) {
 	took(t, "the end of the handshake", begin, 0)
 }
 
-// deafSocket receives nothing, until it is closed or somebody sets a deadline.
+// deafSocket receives nothing until it is closed or a deadline is set.
 type deafSocket struct {
 	net.PacketConn
 	once   sync.Once

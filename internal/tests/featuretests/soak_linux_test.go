@@ -24,11 +24,11 @@ import (
 // seconds, with fewer clients.
 const soakVariable = "K8SINGRESS_SOAK"
 
-// soak is a controller, its endpoints, and all who trouble both.
+// soak is a controller, its endpoints, and the hostile clients of both.
 type soak struct {
 	*load
 	long bool
-	// careless counts what was done to the controller on purpose.
+	// careless counts the hostile actions by kind.
 	careless sync.Map
 	http     string
 	https    string
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 		}
 		long = true
 	}
-	// What is made once in a process is made by the first of these.
+	// The first run creates everything that is created once per process.
 	t.Run("before", func(t *testing.T) { newSoak(t, false).goesOn(time.Second) })
 	before := heldNow()
 	var s *soak
@@ -68,7 +68,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// goesOn troubles the controller for so long.
+// goesOn runs the soak for the given duration.
 func (s *soak) goesOn(length time.Duration) {
 	s.Helper()
 	s.honest()
@@ -105,7 +105,7 @@ func newSoak(t *testing.T, long bool) *soak {
 	return s
 }
 
-// pause waits for about so long, or until the end.
+// pause waits for about the given time, or until the end.
 func (s *soak) pause(about time.Duration) {
 	timer := time.NewTimer(about/2 + rand.N(about))
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func (s *soak) pause(about time.Duration) {
 	}
 }
 
-// changes replaces an object by another one: each has an address in it that nobody listens on.
+// changes replaces an object. Each version has an address on which nothing listens.
 func (s *soak) changes() error {
 	s.pause(200 * time.Millisecond)
 	name := fmt.Sprintf("changing-%d", rand.IntN(5))
@@ -128,14 +128,14 @@ func (s *soak) changes() error {
 	return os.Rename(draft, filepath.Join(s.folder, name+".yaml"))
 }
 
-// reloads has Caddy load another configuration.
+// reloads makes Caddy load another configuration.
 func (s *soak) reloads() error {
 	s.pause(300 * time.Millisecond)
 	s.configs[0], s.configs[1] = s.configs[1], s.configs[0]
 	return caddy.Load(s.configs[0], true)
 }
 
-// measures notes the peak of the memory, until the end of the load.
+// measures records the peak of the memory until the end of the load.
 func (s *soak) measures() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -148,14 +148,14 @@ func (s *soak) measures() <-chan struct{} {
 	return done
 }
 
-// objects returns how many bytes the objects take that have not been collected.
+// objects returns the size of all objects on the heap that have not been collected, in bytes.
 func objects() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// holding is what a process has to give back.
+// holding has the resources that a process must release.
 type holding struct {
 	goroutines, descriptors int
 	bytes                   uint64
@@ -171,17 +171,18 @@ func (h holding) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d MiB", h.goroutines, h.descriptors, h.bytes>>20)
 }
 
-// maxSoakBytes bounds the memory of all objects, those of clients and endpoints included.
+// maxSoakBytes is the maximum memory of all objects, including those of clients and endpoints.
 const maxSoakBytes = 512 << 20
 
-// The room for what is not of the soak: goroutines of the runtime and of libraries, and caches of theirs.
+// These allow for resources that do not belong to the soak: goroutines of the runtime and of libraries, and their
+// caches.
 const (
 	spareGoroutines  = 10
 	spareDescriptors = 5
 	spareBytes       = 24 << 20
 )
 
-// beyond says whether much more is held than before.
+// beyond returns an error if much more is held than before.
 func (h holding) beyond(before holding) error {
 	if h.goroutines > before.goroutines+spareGoroutines || h.descriptors > before.descriptors+spareDescriptors ||
 		h.bytes > before.bytes+spareBytes {
@@ -190,7 +191,8 @@ func (h holding) beyond(before holding) error {
 	return nil
 }
 
-// share returns how many connections of a kind there can be, of wanted ones: each has a descriptor at either end.
+// share returns the possible number of connections out of wanted ones, because each has a file descriptor at either
+// end.
 func (s *soak) share(wanted int) int {
 	const all, rest = 15_000, 3_000
 	if !s.long {
@@ -200,11 +202,11 @@ func (s *soak) share(wanted int) int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		s.Fatal(err)
 	}
-	// Go has raised it as far as the hard limit lets.
+	// Go has raised the soft limit to the hard limit.
 	return min(wanted, wanted*(int(min(limit.Cur, 1<<20))-rest)/(2*all))
 }
 
-// reach connects from some address of loopback: there are more connections than ports of one.
+// reach connects from a random loopback address, because there are more connections than ports of one address.
 func reach(ctx context.Context, address string) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: deadline, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+rand.IntN(250)))}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)

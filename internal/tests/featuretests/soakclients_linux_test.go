@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// honest starts clients none of which may fail.
+// honest starts clients whose requests must all succeed.
 func (s *soak) honest() {
 	s.keeps("honest: HTTP/1.1, kept", false, 4)
 	s.keeps("honest: HTTPS, kept", true, 2)
@@ -54,7 +54,7 @@ func (s *soak) honest() {
 	})
 }
 
-// alone makes a connection for what is done once.
+// alone returns a function that runs do once on a new connection.
 func (s *soak) alone(do func(*line) error) func() error {
 	return func() error {
 		l, err := s.line(false)
@@ -68,7 +68,8 @@ func (s *soak) alone(do func(*line) error) func() error {
 	}
 }
 
-// ownAnswers asks for a path that nobody else asks for, some requests at once, on one connection after the other.
+// ownAnswers sends requests for a path that no other client uses, some at the same time, on one connection after the
+// other.
 func (s *soak) ownAnswers(secure bool, host string) func() error {
 	return func() error {
 		l, err := s.line(secure)
@@ -98,7 +99,7 @@ func (s *soak) ownAnswers(secure bool, host string) func() error {
 	}
 }
 
-// gets reads an answer, and wants this body.
+// gets reads a response, and returns an error unless it has the wanted body.
 func (l *line) gets(want string) error {
 	response, err := http.ReadResponse(l.Reader, nil)
 	if err != nil {
@@ -117,8 +118,8 @@ func (l *line) gets(want string) error {
 	return nil
 }
 
-// bothers has clients of a kind do what they do again and again, with a pause that leaves the processors to others.
-// What comes of it does not matter, but it has to come to an end.
+// bothers repeats do with the given number of clients, with a pause that leaves processor time to others. The results
+// do not matter, but do must end.
 func (s *soak) bothers(kind string, clients int, do func()) {
 	count := new(atomic.Int64)
 	s.careless.Store(kind, count)
@@ -133,7 +134,7 @@ func (s *soak) bothers(kind string, clients int, do func()) {
 	}
 }
 
-// with connects for one of them. What has not ended by itself is reset.
+// with returns a function that connects and calls do. It resets the connection if it has not ended by itself.
 func (s *soak) with(address string, do func(*net.TCPConn)) func() {
 	return func() {
 		conn, err := reach(s.ctx, address)
@@ -150,7 +151,7 @@ func (s *soak) with(address string, do func(*net.TCPConn)) func() {
 
 const beginOfPost = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 900000\r\n\r\n"
 
-// hostile starts the others.
+// hostile starts the hostile clients.
 func (s *soak) hostile() {
 	s.crowds()
 	s.bothers("hostile: a body that stalls", 10, s.with(s.http, func(conn *net.TCPConn) {
@@ -192,8 +193,8 @@ func (s *soak) hostile() {
 	}
 }
 
-// asksHostile sends a request to a hostile endpoint, and another one to an honest endpoint on the same connection, if
-// it goes on.
+// asksHostile sends a request to a hostile endpoint, and another one to an honest endpoint on the same connection if it
+// is still open.
 func (s *soak) asksHostile(conn *net.TCPConn, name string) {
 	sent := get("/")
 	if rand.IntN(2) == 0 {
@@ -223,7 +224,7 @@ func (s *soak) asksHostile(conn *net.TCPConn, name string) {
 	}
 }
 
-// crowds are thousands of connections that do next to nothing.
+// crowds opens thousands of connections that send almost nothing.
 func (s *soak) crowds() {
 	s.bothers("hostile: a crowd of idle clients", 1, s.crowd(s.share(10_000), func(conn *net.TCPConn) {
 		_, _ = io.WriteString(conn, get("/"))
@@ -255,7 +256,7 @@ func (s *soak) crowd(size int, begin func(*net.TCPConn)) func() {
 	}
 }
 
-// drips sends a byte on each connection, once a second, until half a minute is over.
+// drips sends one byte per second on each connection for half a minute.
 func (s *soak) drips(conns []*net.TCPConn) {
 	for i := range conns {
 		conns[i], _ = reach(s.ctx, s.http)
@@ -276,7 +277,7 @@ func (s *soak) drips(conns []*net.TCPConn) {
 	}
 }
 
-// reset opens and resets streams of HTTP/2 as fast as the connection takes them.
+// reset opens and resets HTTP/2 streams as fast as possible.
 func reset(conn net.Conn, streams int) {
 	var preface bytes.Buffer
 	preface.WriteString(http2.ClientPreface)
@@ -304,7 +305,7 @@ func reset(conn net.Conn, streams int) {
 	}
 }
 
-// deaf is a connection of a client that hears nothing.
+// deaf is a connection of a client that reads nothing.
 type deaf struct{ net.Conn }
 
 func (*deaf) Read([]byte) (int, error) { return 0, errors.New("deaf") }

@@ -13,17 +13,16 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// The hosts of honest endpoints: large answers with WebSockets, and requests that may be sent again to another
-// endpoint.
+// The hosts of honest endpoints: large responses with WebSockets, and requests that may be retried at another endpoint.
 const (
 	steady  = "a.example"
 	wanting = "wanting.example"
 )
 
-// largeAnswer is how many bytes /large has.
+// largeAnswer is the size of /large in bytes.
 const largeAnswer = 1 << 20
 
-// honestManifests are the objects of both, and of the certificate that is shown.
+// honestManifests are the objects of both hosts, and of their certificate.
 func honestManifests(t *testing.T) string {
 	t.Helper()
 	echo := sockets(t, make(chan string, 100))
@@ -32,7 +31,7 @@ func honestManifests(t *testing.T) string {
 		case r.Header.Get("Upgrade") != "":
 			echo(w, r)
 		case r.Method == http.MethodPost:
-			// Go's server reads nothing more once it has begun to answer.
+			// Go's server stops reading the body when the handler starts to respond.
 			if body, err := io.ReadAll(r.Body); err == nil {
 				_, _ = w.Write(body)
 			}
@@ -48,7 +47,7 @@ func honestManifests(t *testing.T) string {
 		"/", "wanting")
 }
 
-// secondSlice is one more endpoint of the Service "wanting".
+// secondSlice adds an endpoint to the Service "wanting".
 const secondSlice = `---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -58,7 +57,7 @@ ports: [{name: http, port: %[2]s}]
 endpoints: [{addresses: [%[1]s]}]
 `
 
-// closesBetween answers as if it kept the connection, and closes it.
+// closesBetween responds as if it kept the connection, and closes it.
 func closesBetween(conn net.Conn, in *bufio.Reader) {
 	request, err := http.ReadRequest(in)
 	if err != nil {
@@ -67,7 +66,7 @@ func closesBetween(conn net.Conn, in *bufio.Reader) {
 	fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(request.URL.Path), request.URL.Path)
 }
 
-// hostileEndpoints are by the names of their hosts. A connection ends when they return.
+// hostileEndpoints maps hosts to endpoints. A connection ends when the function returns.
 var hostileEndpoints = map[string]func(conn net.Conn, in *bufio.Reader){
 	"unasked": func(conn net.Conn, _ *bufio.Reader) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake")
@@ -124,7 +123,7 @@ func afterHead(then func(net.Conn)) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// endpointThat listens, and behaves on each connection.
+// endpointThat starts a listener, and calls behave for each connection.
 func endpointThat(t testing.TB, behave func(net.Conn, *bufio.Reader)) net.Addr {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -132,7 +131,7 @@ func endpointThat(t testing.TB, behave func(net.Conn, *bufio.Reader)) net.Addr {
 	return listener.Addr()
 }
 
-// hostileManifests are for one of them. It is not waited for.
+// hostileManifests returns the manifests for one of them. The test does not wait until they have taken effect.
 func hostileManifests(t testing.TB, name string, address net.Addr) string {
 	t.Helper()
 	ip, port := hostPort(t, address)

@@ -89,14 +89,14 @@ func udpEndpoint(t *testing.T) net.Addr {
 	return endpoint.LocalAddr()
 }
 
-// overUDP makes the ports of a Service ports of UDP.
+// overUDP changes the ports of a Service to UDP.
 func overUDP(service, endpointPort string) string {
 	return strings.NewReplacer("port: 80}", "port: 80, protocol: UDP}", "port: "+endpointPort+"}",
 		"port: "+endpointPort+", protocol: UDP}").
 		Replace(service)
 }
 
-// askUDP returns a client of a UDP port that has had an answer.
+// askUDP returns a client of a UDP port that has received a response.
 func askUDP(t *testing.T, port string) (net.Conn, error) {
 	t.Helper()
 	conn, err := net.Dial("udp", "127.0.0.1:"+port)
@@ -136,7 +136,7 @@ func TestProxyHeaderTimeout(t *testing.T) {
 		"configmap default/global")
 	in.globalKeys("use-proxy-protocol=true", "proxy-protocol-header-timeout=10m")
 	patient := (&balanced{ingress: in}).dial("")
-	// Answers on another connection say that the patient one has been accepted.
+	// Responses on another connection show that the slow one has been accepted.
 	const header = "PROXY TCP4 203.0.113.7 198.51.100.1 4660 443\r\n"
 	if got := (&balanced{ingress: in}).dial(header).ask(); got != "200 one /" {
 		t.Fatalf("got %s", got)

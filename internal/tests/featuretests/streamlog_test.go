@@ -67,7 +67,7 @@ func TestStreamAccessLog(t *testing.T) {
 		if _, err := io.WriteString(conn, opening); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.Copy(io.Discard, conn) // It ends either way.
+		_, _ = io.Copy(io.Discard, conn) // It ends in either case.
 		_ = conn.Close()
 		in.inLog(path, line)
 	}
@@ -118,7 +118,7 @@ func TestStreamAccessLogOff(t *testing.T) {
 		}
 		asks()
 		keys()
-		// What comes with the log on tells when what came before is written.
+		// An entry that is logged after the log is enabled shows that all earlier ones have been written.
 		for round := range 2 {
 			asks()
 			has("with "+c.key, c.connections+round+1, c.requests+round+1)

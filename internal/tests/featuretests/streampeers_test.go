@@ -37,7 +37,7 @@ func behindTCPPort(t *testing.T, backend, flags string) (address string) {
 	return address
 }
 
-// listenFor gives each connection to a function, and closes it afterwards. All have ended when the test has.
+// listenFor calls handle for each connection, and closes it afterwards. All connections have ended when the test ends.
 func listenFor(t *testing.T, wrap func(net.Listener) net.Listener, handle func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,7 +67,7 @@ func listenFor(t *testing.T, wrap func(net.Listener) net.Listener, handle func(n
 
 func plainly(l net.Listener) net.Listener { return l }
 
-// forward passes all bytes on, both ways, after a header if there is one.
+// forward copies all bytes in both directions, after a header if it is not nil.
 func forward(conn net.Conn, to string, header *proxyproto.Header) error {
 	next, err := net.DialTimeout("tcp", to, deadline)
 	if err != nil {
@@ -95,25 +95,25 @@ func closeWrite(conn net.Conn) error {
 	return conn.(*net.TCPConn).CloseWrite()
 }
 
-// clientAddress is who a balancer in front says that its clients are.
+// clientAddress is the client address in a load balancer's header.
 const clientAddress = "203.0.113.7:4711"
 
-// headerOf is what such a balancer sends.
+// headerOf returns the PROXY header of such a load balancer.
 func headerOf(version byte) *proxyproto.Header {
 	from, to := netip.MustParseAddrPort(clientAddress), netip.MustParseAddrPort("198.51.100.1:5432")
 	return proxyproto.HeaderProxyFromAddrs(version, net.TCPAddrFromAddrPort(from), net.TCPAddrFromAddrPort(to))
 }
 
-// balancer is in front of an ingress, for clients that know nothing of the PROXY protocol.
+// balancer starts a load balancer in front of an ingress, for clients without the PROXY protocol.
 func balancer(t *testing.T, to string, version byte) (address string) {
 	t.Helper()
 	return listenFor(t, plainly, func(conn net.Conn) {
-		// Which end closes first, and with what, is the business of the client and the backend.
+		// The client and the backend decide which end closes first.
 		_ = forward(conn, to, headerOf(version))
 	})
 }
 
-// receiver is in front of a backend that knows nothing of the PROXY protocol, and demands headers.
+// receiver is a proxy in front of a backend without the PROXY protocol. It requires PROXY headers.
 type receiver struct {
 	address string
 
@@ -155,8 +155,8 @@ func (r *receiver) seen() []string {
 	return r.clients
 }
 
-// throughTCPPorts checks a backend that knows nothing of the PROXY protocol, through ports with it and without. What
-// stands on its sides are peers of another author.
+// throughTCPPorts checks a backend without the PROXY protocol, through ports with and without it. The peers on both
+// sides use another implementation of the protocol.
 func throughTCPPorts(t *testing.T, backend string, check func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("plain", func(t *testing.T) { check(t, behindTCPPort(t, backend, "")) })

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// overTCP asks the HTTP backend behind a TCP port, and returns its answer. It waits for the port: that of an engine
-// that has ended may still be held when the next one wants it, which tries again then.
+// overTCP sends a request to the HTTP backend behind a TCP port, and returns the response body. It waits for the port,
+// because the port may still be in use by the previous engine, and the next one then retries.
 func (in *ingress) overTCP(port string) (body string) {
 	in.Helper()
 	in.eventually("TCP port "+port, func() (err error) {
@@ -57,7 +57,7 @@ func tryTCP(port string) (string, error) {
 	return askOnce(conn, "/tcp")
 }
 
-// askOnce sends a request of HTTP on a connection that has no other, and returns the body of the answer.
+// askOnce sends one HTTP request on a connection, and returns the response body.
 func askOnce(conn net.Conn, path string) (string, error) {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {

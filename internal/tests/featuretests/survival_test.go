@@ -64,12 +64,13 @@ func (in *ingress) once(client *http.Client, host string) error {
 	return nil
 }
 
-// survivors are three Services with an endpoint that is broken, sessions, and turns, and what changes beside them.
+// survivors are three Services, with a broken endpoint, sessions, and round robin, and the objects that change beside
+// them.
 type survivors struct {
 	failing, sticky, turns *fleet
 	// more are annotations of all Ingresses.
 	more []string
-	// endpoints is how many the first two have.
+	// endpoints is the number of endpoints of the first two.
 	endpoints int
 	unrelated string
 }
@@ -162,7 +163,7 @@ func (in *ingress) newer(generation int) {
 	})
 }
 
-// after is whose turn it is after one of three.
+// after returns the endpoint that is next after one of three.
 func (f *fleet) after(ip string) string {
 	for i := range 3 {
 		if f.ip(i) == ip {
@@ -200,7 +201,7 @@ spec:
 	stop := in.underLoad("shop.example", "own.example")
 	for _, c := range []struct {
 		all, small string
-		// How large a body may be, by host; 0 is not known.
+		// The maximum body sizes by host. 0 is not checked.
 		shop, own, class int
 	}{
 		{"", "", 1 << 20, 9, 0},
@@ -231,7 +232,7 @@ spec:
 	}
 }
 
-// takes returns an error unless this is the size of the largest body that a host takes; 0 is not asked.
+// takes returns an error unless most is the maximum body size of a host. 0 is not checked.
 func (in *ingress) takes(host string, most int) error {
 	in.Helper()
 	if most == 0 {

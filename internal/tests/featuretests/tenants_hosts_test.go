@@ -30,17 +30,17 @@ spec: {ingressClassName: nginx, defaultBackend: {service: {name: %s, port: {numb
 `, name, service)
 }
 
-// rivals are the Services of two namespaces, which answer with the name of theirs in capital letters.
+// rivals are the Services of two namespaces. They respond with the name of their namespace in capital letters.
 func rivals(t *testing.T) string {
 	aIP, aPort := backend(t, "A")
 	bIP, bPort := backend(t, "B")
 	return class + tenant("a", 0, service("one", aPort, aIP)) + tenant("b", 0, service("one", bPort, bIP))
 }
 
-// attacks writes what b makes, and waits until it is in effect: a host of b's own says so.
+// attacks writes the objects of the namespace b, and waits until they have taken effect, which a host of b shows.
 func (in *ingress) attacks(second int, manifests ...string) {
 	in.Helper()
-	// The generation is not another one yet when an earlier probe answers.
+	// An earlier probe may respond before the next generation has taken effect.
 	probe := fmt.Sprintf("b%d.example", time.Now().UnixNano())
 	in.write("b.yaml", tenant("b", second,
 		append(manifests, annotate(rule("probe", probe, "Prefix", "/", "one"), "ssl-redirect", "false"))...))
@@ -91,11 +91,11 @@ func TestTenant03Paths(t *testing.T) {
 		annotate(rule("honest", "s.example", "ImplementationSpecific", "/api(/|$)(.*)", "one"),
 			"rewrite-target", "/$2"),
 		rule("login", "s.example", "Exact", "/login", "one")))
-	// What a does not have is shared.
+	// Paths that the namespace a does not define are shared.
 	in.becomes("s.example", "/login", http.StatusOK, "C /login")
 	for path, want := range map[string]int{
 		"/": 200, "/public": 200, "/anything": 200, "/admin": 401, "/admin/x": 401, "/xxxxxxxxxxxxxxxx": 200,
-		// The paths of a are no regular expressions, which begin like a path, in any case.
+		// The paths of a are not regular expressions, which would match prefixes in any case.
 		"/publicXYZ": 200, "/PUBLIC": 200, "/ADMIN": 200, "/adminx": 200,
 	} {
 		body := "A " + path
@@ -128,10 +128,10 @@ func TestTenant03Ownership(t *testing.T) {
 	in.expect("s.example", "/app/b", http.StatusOK, "A /app/b")
 	in.expect("s.example", "/", http.StatusNotFound, "")
 	in.expect("s.example", "/.well-known/acme-challenge/b", http.StatusNotFound, "")
-	// There is no Service in c.
+	// The namespace c has no Service.
 	in.expect("s.example", "/.well-known/acme-challenge/c", http.StatusServiceUnavailable, "")
 	in.expect("x.w.example", "/", http.StatusOK, "A /")
-	in.expect("free.shop.example", "/", http.StatusOK, "B /") // By the default backend, as any name that nobody has.
+	in.expect("free.shop.example", "/", http.StatusOK, "B /") // The default backend responds, as for any unknown name.
 	in.expect("x.b.example", "/", http.StatusOK, "B /")
 	for name, owner := range map[string]string{
 		"path": "Ingress/a/main", "challenge": "Ingress/a/main", "below": "Ingress/a/wild", "reserved": "shop, a",
@@ -139,7 +139,7 @@ func TestTenant03Ownership(t *testing.T) {
 		in.expectConflict("Ingress/b/"+name, owner)
 	}
 	in.expectConflict("Ingress/a/main", "Ingress/b/path")
-	// The host moves when its owner goes, and not before.
+	// The host moves when its owner is removed, and not before.
 	in.write("manifests.yaml", rivals(t))
 	in.becomes("s.example", "/app/b", http.StatusOK, "B /app/b")
 	in.becomes("x.w.example", "/", http.StatusOK, "B /")
@@ -208,7 +208,7 @@ func TestTenant04Issuers(t *testing.T) {
 		has("shop.com", "www.acme.org", "own.acme.org")
 		in.expectConflict("Ingress/b/name", "Ingress/a/own")
 	}
-	// That of its own namespace counts, for as long as it is one.
+	// The certificate of the host's own namespace is used while it is valid.
 	wild := newCertificate(t, "WILD", "*.acme.org")
 	listing := tenant("a", 12, withTLS(rule("wild", "w.acme.org", "Prefix", "/", "one"), "*.acme.org", "wild"))
 	in.write("wild.yaml", listing+tenant("a", 0, tlsSecret("wild", wild.certificate, wild.key)))
@@ -253,7 +253,7 @@ func TestTenant04Secrets(t *testing.T) {
 		}
 	}
 	in.expectConflict("Ingress/b/one", "Ingress/a/plain")
-	// A wildcard stands in where the owner names none, and not where it names one that is not there.
+	// A wildcard certificate is used if the owner names no Secret, but not if the owner's Secret is missing.
 	in.attacks(20, squat("wild", "none.example", "*.example"), tlsSecret("evil", evil.certificate, evil.key))
 	for host, want := range map[string]string{"plain.example": "EVIL", "a.example": "GOOD", "missing.example": fake} {
 		if got := in.certificate(host)[0]; got != want {
@@ -297,7 +297,7 @@ func TestTenant09HostWide(t *testing.T) {
 			t.Errorf("by %s a stranger gets %d %q", protocol, got.status, got.body)
 		}
 	}
-	// That of the owner is answered without a certificate.
+	// The owner's Ingress responds without a certificate.
 	in.write("solver.yaml", tenant("a", 30,
 		rule("solver", "mtls.example", "Exact", "/.well-known/acme-challenge/own", "one")))
 	in.becomes("mtls.example", "/.well-known/acme-challenge/own", http.StatusOK, "A /.well-known/acme-challenge/own")

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// A namespace that replaces its hosts all the time, for which the authority gives nothing, gets to the end of its own
-// budget, and not of that of the account.
+// TestTenant05Issuance checks that a namespace that replaces its hosts all the time without getting certificates uses
+// up its own budget, and not the budget of the account.
 func TestTenant05Issuance(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := newIngress(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The regular expressions of one namespace cost others nothing: what is large when it is compiled is refused, and a
-// search has an end. What ordinary ones need is far below.
+// TestTenant01Patterns checks that the regular expressions of one namespace do not affect others: expressions that
+// compile to too much are rejected, and each search is limited. Ordinary expressions need far less.
 func TestTenant01Patterns(t *testing.T) {
 	ip, port := backend(t, "one")
 	rewriting := func(name, host, path, target string) string {

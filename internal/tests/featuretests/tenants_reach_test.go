@@ -15,8 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// insideSpellings are addresses that lead to this machine, to its link, to several machines, or to what clouds tell a
-// machine.
+// insideSpellings are addresses of this machine, of its link, of several machines, or of a cloud's metadata.
 var insideSpellings = []string{
 	"127.0.0.1", "127.9.9.9", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "0.1.2.3",
 	"255.255.255.255",
@@ -26,7 +25,8 @@ var insideSpellings = []string{
 	"::ffff:169.254.169.254",
 }
 
-// waysOut are the annotations of the Ingresses in the hosts of which requests go to the one endpoint.
+// waysOut maps hosts to the annotations of their Ingresses, each of which sends requests to the endpoint in another
+// way.
 var waysOut = map[string]string{
 	"http": "", "https": "nginx.ingress.kubernetes.io/backend-protocol: HTTPS",
 	"grpc":   "nginx.ingress.kubernetes.io/backend-protocol: GRPC",
@@ -36,7 +36,7 @@ var waysOut = map[string]string{
 	"health": `k8singress.io/health-check-path: /, k8singress.io/health-check-interval: 1s`,
 }
 
-// inside is a server on all addresses of this machine, which nothing of a tenant may reach.
+// inside is a server on all addresses of this machine, which a tenant must not reach.
 type inside struct {
 	port string
 	hits atomic.Int64
@@ -76,8 +76,8 @@ func serveInside(t *testing.T) *inside {
 	return s
 }
 
-// leadsInside is a document whose backends all have one endpoint, at an address to be replaced, with the ports that it
-// opens.
+// leadsInside returns a document whose backends all have one endpoint, at an address that leadTo replaces, and the
+// ports that the document opens.
 func leadsInside(t *testing.T, port string) (in *ingress, document []byte, tcp, udp string) {
 	t.Helper()
 	tcp, udp = fixture.Port(t), fixture.Port(t)
@@ -115,7 +115,7 @@ endpoints: [{addresses: [192.0.2.1]}]
 	return in, in.document(), tcp, udp
 }
 
-// leave sends by each way out, and returns what HTTP was answered.
+// leave sends requests over each way out, and returns the HTTP statuses.
 func (in *ingress) leave(tcp, udp string) (statuses map[string]int) {
 	in.Helper()
 	statuses = map[string]int{}
@@ -125,7 +125,7 @@ func (in *ingress) leave(tcp, udp string) (statuses map[string]int) {
 		}
 	}
 	conn := connect(in, net.JoinHostPort("127.0.0.1", tcp))
-	// It is closed without a word, as the connection to the server inside is.
+	// It is closed without a response, as the connection to the server inside is.
 	_, _ = io.Copy(io.Discard, conn)
 	client := tls.Client(connect(in, in.https), &tls.Config{ServerName: "passed.example", InsecureSkipVerify: true})
 	if client.Handshake() == nil {
@@ -154,7 +154,7 @@ func TestTenant14Spellings(t *testing.T) {
 		in.leadTo(document, server.port, spelling)
 		_, err := netip.ParseAddr(spelling)
 		for name, status := range in.leave(tcp, udp) {
-			// What is a name for Go may have no address.
+			// A name that Go accepts may have no address.
 			if status != http.StatusServiceUnavailable && (err == nil || status != http.StatusBadGateway) {
 				t.Errorf("%s by %s: the answer is %d", spelling, name, status)
 			}
@@ -164,7 +164,7 @@ func TestTenant14Spellings(t *testing.T) {
 		t.Errorf("%d connections and datagrams came in", n)
 	}
 
-	// What the administrator opens is reached by each of them.
+	// Addresses that the administrator allows are reached by each of them.
 	in.load(options + "reach_allow 127.0.0.0/8")
 	in.leadTo(document, server.port, "127.0.0.1")
 	for name, status := range in.leave(tcp, udp) {
@@ -221,8 +221,8 @@ func TestTenant14(t *testing.T) {
 	if !strings.Contains(in.metrics(), want) {
 		t.Errorf("the metrics lack %s", want)
 	}
-	// The admin API listens on one address: on another one of the same port is nobody, but each of them may be meant by
-	// 0.0.0.0.
+	// The admin API listens on one address only. Nothing listens on the same port of other addresses, but 0.0.0.0 may
+	// mean any of them.
 	in.expect("any.example", "/config/admin", http.StatusBadGateway, "")
 	conn := connect(t, net.JoinHostPort("127.0.0.1", tcp))
 	fmt.Fprintf(conn, "GET /config/admin HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", in.admin)
@@ -230,7 +230,7 @@ func TestTenant14(t *testing.T) {
 		t.Errorf("the port answers %q", got)
 	}
 
-	// Without the option, the slices are refused as an API server refuses them.
+	// Without the option, the slices are rejected as an API server would.
 	in.load(options + "reach_deny 192.0.2.0/24\nreach_allow 198.51.100.0/24")
 	in.eventually("the verdict on a slice", func() error {
 		if got := in.message("EndpointSlice/default/admin-1", "AddressNotAllowed"); !strings.Contains(got,
@@ -245,7 +245,7 @@ func TestTenant14(t *testing.T) {
 // TestTenant17OwnService checks that an EndpointSlice with the address of the controller's own Service, its load
 // balancer, or its pods is not used. Otherwise requests would loop, and arrive with the address of a pod.
 func TestTenant17OwnService(t *testing.T) {
-	// What stands in for kube-proxy and another replica answers by itself.
+	// The server that replaces kube-proxy and another replica responds itself.
 	ip, port := backend(t, "inside")
 	_, elsewhere := backend(t, "other")
 	own := fmt.Sprintf(`---

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// secret is a TLS Secret in default whose certificate has a common name and one DNS name.
+// secret returns a TLS Secret in default whose certificate has a common name and one DNS name.
 func secret(t *testing.T, name, commonName, host string) string {
 	t.Helper()
 	made := newCertificate(t, commonName, host)
@@ -37,7 +37,7 @@ func TestCertificateOfASecret(t *testing.T) {
 	in.showsCertificate("shop.example", "first")
 	in.write("secret.yaml", secret(t, "shop-tls", "second", "shop.example"))
 	in.showsCertificate("shop.example", "second")
-	// Garbage: the last good one stays.
+	// With garbage, the last good certificate stays.
 	in.write("secret.yaml",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: shop-tls}\nstringData: {tls.crt: garbage, tls.key: garbage}\n")
 	in.eventually("the verdict", func() error {

@@ -18,7 +18,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// spans is a collector of OpenTelemetry.
+// spans is an OpenTelemetry collector.
 type spans struct {
 	collector.UnimplementedTraceServiceServer
 	host, port string
@@ -26,13 +26,13 @@ type spans struct {
 	mu      sync.Mutex
 	all     []exportedSpan
 	refuses bool
-	// batches are how many spans came at a time.
+	// batches has the number of spans in each batch.
 	batches []int
-	// held is not nil while nothing is taken.
+	// held is not nil while the collector accepts nothing.
 	held chan struct{}
 }
 
-// fillIn is a span, with its attributes as text, and the name of the service that it is of.
+// exportedSpan is a received span, with its attributes as text, and the service name.
 type exportedSpan struct {
 	*tracepb.Span
 	service    string
@@ -54,7 +54,7 @@ func newSpans(t *testing.T) *spans {
 	return s
 }
 
-// Export implements the service of OTLP.
+// Export implements the OTLP service.
 func (s *spans) Export(_ context.Context,
 	r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
@@ -93,13 +93,13 @@ func (s *spans) Export(_ context.Context,
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// keys are those of a ConfigMap that has spans sent there at once.
+// keys returns the keys of a ConfigMap that exports spans to the collector at once.
 func (s *spans) keys(more ...string) string {
 	return global(append(more, "otlp-collector-host: "+s.host, fmt.Sprintf("otlp-collector-port: %q", s.port),
 		`otel-schedule-delay-millis: "1"`)...)
 }
 
-// of waits for the only span whose request has a target.
+// of waits for the only span of a request for the target.
 func (s *spans) of(in *ingress, target string) (found exportedSpan) {
 	in.Helper()
 	in.eventually("a span of "+target, func() error {
@@ -120,7 +120,7 @@ func (s *spans) of(in *ingress, target string) (found exportedSpan) {
 	return found
 }
 
-// traced serves a.example by an endpoint that answers with the trace that it is told of: at once, but for /waits.
+// traced serves a.example with an endpoint that responds with its trace header, at once except for /waits.
 func traced(t *testing.T, waits <-chan struct{}) (objects string) {
 	t.Helper()
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -188,8 +188,7 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// partOfNone shows that a client that is not trusted is a part of no trace, and that its own goes on where nothing is
-// traced.
+// partOfNone checks that an untrusted client's trace is ignored, and that it is forwarded where tracing is off.
 func partOfNone(t *testing.T, collector *spans, in *ingress) {
 	t.Helper()
 	span, body := collector.ask(in, "own.example", "/y", "Traceparent: 00-"+trace+"-"+parent+"-01",
@@ -207,7 +206,7 @@ func partOfNone(t *testing.T, collector *spans, in *ingress) {
 	}
 }
 
-// ask sends a request, and returns its span and the body of its answer.
+// ask sends a request, and returns its span and the response body.
 func (s *spans) ask(in *ingress, host, path string, headers ...string) (exportedSpan, string) {
 	in.Helper()
 	target := path + "?by=" + strings.ReplaceAll(in.Name(), "/", "-")

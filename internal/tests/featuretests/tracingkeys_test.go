@@ -19,7 +19,7 @@ func TestTracingKeys(t *testing.T) {
 	ask := func(path string) string {
 		return in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, sampled).body
 	}
-	// expectProblem waits until endpoints of sampled requests are told so.
+	// expectProblem waits until the endpoint gets a trace header for which isSo returns true.
 	tells := func(what string, isSo func(told string) bool, keys ...string) {
 		t.Helper()
 		in.write("manifests.yaml", objects+collector.keys(append(keys, `enable-opentelemetry: "true"`)...))
@@ -63,7 +63,7 @@ func TestTracingBatches(t *testing.T) {
 		in.settles()
 	}
 	set(`otel-schedule-delay-millis: "600000"`, `otel-max-export-batch-size: "3"`)
-	// Without the key, a span would be sent alone after five seconds.
+	// Without the key, a single span would be exported after five seconds.
 	begin := time.Now()
 	in.eventually("more than that time", func() error {
 		if left := 7*time.Second - time.Since(begin); left > 0 {
@@ -109,7 +109,7 @@ func TestTracingBatches(t *testing.T) {
 	}
 }
 
-// count returns how many spans there are of requests for a target.
+// count returns the number of spans of requests for a target.
 func (s *spans) count(target string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// endpointOf starts a server, and returns where it is.
+// endpointOf starts a server, and returns its address.
 func endpointOf(t testing.TB, handler http.HandlerFunc) (ip, port string) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -36,7 +36,8 @@ func hostPort(t testing.TB, address net.Addr) (ip, port string) {
 	return ip, port
 }
 
-// oneWith is the rule of a.example for all paths, to the Service "one", with annotations such as "proxy-body-size: 8m".
+// oneWith returns the rule of a.example for all paths to the Service "one", with annotations such as "proxy-body-size:
+// 8m".
 func oneWith(annotations ...string) string {
 	var all strings.Builder
 	for _, a := range annotations {
@@ -62,17 +63,18 @@ func inFrontOf(t testing.TB, ip, port string, annotations ...string) *ingress {
 	return start(t, class+service("one", port, ip)+oneWith(annotations...))
 }
 
-// dialed is a connection to the ingress, on which a test writes and reads as it likes, for as long as a test may take.
+// dialed is a connection to the ingress on which a test can read and write freely. Its deadline is the maximum time of
+// a test.
 type dialed struct {
 	net.Conn
 	testing.TB
 	*bufio.Reader
 }
 
-// Read reads what the server sends next, heads included.
+// Read reads the server's bytes, including heads.
 func (d *dialed) Read(b []byte) (int, error) { return d.Reader.Read(b) }
 
-// connect makes a connection for HTTP/1.1, by TLS if that is what the test speaks.
+// connect opens a connection for HTTP/1.1, over TLS if the test's version uses it.
 func (in *ingress) connect() *dialed {
 	in.Helper()
 	if in.secure() {
@@ -100,7 +102,7 @@ func (d *dialed) say(format string, arguments ...any) {
 	}
 }
 
-// head reads the head of an answer; the body is left to the caller.
+// head reads the head of a response. The caller reads the body.
 func (d *dialed) head(method string) headed {
 	d.Helper()
 	response, err := http.ReadResponse(d.Reader, &http.Request{Method: method})
@@ -111,10 +113,10 @@ func (d *dialed) head(method string) headed {
 	return headed{response}
 }
 
-// headed is an answer that is closed with the connection.
+// headed is a response that is closed with the connection.
 type headed struct{ *http.Response }
 
-// hear reads one answer, and returns its status and body.
+// hear reads one response, and returns its status and body.
 func (d *dialed) hear(method string) string {
 	d.Helper()
 	response := d.head(method)
@@ -138,7 +140,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// send asks for a path of a.example with a body, and returns status, header and body of the answer.
+// send sends a request with a body for a path of a.example, and returns the status, header and body of the response.
 func (in *ingress) send(method, path string, body io.Reader, headers ...string) answer {
 	in.Helper()
 	return in.sendBy(in.client, in.origin("a.example")+path, method, body, headers...)
@@ -166,7 +168,7 @@ func (in *ingress) sendBy(client *http.Client, url, method string, body io.Reade
 	return read(in, response)
 }
 
-// await receives, or fails the test.
+// await receives a value, or fails the test.
 func await[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	return fixture.Receive(t, what, from)
@@ -177,7 +179,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// pattern is a body that is the same nowhere.
+// pattern returns a body without repetitions.
 func pattern(size int) []byte {
 	body := make([]byte, size)
 	for i := range body {
@@ -186,7 +188,7 @@ func pattern(size int) []byte {
 	return body
 }
 
-// log collects lines of several goroutines.
+// log collects the lines of several goroutines.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -198,7 +200,7 @@ func (l *log) add(format string, arguments ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, arguments...))
 }
 
-// take returns what was collected, and begins again.
+// take returns the collected lines, and clears them.
 func (l *log) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,8 +209,8 @@ func (l *log) take() []string {
 	return lines
 }
 
-// took fails unless something lasted about as long as it should: no longer than a machine that is busy may make it, and
-// not as long as it does without a limit, which is a minute or more.
+// took fails the test unless the time since begin is at least atLeast, and shorter than without a limit, which is a
+// minute or more.
 func took(t testing.TB, what string, begin time.Time, atLeast time.Duration) {
 	t.Helper()
 	const atMost = 30 * time.Second

@@ -11,11 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/differential"
 )
 
-// unlikeNginx is what is meant to be other than in nginx: first what is refused by one of the two, then what an
-// endpoint sees.
+// unlikeNginx explains the intended differences from nginx: first the requests that only one of them rejects, then the
+// differences that endpoints see.
 var unlikeNginx = append(append(refusedHere, refusedByNginx...), seenOtherwise()...)
 
-// refusedHere are rows for what is not taken here, and is by nginx.
+// refusedHere explains requests that only our server rejects.
 var refusedHere = []differential.Row{
 	{Reason: "two errors, of which another one is found first", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest
@@ -59,15 +59,15 @@ var refusedHere = []differential.Row{
 		}},
 }
 
-// connections finds Connection fields, and what they say.
+// connections matches Connection fields and their values.
 var connections = regexp.MustCompile(`(?i)\nconnection:([^\r\n]*)`)
 
-// refused is a row for what is not taken here, and is by nginx.
+// refused returns a row for requests that only our server rejects.
 func refused(why string, reasons ...string) differential.Row {
 	return differential.Row{Reason: why, Is: func(d *differential.Difference) bool { return d.Refused(reasons...) }}
 }
 
-// refusedByNginx are rows for what nginx does not take, and an endpoint of ours gets.
+// refusedByNginx explains requests that nginx rejects and our server forwards.
 var refusedByNginx = []differential.Row{
 	takenHere("a method is any token; nginx takes capital letters only", func(_ string, f map[string]string) bool {
 		return strings.Trim(f["Method"], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-") != ""
@@ -109,7 +109,7 @@ func example(request string, row differential.Row) differential.Row {
 	return row
 }
 
-// takenHere is a row for what an endpoint here sees, and nginx has refused.
+// takenHere returns a row for a request that our server forwards and nginx rejects.
 func takenHere(why string, is func(text string, fields map[string]string) bool) differential.Row {
 	return differential.Row{Reason: why, Is: func(d *differential.Difference) bool {
 		return d.Got.Status < http.StatusBadRequest && d.Want.Status >= http.StatusBadRequest &&
@@ -117,7 +117,7 @@ func takenHere(why string, is func(text string, fields map[string]string) bool) 
 	}}
 }
 
-// fieldsSeen takes apart what an endpoint has seen.
+// fieldsSeen parses the request as an endpoint has seen it.
 func fieldsSeen(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -127,15 +127,15 @@ func fieldsSeen(text string) map[string]string {
 	return fields
 }
 
-// other is a line that endpoints see in two ways. A line that one of them does not see is empty, as one without a
-// value is.
+// other is a line that the endpoints see differently. A line that only one of them sees is empty for the other, like a
+// line without a value.
 type other struct{ name, got, want string }
 
-// seenLines explain other lines.
+// seenLines explains such lines.
 var seenLines = []struct {
 	reason string
 	is     func(text string, o other) bool
-	// example is as that of a row.
+	// example is Row.Example.
 	example string
 }{
 	{reason: "what cannot stand in a path is escaped", is: func(_ string, o other) bool {
@@ -184,8 +184,8 @@ func unescaped(target string) string {
 	return text
 }
 
-// seenOtherwise makes rows of the lines: each explains a difference that has one of its lines, and no line that none
-// explains.
+// seenOtherwise returns a row for each line. A row explains a difference that contains its line, if all other differing
+// lines are explained, too.
 func seenOtherwise() (rows []differential.Row) {
 	for _, row := range seenLines {
 		rows = append(rows, differential.Row{Reason: row.reason, Example: row.example,

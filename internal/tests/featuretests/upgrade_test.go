@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// upgrade is what a client sends for a WebSocket.
+// upgrade has the header lines of a WebSocket handshake.
 var upgrade = []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
 	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
 
 const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
 
-// sockets is an endpoint with a connection that echoes lines at /echo, and one that says "tick" every 300 ms at /ticks.
+// sockets returns the handler of an endpoint with a connection that echoes lines at /echo, and a connection that sends
+// "tick" every 300 ms at /ticks.
 func sockets(t *testing.T, ends chan<- string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Connection") != "Upgrade" {
@@ -60,7 +61,7 @@ func (in *ingress) socket(path string) *dialed {
 	return d
 }
 
-// line reads what comes next.
+// line reads the next line.
 func (d *dialed) line() string {
 	d.Helper()
 	line, err := d.ReadString('\n')
@@ -73,7 +74,7 @@ func (d *dialed) line() string {
 func TestWebSocket(t *testing.T) {
 	ends := make(chan string, 10)
 	in := inFront(t, sockets(t, ends), "proxy-read-timeout: 2")
-	// What takes its time does so at once. Two of them wait for an end at the endpoint, and there are two.
+	// Slow tests run at the same time. Two of them wait for an end at the endpoint, and there are two.
 	t.Run("silence", func(t *testing.T) {
 		for name, test := range map[string]func(t *testing.T, in *ingress, ends <-chan string){
 			"idle": idleWebSocket, "client alone talks": talkingClient, "endpoint alone talks": talkingEndpoint,
@@ -135,7 +136,7 @@ func talkingEndpoint(t *testing.T, in *ingress, _ <-chan string) {
 	}
 }
 
-// TestUnrequestedSwitch: an endpoint that speaks another protocol all of a sudden has a bad answer.
+// TestUnrequestedSwitch checks that 101 from an endpoint without a request for an upgrade results in 502.
 func TestUnrequestedSwitch(t *testing.T) {
 	var says atomic.Value
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -174,16 +175,16 @@ func TestUnrequestedSwitch(t *testing.T) {
 	}
 }
 
-// TestUpgradeWithoutSwitch: what is no WebSocket over HTTP/1.1 is an ordinary request.
+// TestUpgradeWithoutSwitch checks that upgrades other than WebSocket over HTTP/1.1 are forwarded as ordinary requests.
 func TestUpgradeWithoutSwitch(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
-		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.
+		// Go's clients do not send Upgrade here. Clients that do follow below.
 		if got := in.send(http.MethodGet, "/", nil, "Sec-WebSocket-Version: 13",
 			"Sec-WebSocket-Key: x"); got.body != "plain []" {
 			t.Errorf("%d %q", got.status, got.body)
 		}
-	}, plain1, secure1) // They have upgrades.
+	}, plain1, secure1) // These versions have upgrades.
 	in.byHTTP1(t, func(t *testing.T, in *ingress) {
 		for name, headers := range map[string][]string{
 			"no Connection":  {"Upgrade: websocket"},
@@ -232,9 +233,9 @@ func TestWebSocketWithBody(t *testing.T) {
 	})
 }
 
-// TestBadWebSocketHandshake has clients send handshakes with fields that are missing or wrong: the endpoint judges
-// them, and the connection goes on behind its refusal. There is no such handshake in HTTP/2 and HTTP/3, which refuse
-// Upgrade and CONNECT (TestWireOfFrames).
+// TestBadWebSocketHandshake sends handshakes with missing or wrong fields. It checks that the endpoint decides, and
+// that the connection can be reused after a rejection. HTTP/2 and HTTP/3 have no such handshake: they reject Upgrade
+// and CONNECT (TestWireOfFrames).
 func TestBadWebSocketHandshake(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "websocket" {
@@ -270,7 +271,7 @@ func TestBadWebSocketHandshake(t *testing.T) {
 	}
 }
 
-// TestRefusedUpgrade: an endpoint may say no, and the connection goes on.
+// TestRefusedUpgrade checks that an endpoint may reject the upgrade, and that the connection can be reused.
 func TestRefusedUpgrade(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
@@ -292,7 +293,7 @@ func TestRefusedUpgrade(t *testing.T) {
 	})
 }
 
-// TestEvents: each event reaches the client before the next one is made, on each protocol.
+// TestEvents checks that each event reaches the client before the next one is sent, on each protocol.
 func TestEvents(t *testing.T) {
 	next, ends := make(chan string), make(chan struct{}, 100)
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {

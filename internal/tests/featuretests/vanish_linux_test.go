@@ -28,7 +28,7 @@ func TestClientsDisconnect(t *testing.T) {
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				in.leaves(t, v, []string{"0123456789"}, 1)
 				in.leaves(t, v, []string{"01234", "56789"}, 1)
-				// This one stands in memory and in a file where it is buffered.
+				// If this body is buffered, it is partly in memory and partly in a file.
 				in.leaves(t, v, []string{string(pattern(700_000)), string(pattern(700_000))}, 50_001)
 				if buffering == "off" {
 					in.breaksOffAtTheEndpoint(t, v)
@@ -38,11 +38,11 @@ func TestClientsDisconnect(t *testing.T) {
 	}
 }
 
-// vanishing is an endpoint that keeps no connection.
+// vanishing is an endpoint that keeps no connections.
 type vanishing struct {
-	// whole are the requests that came to their end.
+	// whole are the requests that were received completely.
 	whole *log
-	// begun and broken tell of a request for /waits: that some of it has come, and how its body ended.
+	// begun receives when a part of a request for /waits has arrived, and broken how its body ended.
 	begun  chan struct{}
 	broken chan error
 }
@@ -64,7 +64,7 @@ func (v *vanishing) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, n)
 }
 
-// leaves has clients go away in front of each byte, or of some.
+// leaves disconnects clients before each byte, or every step bytes.
 func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	t.Helper()
 	whole := strings.Join(body, "")
@@ -93,8 +93,8 @@ func (in *ingress) leaves(t *testing.T, v *vanishing, body []string, step int) {
 	all()
 }
 
-// breaksOffAtTheEndpoint: of a body that is not buffered, an endpoint that has begun to read it hears that the rest
-// does not come.
+// breaksOffAtTheEndpoint checks that an endpoint that has started to read an unbuffered body notices that the rest does
+// not arrive.
 func (in *ingress) breaksOffAtTheEndpoint(t *testing.T, v *vanishing) {
 	t.Helper()
 	q := question{method: http.MethodPost, path: "/waits", body: []string{"01234", "56789"}, open: true}
@@ -111,7 +111,7 @@ func (in *ingress) breaksOffAtTheEndpoint(t *testing.T, v *vanishing) {
 
 var kept = regexp.MustCompile(`(?m)^k8singress_(?:body_bytes\{.*\}|client_connections) [^0].*$`)
 
-// keepsNothing returns an error for connections of clients, and for parts of bodies.
+// keepsNothing returns an error if there are client connections or parts of bodies.
 func (in *ingress) keepsNothing() error {
 	if held := kept.FindAllString(in.metrics(), -1); held != nil {
 		return fmt.Errorf("it keeps %q", held)
@@ -119,7 +119,7 @@ func (in *ingress) keepsNothing() error {
 	return nil
 }
 
-// written is a request as bytes: all of a connection, or in HTTP/3 all of a stream but for its end.
+// written returns a request as bytes: the whole connection, or in HTTP/3 the whole stream without its end.
 func (in *ingress) written(q *question) string {
 	in.Helper()
 	var text bytes.Buffer
@@ -145,8 +145,8 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// begins sends a part of what written has returned, on a connection of its own. leave ends that; hard is without a
-// farewell or, in HTTP/3, by a reset of the stream alone.
+// begins sends a part of the result of written on a new connection. leave ends the connection. With hard it does so
+// without a close notification or, in HTTP/3, by resetting only the stream.
 func (in *ingress) begins(text string) (leave func(hard bool)) {
 	in.Helper()
 	if in.version == secure3 {
@@ -181,7 +181,7 @@ func (in *ingress) begins3(text string) (leave func(hard bool)) {
 	return func(hard bool) {
 		if hard {
 			stream.CancelWrite(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
-			// The server has heard of it when it ends the other direction, or the connection.
+			// When the server ends the other direction or the connection, it has noticed.
 			_, _ = io.Copy(io.Discard, stream)
 		}
 		_ = conn.CloseWithError(0, "")

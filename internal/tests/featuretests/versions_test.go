@@ -12,8 +12,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// The versions of HTTP that clients speak: HTTP/1.1 without TLS and with it, HTTP/2 without TLS and with it, and
-// HTTP/3.
+// The versions of HTTP of clients: HTTP/1.1 without and with TLS, HTTP/2 without and with TLS, and HTTP/3.
 const (
 	plain1  = "http1"
 	secure1 = "https1"
@@ -28,9 +27,9 @@ var (
 		secure3: "HTTP/3.0"}
 )
 
-// byEachVersion runs a test once for each version of HTTP: what the test asks for by its in is asked for by that
-// version. All share one controller. A version that cannot have what the test is about is left out by its name, with a
-// comment that says why.
+// byEachVersion runs a test once for each version of HTTP. The in that the test gets sends all requests with that
+// version. All share one controller. Versions that do not support what the test checks are listed in without, with a
+// comment that gives the reason.
 func (in *ingress) byEachVersion(t *testing.T, test func(t *testing.T, in *ingress), without ...string) {
 	t.Helper()
 	for _, version := range versions {
@@ -40,7 +39,7 @@ func (in *ingress) byEachVersion(t *testing.T, test func(t *testing.T, in *ingre
 	}
 }
 
-// byEachAtOnce is byEachVersion for tests that wait for time limits: all versions ask at the same time.
+// byEachAtOnce is byEachVersion for tests that wait for timeouts: all versions run at the same time.
 func (in *ingress) byEachAtOnce(t *testing.T, test func(t *testing.T, in *ingress)) {
 	t.Helper()
 	t.Run("versions", func(t *testing.T) {
@@ -53,14 +52,13 @@ func (in *ingress) byEachAtOnce(t *testing.T, test func(t *testing.T, in *ingres
 	})
 }
 
-// byHTTP1 is byEachVersion for tests that write and read the bytes of HTTP/1: with TLS the same bytes have to have the
-// same effect.
+// byHTTP1 is byEachVersion for tests that write and read the bytes of HTTP/1. They must have the same effect with TLS.
 func (in *ingress) byHTTP1(t *testing.T, test func(t *testing.T, in *ingress)) {
 	t.Helper()
 	in.byEachVersion(t, test, plain2, secure2, secure3)
 }
 
-// speaking returns the same controller for a test whose requests go by a version.
+// speaking returns the same controller for a test that uses the given version.
 func (in *ingress) speaking(t *testing.T, version string) *ingress {
 	t.Helper()
 	other := *in
@@ -69,13 +67,13 @@ func (in *ingress) speaking(t *testing.T, version string) *ingress {
 	return &other
 }
 
-// anybody is for a client that takes any certificate.
+// anybody returns the TLS configuration of a client that accepts any certificate.
 func anybody() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
 
-// secure says whether requests go by TLS.
+// secure reports whether the version uses TLS.
 func (in *ingress) secure() bool { return in.version != plain1 && in.version != plain2 }
 
-// origin is what URLs of a host begin with.
+// origin returns the prefix of URLs of a host.
 func (in *ingress) origin(host string) string {
 	if in.secure() {
 		return "https://" + host
@@ -91,8 +89,8 @@ func (in *ingress) either(plain, secure string) string {
 	return plain
 }
 
-// clientOf returns a client for a version, which reaches the controller whatever host a URL has. It follows no
-// redirects. A config without a server name names the host of the URL.
+// clientOf returns a client for a version. It connects to the controller whatever the host of a URL, and follows no
+// redirects. If config has no server name, the client uses the host of the URL.
 func (in *ingress) clientOf(t testing.TB, version string, config *tls.Config) *http.Client {
 	client := &http.Client{Timeout: deadline,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -21,14 +21,14 @@ func get(path string, headers ...string) string {
 	return head("GET "+path+" HTTP/1.1", headers...)
 }
 
-// wired is the controller with one backend for everything at a.example, and one for /admin. Each answers with its name
-// and the target, and tells what it got.
+// wired returns a controller with one backend for everything at a.example, and one for /admin. Each responds with its
+// name and the target, and sends its requests to the channel.
 func wired(t *testing.T, annotations ...string) (*ingress, <-chan *http.Request) {
 	t.Helper()
 	requests := make(chan *http.Request, 100)
 	says := func(name string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			// A body that breaks off is no request.
+			// A request with an incomplete body is not counted.
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {
 				requests <- r
 			}
@@ -41,7 +41,7 @@ func wired(t *testing.T, annotations ...string) (*ingress, <-chan *http.Request)
 		rule("secret", "a.example", "Prefix", "/admin", "secret")), requests
 }
 
-// received are the requests that have reached an endpoint by now.
+// received returns the requests that have reached an endpoint so far.
 func received(requests <-chan *http.Request) (all []*http.Request) {
 	for {
 		select {
@@ -53,12 +53,12 @@ func received(requests <-chan *http.Request) (all []*http.Request) {
 	}
 }
 
-// malformed is what a question is to get that is so: a status of 400 or, in HTTP/2 and HTTP/3, the end of its stream.
-// With " or " and another status behind it that one will do as well.
+// malformed is the expected result of a malformed request: status 400 or, in HTTP/2 and HTTP/3, the end of its stream.
+// With " or " and a status after it, that status is also allowed.
 const malformed = "malformed"
 
-// gets asks, and fails unless the reply is the one that is wanted, and an endpoint has got the request, once, if it
-// answers.
+// gets sends a request, and fails the test unless the reply is the wanted one, and an endpoint has received the request
+// exactly once if it responds.
 func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan *http.Request) *http.Request {
 	t.Helper()
 	got := in.exchange(q)
@@ -80,8 +80,8 @@ func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan 
 	return reached[0]
 }
 
-// TestWire asks what attackers and broken clients ask, by each version of HTTP: what a request is routed by is what the
-// endpoint serves.
+// TestWire checks requests of attackers and broken clients in each version of HTTP: the endpoint must see the same host
+// and path that the request was routed by.
 func TestWire(t *testing.T) {
 	in, requests := wired(t)
 	for name, c := range map[string]struct {
@@ -169,8 +169,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestFieldsSentTwice checks that a request with two equal lengths or expectations is refused. The server of HTTP/2
-// takes two expectations for one, and the server of HTTP/3 two lengths: the endpoint gets one request with one body.
+// TestFieldsSentTwice checks that a request with two equal lengths or expectations is rejected. The HTTP/2 server
+// merges two expectations, and the HTTP/3 server two lengths: the endpoint then gets one request with one body.
 func TestFieldsSentTwice(t *testing.T) {
 	in, requests := wired(t)
 	for name, c := range map[string]struct {
@@ -196,7 +196,7 @@ func TestFieldsSentTwice(t *testing.T) {
 	}
 }
 
-// usual fills in what a question does not say.
+// usual sets the defaults of a question.
 func (q question) usual() *question {
 	if q.method == "" {
 		q.method = http.MethodGet
@@ -210,8 +210,8 @@ func (q question) usual() *question {
 	return &q
 }
 
-// TestWireOfHTTP1 sends bytes that only HTTP/1 can have, without TLS and with it. What is malformed ends the
-// connection; behind anything else comes the answer to the request behind it.
+// TestWireOfHTTP1 sends bytes that are only possible in HTTP/1, with and without TLS. It checks that malformed requests
+// end the connection, and that after any other request the next one gets its response.
 func TestWireOfHTTP1(t *testing.T) {
 	in, requests := wired(t)
 	smuggled := get("/admin/smuggled")
@@ -307,11 +307,11 @@ func TestWireOfHTTP1(t *testing.T) {
 
 func isAnswered(answer string) bool { return strings.HasPrefix(answer, "200") }
 
-// raw sends bytes on a connection of its own, and returns all answers until its end.
+// raw sends bytes on a new connection, and returns all responses until its end.
 func (in *ingress) raw(bytes string) (answers []string) {
 	in.Helper()
 	d := in.connect()
-	// The server may end the connection while it comes.
+	// The server may close the connection while it reads.
 	go func() { _, _ = io.WriteString(d.Conn, bytes) }()
 	method, _, _ := strings.Cut(bytes, " ")
 	for {
@@ -323,8 +323,8 @@ func (in *ingress) raw(bytes string) (answers []string) {
 	}
 }
 
-// TestWireOfFrames sends what only frames can have. A request without a scheme is left out: the server of HTTP/3 takes
-// it, and nothing here looks at schemes.
+// TestWireOfFrames checks requests that are only possible in frames. A request without a scheme is not tested: the
+// HTTP/3 server accepts it, and the controller does not use schemes.
 func TestWireOfFrames(t *testing.T) {
 	in, requests := wired(t)
 	usual := []string{":method: GET", ":scheme: https", ":authority: a.example", ":path: /"}

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestWireHeaders compares what a client sends with what the endpoint gets of it. Connection has a meaning in HTTP/1
-// alone.
+// TestWireHeaders checks which header fields of a client the endpoint gets. Connection has a meaning in HTTP/1 only.
 func TestWireHeaders(t *testing.T) {
 	in, requests := wired(t)
 	for name, c := range map[string]struct {
@@ -100,7 +99,7 @@ func TestWireHeaders(t *testing.T) {
 	}
 }
 
-// arrives sends fields, and compares what the endpoint gets.
+// arrives sends fields, and checks which of them the endpoint gets.
 func (in *ingress) arrives(t *testing.T, sent []string, want map[string]string, requests <-chan *http.Request) {
 	t.Helper()
 	q := question{fields: sent}
@@ -149,7 +148,7 @@ func TestWireTrailersOfOthers(t *testing.T) {
 	}
 }
 
-// TestWireTrailers: behind a body stands nothing that would have been malformed, replaced or looked at in front of it.
+// TestWireTrailers checks that trailers contain no field that would be malformed, replaced or used in a header.
 func TestWireTrailers(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		in, requests := wired(t, "proxy-request-buffering: "+buffering)
@@ -172,7 +171,7 @@ func TestWireTrailers(t *testing.T) {
 			}
 		})
 		in.byHTTP1(t, func(t *testing.T, in *ingress) {
-			// HTTP/2 has a server that takes these for malformed.
+			// The HTTP/2 server rejects these as malformed.
 			q := question{method: "POST", body: []string{"body"},
 				trailers: []string{"Host: evil", "Content-Length: 5", "Connection: x",
 					"Transfer-Encoding: gzip", "Authorization: x", "X-Ok: 1"}}
