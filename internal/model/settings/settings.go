@@ -286,8 +286,8 @@ type Config struct {
 	// Default: only the holder of the Lease does.
 	Election string `json:"election,omitempty"`
 
-	// Admin is the address of Caddy's admin API, as it stands at "listen" of "admin" in the configuration, or "off".
-	// Default: that of Caddy, which is the environment variable CADDY_ADMIN, or localhost:2019.
+	// Admin is the address of Caddy's admin API, which is the value of "listen" in "admin" of the configuration, or
+	// "off". Default: Caddy's default, which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
 }
 

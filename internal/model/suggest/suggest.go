@@ -1,4 +1,4 @@
-// Package suggest finds the known word that a misspelled word probably stands for.
+// Package suggest suggests the known word that is most similar to a misspelled one.
 package suggest
 
 import (

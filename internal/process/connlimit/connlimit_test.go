@@ -57,7 +57,8 @@ func (c *connection) isEnded() bool {
 	}
 }
 
-// limiterOf returns a limiter for the given number of connections, which addresses share like those of HTTP clients.
+// limiterOf returns a limiter for the given number of connections, which client addresses share like the connections of
+// HTTP clients.
 func limiterOf(limit int64) *connlimit.Limiter {
 	return connlimit.New(func() *budget.Budget {
 		b := budget.ClientBudget()

@@ -31,7 +31,7 @@ var ErrOthers = errors.New(
 		"another address, or set the option share_ports if both should serve requests")
 
 // TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process
-// do not count: Caddy opens the addresses of a configuration before it closes those of the one before. Unix sockets are
+// are ignored: Caddy opens the addresses of a configuration before it closes those of the one before. Unix sockets are
 // left alone, since the file of one outlives its process.
 func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	if transport := Transport(a.Network); transport != "tcp" && transport != "udp" || a.StartPort == 0 || isOurs(a) {
@@ -43,12 +43,12 @@ func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
-// isOurs reports whether Caddy has a listener in this process whose address overlaps with that of a, which has one
-// port. The list of its listeners cannot be read here, because Caddy locks parts of it while it opens one; so each
-// address of the machine is looked up.
+// isOurs reports whether Caddy has a listener in this process whose address overlaps with a, which must have one port.
+// The list of Caddy's listeners cannot be read here, because Caddy locks parts of it while it opens a listener. So isOurs
+// looks up each address of the machine.
 func isOurs(a caddy.NetworkAddress) bool {
 	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
-	// Without the addresses of the interfaces, those that stand for all of them are still found.
+	// If the interfaces cannot be read, listeners on the unspecified addresses are still found.
 	interfaces, _ := net.InterfaceAddrs()
 	for _, each := range interfaces {
 		if network, ok := each.(*net.IPNet); ok {

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the rules of .golangci.yml")
 
-// The lines of .golangci.yml between which the rules stand.
+// The rules are between these lines of .golangci.yml.
 const (
 	rulesStart = "        # Printed from internal/tests/arch/folders_test.go by `make generate`.\n"
 	rulesEnd   = "        # End of the printed rules.\n"

@@ -135,9 +135,9 @@ func TestAccessLogOfRewrites(t *testing.T) {
 	}
 }
 
-// settled are lines of requests by which a test learns that the ConfigMap is in effect. TestEachRequestHasOneLine
-// checks that each request has one line in the access log and one count, whatever answers it: an endpoint, Caddy, or
-// the parser. A path that only looks like a challenge of a certificate authority is routed like any other.
+// TestEachRequestHasOneLine checks that each request has one line in the access log and one count, whether an endpoint,
+// Caddy or the parser responds. A path that only looks like a challenge of a certificate authority is routed like any
+// other.
 func TestEachRequestHasOneLine(t *testing.T) {
 	ip, port := backend(t, "one")
 	path := filepath.Join(t.TempDir(), "access.log")

@@ -19,7 +19,7 @@ func TestTracingKeys(t *testing.T) {
 	ask := func(path string) string {
 		return in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, sampled).body
 	}
-	// expectProblem waits until the endpoint gets a trace header for which isSo returns true.
+	// tells waits until the endpoint gets a trace header for which isSo returns true.
 	tells := func(what string, isSo func(told string) bool, keys ...string) {
 		t.Helper()
 		in.write("manifests.yaml", objects+collector.keys(append(keys, `enable-opentelemetry: "true"`)...))

@@ -247,7 +247,7 @@ func (h *host) known() *secret {
 }
 
 // good returns the certificate that the host uses, or nil. An expired certificate of the previous Secret is not used,
-// because nobody renews it for this host.
+// because it is no longer renewed for this host.
 func (h *host) good() *shown {
 	if h.before == nil {
 		return h.secret.good()

@@ -134,7 +134,7 @@ func Issued(issuer, c *x509.Certificate) bool {
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
 }
 
-// Validity tells whether a moment is before, in or after the validity period of a certificate.
+// Validity says whether a moment is before, in or after the validity period of a certificate.
 type Validity int
 
 // The possible values of Validity.
