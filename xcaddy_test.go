@@ -25,7 +25,7 @@ type goMod struct {
 
 const caddyModule = "github.com/caddyserver/caddy/v2"
 
-// TestManifestIsGoMod holds that xcaddy builds from the same versions as go does.
+// TestManifestIsGoMod checks that xcaddy builds with the same versions as go.
 func TestManifestIsGoMod(t *testing.T) {
 	m, mod := readManifest(t), readGoMod(t)
 	required := map[string]string{mod.Module.Path: ""}

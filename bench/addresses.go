@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// manyAddresses is the number of clients that a limit keeps at the same time. maxLimitMemory is the maximum memory for
-	// them, in bytes. maxLimitSlowdown is the maximum ratio of the p99 with the limit to the p99 without it.
+	// manyAddresses is the number of clients that a limit keeps at the same time. maxLimitMemory is the maximum memory
+	// for them, in bytes. maxLimitSlowdown is the maximum ratio of the p99 with the limit to the p99 without it.
 	manyAddresses    = 100_000
 	maxLimitMemory   = 16 << 20
 	maxLimitSlowdown = 1.10

@@ -16,8 +16,8 @@ const (
 	// victimRate is the number of requests per second by the clients of the victim. They use victimConnections
 	// keep-alive connections.
 	victimRate, victimConnections = 500, 16
-	// maxSlowdown is the maximum ratio of the victim's p99 during an attack to its p99 without one. maxChangeTime is the
-	// maximum time until a change of the victim's objects takes effect.
+	// maxSlowdown is the maximum ratio of the victim's p99 during an attack to its p99 without one. maxChangeTime is
+	// the maximum time until a change of the victim's objects takes effect.
 	maxSlowdown, maxChangeTime = 1.50, 5 * time.Second
 	// editPause is the time between two edits of a tenant. askPause is the time between two of its requests.
 	editPause, askPause = 10 * time.Millisecond, 20 * time.Millisecond

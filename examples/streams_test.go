@@ -91,7 +91,7 @@ func TestDNS(t *testing.T) {
 	}
 	start(t, "dns")
 	for _, network := range []string{"udp", "tcp"} {
-		// A datagram that comes while the port is being opened is lost, and clients ask again.
+		// A datagram that arrives while the port is being opened is lost, so clients send it again.
 		client := dns.Client{Net: network, Timeout: time.Second}
 		var got *dns.Msg
 		fixture.Eventually(t, "an answer by "+network, func() (err error) {
@@ -114,7 +114,7 @@ func serveNames(t *testing.T, network, address string) {
 		answer := new(dns.Msg).SetReply(question)
 		header := dns.RR_Header{Name: question.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET}
 		answer.Answer = []dns.RR{&dns.A{Hdr: header, A: net.IPv4(192, 0, 2, 7)}}
-		// A client without an answer says so.
+		// If this fails, the client reports the missing response.
 		_ = w.WriteMsg(answer)
 	})
 	failed := make(chan error, 1)

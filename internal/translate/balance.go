@@ -159,9 +159,9 @@ func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balan
 	return whole, fault
 }
 
-// isolatingPanics calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which it
-// panics gets a problem. The others decide how the endpoints are chosen. If balance panics even for them, the backend
-// ignores all annotations.
+// isolatingPanics calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which
+// it panics gets a problem. The others decide how the endpoints are chosen. If balance panics even for them, the
+// backend ignores all annotations.
 func isolatingPanics(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
 	whole, fault := balance.try(found, users)
 	if fault == nil {

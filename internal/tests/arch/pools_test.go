@@ -54,7 +54,8 @@ func releases(call *ast.CallExpr) (found bool) {
 	return found
 }
 
-// The test above would pass if it checked no files, so this test checks that it finds each fault.
+// TestPooledMemoryFaultsAreFound checks that the checks of the test above find each fault, because that test would also
+// pass if it checked no files.
 func TestPooledMemoryFaultsAreFound(t *testing.T) {
 	for text, want := range map[string][]string{
 		`import "sync"; var p = sync.Pool{}`:                 {barePool},

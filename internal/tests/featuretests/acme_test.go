@@ -102,8 +102,7 @@ func TestAuthorityIsDown(t *testing.T) {
 	}
 }
 
-// limited waits until the verdict on an Ingress says that the next request to the authority is at about the given
-// time.
+// limited waits until the verdict on an Ingress contains the time of the next request to the authority.
 func (in *ingress) limited(name string, until time.Time) {
 	in.Helper()
 	in.eventually("the verdict", func() error {
@@ -165,8 +164,8 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	}
 }
 
-// TestReloadDuringAnOrder checks that an order that is in progress when Caddy loads another configuration continues,
-// and is not started again.
+// TestReloadDuringAnOrder checks that an order in progress continues when Caddy loads another configuration, and is not
+// started again.
 func TestReloadDuringAnOrder(t *testing.T) {
 	ip, port := backend(t, "one")
 	in, storage := newIngress(t), stored{t.TempDir()}

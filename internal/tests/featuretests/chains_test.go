@@ -146,7 +146,7 @@ func TestChainsOfOnePath(t *testing.T) {
 }
 
 // TestChainChangesTheMethod checks that a client that sends HEAD gets no body, even if a chain sends GET to the
-// backend. The client would take the body for the beginning of the next response.
+// backend. The client would take the body for the start of the next response.
 func TestChainChangesTheMethod(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),

@@ -58,8 +58,8 @@ var answers = map[string]string{
 	"nothing":       "",
 }
 
-// asked are requests whose paths lack the name of the response as a prefix. Requests with their own request line can
-// be sent over HTTP/1 only.
+// asked are requests. Their paths lack the name of the response as a prefix. Requests with their own request line can
+// only be sent over HTTP/1.
 var asked = map[string]question{
 	"GET":              {},
 	"HEAD":             {method: "HEAD"},
@@ -103,7 +103,7 @@ func TestConversations(t *testing.T) {
 			for answer := range answers {
 				name := asks + ", " + answer
 				heard := in.conversation(q, answer, got)
-				// HTTP/1.1 without TLS comes first.
+				// The responses over HTTP/1.1 without TLS come first, and are compared with the other versions.
 				if _, ok := wanted[name]; !ok {
 					wanted[name] = heard
 				}

@@ -41,7 +41,8 @@ func secretEndpoint(t *testing.T) (ip, port string) {
 	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "endpoint ", r.RequestURI) })
 }
 
-// rewriting is Ingresses of a host whose /admin only other clients may have, and whose pattern has a rewrite-target.
+// rewriting starts Ingresses of a host whose path /admin is restricted to other clients. One of them has a path with
+// pattern and the rewrite-target.
 func rewriting(t *testing.T, pattern, target string) *ingress {
 	t.Helper()
 	ip, port := secretEndpoint(t)

@@ -19,8 +19,8 @@ const (
 	larger = "larger.example."
 )
 
-// nameServer starts a name server on UDP and TCP with one port number. Its responses have one address, or as much text
-// as the name says.
+// nameServer starts a name server on UDP and TCP with the same port. Its responses have one address, or text of a size
+// that depends on the name.
 func nameServer(t *testing.T) (ip, port string) {
 	t.Helper()
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
@@ -124,7 +124,7 @@ func behindNamePort(t *testing.T) (address string) {
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")
 	in.eventually("the ports", func() error {
 		for _, network := range []string{"udp", "tcp"} {
-			// A datagram that comes while the port is being opened is lost.
+			// A datagram that arrives while the port is being opened is lost.
 			if _, err := resolveWithin(time.Second, address, network, "small.example.", dns.TypeA); err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func (in *ingress) stop() {
 func (in *ingress) put(document []byte) (int, string) {
 	in.Helper()
 	var response *http.Response
-	// Loading replaces the listener of the admin API, which resets what waits in its queue.
+	// Loading a configuration replaces the listener of the admin API, which resets connections in its queue.
 	in.eventually("the admin API", func() error {
 		request, err := http.NewRequestWithContext(in.Context(), http.MethodPut,
 			"http://"+in.admin+"/k8singress/config",

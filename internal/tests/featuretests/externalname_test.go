@@ -24,7 +24,7 @@ spec: {type: ExternalName, externalName: %q}
 `, name, host)
 }
 
-// ruleTo is rule for another port than 80.
+// ruleTo is like rule, for a port other than 80.
 func ruleTo(port, name, host, service string) string {
 	return fmt.Sprintf(`---
 apiVersion: networking.k8s.io/v1
@@ -139,7 +139,7 @@ func TestExternalName(t *testing.T) {
 	}
 	in.expectBackend("default/db/"+port, "db.example:"+port, "127.0.0.2:"+port)
 
-	// What else changes leaves the addresses alone, a DNS server that is gone too.
+	// Other changes do not affect the addresses, even if the DNS server is down.
 	dnsServer.stop()
 	in.write("more.yaml", ruleTo(port, "b", "b.example", "db"))
 	in.becomes("b.example", "/x", http.StatusOK, "127.0.0.2 /x")
@@ -206,7 +206,8 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 	}
 }
 
-// A process that takes documents looks their names up itself, whatever addresses the other one had.
+// TestExternalNameInADocument checks that a process that takes documents resolves the names in them itself, regardless
+// of the addresses that the other process had.
 func TestExternalNameInADocument(t *testing.T) {
 	port, dnsServer := twins(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")

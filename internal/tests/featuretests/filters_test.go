@@ -12,8 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// serveModel serves a configuration of the model, whose one backend has an endpoint, by way of the document that it
-// becomes.
+// serveModel serves a configuration of the model through its document. The only backend has one endpoint.
 func (in *ingress) serveModel(endpoint string, config *ir.Config) {
 	in.Helper()
 	renderer := &render.Renderer{Endpoints: func(*ir.Backend) []string { return []string{endpoint} }}
@@ -46,7 +45,8 @@ func TestFilters(t *testing.T) {
 	cases := map[string]struct {
 		filters []ir.Filter
 		status  int
-		// body is where the endpoint gets the request, location where the client is sent.
+		// body is the text that the endpoint returns, which contains the request path. location is the target of a
+		// redirect.
 		body, location, own string
 	}{
 		"none.example": {nil, 200, "none.example/a/x?q " + plain + "none.example", "", "endpoint"},

@@ -26,7 +26,8 @@ func respondWithHeaders(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, " id=%d", len(r.Header.Get("X-Request-Id")))
 }
 
-// TestForwardedHeaders changes the ConfigMap of a running controller, and sends the requests that a proxy would send.
+// TestForwardedHeaders checks the headers that endpoints get for requests of a proxy, while the ConfigMap of a running
+// controller changes.
 func TestForwardedHeaders(t *testing.T) {
 	ip, port := endpointOf(t, respondWithHeaders)
 	_, others := backend(t, "other")

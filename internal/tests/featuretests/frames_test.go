@@ -29,7 +29,7 @@ type question struct {
 	// fields and trailers are lines such as "Name: value". A Content-Length is added if the body has one piece, there
 	// are no trailers, and fields contain no Content-Length.
 	fields, trailers []string
-	// body is written piece by piece.
+	// body has the parts of the body, which are written separately.
 	body []string
 	// line is the request line of HTTP/1. If it is empty, it is built from the method and the path.
 	line string
@@ -216,7 +216,7 @@ func (r *reply) take(fields []hpack.HeaderField) {
 	}
 }
 
-// goneAway is a GOAWAY with an error.
+// goneAway is the error for a GOAWAY frame with an error code.
 type goneAway struct{ http2.ErrCode }
 
 func (g *goneAway) Error() string { return "GOAWAY " + g.String() }

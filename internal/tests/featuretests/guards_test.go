@@ -212,7 +212,7 @@ func TestGuards(t *testing.T) {
 	g.neverReloads()
 }
 
-// guardStage is a state of all guards and of the objects that they name.
+// guardStage is a state of all guards and of the objects to which they refer.
 type guardStage struct {
 	name  string
 	value func(c guardCase) string

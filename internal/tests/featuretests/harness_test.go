@@ -198,7 +198,7 @@ func (in *ingress) status() status {
 func (in *ingress) adminJSON(path string, into any) {
 	in.Helper()
 	var response *http.Response
-	// Loading replaces the listener of the admin API, which resets what waits in its queue.
+	// Loading a configuration replaces the listener of the admin API, which resets connections in its queue.
 	in.eventually("the admin API", func() (err error) {
 		response, err = in.admins.Get("http://" + in.admin + path) //nolint:bodyclose // Closed below.
 		return err

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHeaderNames checks that enable-underscores-in-headers and ignore-invalid-headers let headers through, in each
-// version of HTTP and on open connections, but never a header that an endpoint could confuse with one that the
+// TestHeaderNames checks that enable-underscores-in-headers and ignore-invalid-headers forward headers, with each
+// version of HTTP and on open connections, but never a header that an endpoint could confuse with a header that the
 // controller sets.
 func TestHeaderNames(t *testing.T) {
 	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {

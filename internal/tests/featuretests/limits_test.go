@@ -183,8 +183,8 @@ func (in *ingress) connectionOf(client *http.Client) (address string) {
 	return address
 }
 
-// TestMaxConcurrentStreams checks the limit that a new connection is told: the key sets it for HTTP/2, with TLS and
-// without it, and it is fixed for HTTP/3.
+// TestMaxConcurrentStreams checks the limit that a new connection announces: the key sets it for HTTP/2, with and
+// without TLS. It is fixed for HTTP/3.
 func TestMaxConcurrentStreams(t *testing.T) {
 	in := reading(t, `http2-max-concurrent-streams: "7"`)
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {

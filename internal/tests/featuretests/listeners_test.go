@@ -95,7 +95,7 @@ func (d *documented) serve(groups, ports map[string]any) {
 	}
 }
 
-// at returns a client of a port of 127.0.0.1, whose handshakes name a server.
+// at returns a client for a port of 127.0.0.1. Its TLS handshakes use server as the server name.
 func (d *documented) at(port, server, protocol string) *http.Client {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{ServerName: server, InsecureSkipVerify: true}, Protocols: new(http.Protocols),

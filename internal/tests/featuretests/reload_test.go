@@ -103,7 +103,8 @@ func TestRefusedReload(t *testing.T) {
 	}
 }
 
-// The same with another folder: the admin routes still report the served one.
+// TestRefusedReloadOfTheSource checks the same with another folder: the admin API still describes the folder that is
+// served.
 func TestRefusedReloadOfTheSource(t *testing.T) {
 	in := start(t, class)
 	empty := t.TempDir()

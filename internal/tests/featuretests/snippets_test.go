@@ -71,7 +71,7 @@ func TestSnippetsOfTheConfigMap(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []string
-		// closed are the hosts whose requests get 503.
+		// closed are the hosts on which requests get 503.
 		closed []string
 	}{
 		{"nothing", []string{`http-snippet: "false"`, `server-snippet: ""`, `use-geoip2: "false"`}, nil},

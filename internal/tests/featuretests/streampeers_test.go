@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// behindTCPPort runs an ingress with a TCP port in front of an address, and returns the address of the port. The flags
-// are those of the entry in the ConfigMap, such as ":PROXY".
+// behindTCPPort runs an ingress with a TCP port that leads to an address, and returns the address of the port. flags
+// are the flags of the entry in the ConfigMap, such as ":PROXY".
 func behindTCPPort(t *testing.T, backend, flags string) (address string) {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(backend)

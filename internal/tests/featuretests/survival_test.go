@@ -68,7 +68,7 @@ func (in *ingress) once(client *http.Client, host string) error {
 // them.
 type survivors struct {
 	failing, sticky, turns *fleet
-	// more are annotations of all Ingresses.
+	// more are additional annotations of all Ingresses.
 	more []string
 	// endpoints is the number of endpoints of the first two.
 	endpoints int

@@ -205,7 +205,7 @@ func TestTenant14(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(in.admin)
 	manifests += service("any", port, "0.0.0.0", "127.0.0.2") + rule("any", "any.example", "Prefix", "/", "any")
-	// The port leads to the admin API, too.
+	// The port would lead to the admin API, too.
 	manifests += fmt.Sprintf(
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {%q: \"default/admin:80\"}\n", tcp)
 	in.write("manifests.yaml", manifests)

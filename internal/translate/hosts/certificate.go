@@ -113,8 +113,8 @@ func noRule(r *Contribution, c *ir.Certificate) string {
 			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
-// addCandidate stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is
-// missing, because the hosts below the wildcard cannot use it.
+// addCandidate stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret
+// is missing, because the hosts below the wildcard cannot use it.
 func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return
