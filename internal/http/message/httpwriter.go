@@ -21,9 +21,9 @@ type httpWriter struct {
 	// trailers holds the announced trailer names, in canonical form.
 	trailers map[string]bool
 	started  bool
-	// noBody is true if the response has no body.
-	noBody bool
-	isHead bool
+	// bodiless is true if the response has no body.
+	bodiless bool
+	isHead   bool
 	// canClose is true if the client can be told to close the connection. Go's HTTP/2 server sends a GOAWAY frame for
 	// it.
 	canClose bool
@@ -110,7 +110,7 @@ func (h *httpWriter) Head(a *Response) error {
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil
 	}
-	h.noBody = h.isHead || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified ||
+	h.bodiless = h.isHead || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified ||
 		a.Status < http.StatusOK
 	if a.Length >= 0 && a.Status >= http.StatusOK && a.Status != http.StatusNoContent {
 		header["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
@@ -118,7 +118,7 @@ func (h *httpWriter) Head(a *Response) error {
 	if (a.Close || h.http1 && h.unread.Load()) && h.canClose {
 		header["Connection"] = []string{"close"}
 	}
-	if len(a.Trailers) > 0 && !h.noBody {
+	if len(a.Trailers) > 0 && !h.bodiless {
 		header.Add("Trailer", strings.Join(a.Trailers, ", "))
 		h.trailers = make(map[string]bool, len(a.Trailers))
 		for _, name := range a.Trailers {
@@ -132,7 +132,7 @@ func (h *httpWriter) Head(a *Response) error {
 
 // Write discards the data if the response can have no body.
 func (h *httpWriter) Write(part []byte) (int, error) {
-	if h.noBody {
+	if h.bodiless {
 		return len(part), nil
 	}
 	n, err := h.w.Write(part)
@@ -141,7 +141,7 @@ func (h *httpWriter) Write(part []byte) (int, error) {
 }
 
 func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
-	if h.noBody {
+	if h.bodiless {
 		return io.Copy(io.Discard, source)
 	}
 	n, err := io.Copy(h.w, source)
@@ -153,7 +153,7 @@ func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flus
 
 // Trailer also writes fields that were not announced.
 func (h *httpWriter) Trailer(fields Fields) error {
-	if len(fields) == 0 || h.noBody {
+	if len(fields) == 0 || h.bodiless {
 		return nil
 	}
 	// Without a flush, net/http sends a short body with a Content-Length, and then without a trailer.
