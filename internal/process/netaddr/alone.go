@@ -44,8 +44,8 @@ func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 }
 
 // isOurs reports whether Caddy has a listener in this process whose address overlaps with a, which must have one port.
-// The list of Caddy's listeners cannot be read here, because Caddy locks parts of it while it opens a listener. So isOurs
-// looks up each address of the machine.
+// The list of Caddy's listeners cannot be read here, because Caddy locks parts of it while it opens a listener. So
+// isOurs looks up each address of the machine.
 func isOurs(a caddy.NetworkAddress) bool {
 	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
 	// If the interfaces cannot be read, listeners on the unspecified addresses are still found.
