@@ -293,7 +293,8 @@ func TestFreeAddresses(t *testing.T) {
 
 func TestWithoutWrapper(t *testing.T) {
 	var config object
-	const text = `{"apps":{"k8singress":{},"http":{"servers":{"a":{"listener_wrappers":[{"wrapper":"k8singress"},{"wrapper":"tls"}]}}}}}`
+	const text = `{"apps":{"k8singress":{},"http":{"servers":{"a":{
+		"listener_wrappers":[{"wrapper":"k8singress"},{"wrapper":"tls"}]}}}}}`
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,8 @@ func (t *Translator) note(
 // mergeHost merges the Ingresses of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
-	next := hosts.MergeIsolatingPanics(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)),
+	next := hosts.MergeIsolatingPanics(host, t.contributions(t.ofHost[host].all()),
+		t.contributions(maps.Keys(t.fallbacks)),
 		t.around(host))
 	if next.Host != nil && next.Host.Passthrough != nil {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)

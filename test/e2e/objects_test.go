@@ -52,7 +52,9 @@ func echoContainer() corev1.Container {
 				Port: intstr.FromString("http")}},
 			PeriodSeconds: 1,
 		},
-		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: graceSeconds}}},
+		Lifecycle: &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: graceSeconds}},
+		},
 	}
 }
 

@@ -250,7 +250,8 @@ func TestNamespaceSelector(t *testing.T) {
 	c.reader().run(
 		"helm template selector charts/k8singress --namespace k8singress --show-only " +
 			"templates/controller-rights.yaml --set " +
-			"serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop --set k8singress.storage= | kubectl apply --filename -")
+			"serviceAccount.create=false,serviceAccount.name=k8singress," +
+			"controller.scope.namespaceSelector=team=shop --set k8singress.storage= | kubectl apply --filename -")
 	t.Cleanup(func() {
 		c.kubectl(context.Background(), "delete", "--namespace", "k8singress",
 			"clusterrole,clusterrolebinding,role,rolebinding", "selector-k8singress")

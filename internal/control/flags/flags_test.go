@@ -22,17 +22,19 @@ func TestReference(t *testing.T) {
 }
 
 // known lists the flags of ingress-nginx v1.15.1, without the flags of its libraries.
-const known = `annotations-prefix apiserver-host bucket-factor certificate-authority configmap controller-class deep-inspect
-default-backend-service default-server-port default-ssl-certificate disable-catch-all disable-full-test disable-leader-election
-disable-svc-external-name disable-sync-events dynamic-configuration-retries election-id election-ttl enable-annotation-validation
-enable-metrics enable-ssl-chain-completion enable-ssl-passthrough enable-topology-aware-routing exclude-socket-metrics health-check-path
-health-check-timeout healthz-host healthz-port http-port https-port ingress-class ingress-class-by-name internal-logger-address kubeconfig
-length-buckets max-buckets maxmind-edition-ids maxmind-license-key maxmind-mirror maxmind-retries-count maxmind-retries-timeout
-metrics-per-host metrics-per-undefined-host monitor-max-batch-size post-shutdown-grace-period profiler-address profiler-port profiling
-publish-service publish-status-address report-node-internal-ip-address report-status-classes shutdown-grace-period size-buckets
-ssl-passthrough-proxy-port status-port status-update-interval stream-port sync-period sync-rate-limit tcp-services-configmap time-buckets
-udp-services-configmap update-status update-status-on-shutdown validating-webhook validating-webhook-certificate validating-webhook-key
-watch-ingress-without-class watch-namespace watch-namespace-selector`
+const known = `annotations-prefix apiserver-host bucket-factor certificate-authority configmap controller-class
+deep-inspect default-backend-service default-server-port default-ssl-certificate disable-catch-all disable-full-test
+disable-leader-election disable-svc-external-name disable-sync-events dynamic-configuration-retries election-id
+election-ttl enable-annotation-validation enable-metrics enable-ssl-chain-completion enable-ssl-passthrough
+enable-topology-aware-routing exclude-socket-metrics health-check-path health-check-timeout healthz-host healthz-port
+http-port https-port ingress-class ingress-class-by-name internal-logger-address kubeconfig length-buckets max-buckets
+maxmind-edition-ids maxmind-license-key maxmind-mirror maxmind-retries-count maxmind-retries-timeout metrics-per-host
+metrics-per-undefined-host monitor-max-batch-size post-shutdown-grace-period profiler-address profiler-port profiling
+publish-service publish-status-address report-node-internal-ip-address report-status-classes shutdown-grace-period
+size-buckets ssl-passthrough-proxy-port status-port status-update-interval stream-port sync-period sync-rate-limit
+tcp-services-configmap time-buckets udp-services-configmap update-status update-status-on-shutdown validating-webhook
+validating-webhook-certificate validating-webhook-key watch-ingress-without-class watch-namespace
+watch-namespace-selector`
 
 // TestEveryFlagIsThere checks that the table has every flag of ingress-nginx, so that no flag prevents the start.
 func TestEveryFlagIsThere(t *testing.T) {

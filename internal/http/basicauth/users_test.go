@@ -27,12 +27,14 @@ var hashes = map[string]string{
 	"MD5":             "$1$saltsalt$Yo6tRKYGO/jWyb1etwHDS/",
 	"SHA-256":         "$5$saltsalt$yrhPKxCqiWcCE9h0g86j6Ugz7SDFdFm.BjU.d8RaQnC",
 	"SHA-256 in 5000": "$5$rounds=5000$saltsalt$yrhPKxCqiWcCE9h0g86j6Ugz7SDFdFm.BjU.d8RaQnC",
-	"SHA-512":         "$6$saltsalt$e/5XKibXPLqVcfjpD.ouauaJrAOL5V0uo80Lt7n7EbRdRiCx3HbQ90yjOHr.G0T.mx79PEMRy8nmtr0qSYhQp1",
-	"SHA-512 in 1000": "$6$rounds=1000$saltsalt$/IiX/CoEcxCZ9SksEXnbjfCT1LGvD4z5OpJkaFYl/T37OAwuKZ8I8BixDhruhPLkw6lS7dw/6wQWgQnGo7lLg/",
-	"SHA":             "{SHA}W8r/fyL/UzygmbNAjq2HbA67qac=",
-	"salted SHA":      "{SSHA}hN5uxFJUEWCPg56kk42tnVCdJ61zYWx0",
-	"DES":             "ab/G8gtZdMwak",
-	"not hashed":      "{PLAIN}" + sesame,
+	"SHA-512": "$6$saltsalt$e/5XKibXPLqVcfjpD.ouauaJrAOL5V0uo80Lt7n7EbR" +
+		"dRiCx3HbQ90yjOHr.G0T.mx79PEMRy8nmtr0qSYhQp1",
+	"SHA-512 in 1000": "$6$rounds=1000$saltsalt$/IiX/CoEcxCZ9SksEXnbjfCT1LGvD4z5OpJkaFYl/" +
+		"T37OAwuKZ8I8BixDhruhPLkw6lS7dw/6wQWgQnGo7lLg/",
+	"SHA":        "{SHA}W8r/fyL/UzygmbNAjq2HbA67qac=",
+	"salted SHA": "{SSHA}hN5uxFJUEWCPg56kk42tnVCdJ61zYWx0",
+	"DES":        "ab/G8gtZdMwak",
+	"not hashed": "{PLAIN}" + sesame,
 }
 
 var users = ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}

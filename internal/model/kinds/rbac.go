@@ -15,7 +15,7 @@ const rightsHead = "# Generated from the table in internal/model/kinds by `make 
 #   watched  a Role in each watched namespace
 #   own      a Role in the namespace of the controller
 #   storage  a Role in the namespace of the certificate storage
-#   named    a Role in each other namespace with an object that an option names, such as configmap or default_certificate
+#   named    a Role in each other namespace with an object that an option names, such as configmap
 #
 # Each key of the second level is the option of the Caddyfile that needs the rules, or "always". If a rule has
 # resourceNamesFrom, its value says which names to write into resourceNames: the object in publish_service, the value of

@@ -189,8 +189,8 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 		"b": "the externalName \"127.0.0.1\" of the Service default/literal is not allowed, because it is an address " +
 			"of the controller itself or of its local network (the option \"external_names all\" allows it): " +
 			"requests get 503",
-		"c": "the externalName \"localhost\" of the Service default/localhost is not allowed, because it is a name of " +
-			"the controller itself (the option \"external_names all\" allows it): requests get 503",
+		"c": "the externalName \"localhost\" of the Service default/localhost is not allowed, because it is a " +
+			"name of the controller itself (the option \"external_names all\" allows it): requests get 503",
 		"d": "the name missing.example of the Service default/missing has no addresses: the name does not exist " +
 			"in the DNS, so requests get 503",
 	} {

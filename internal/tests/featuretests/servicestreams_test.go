@@ -101,8 +101,8 @@ func TestServicePortConflicts(t *testing.T) {
 	}
 	want := []string{
 		"the TCP port " + shared +
-			" belongs to Service/default/one (which is treated as older because of its name: neither has a creationTimestamp): " +
-			"choose another port",
+			" belongs to Service/default/one (which is treated as older because of its name: neither has a " +
+			"creationTimestamp): choose another port",
 		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another port",
 	}
 	if got := in.messages("Service/default/two", "PortConflict"); !slices.Equal(got, want) {

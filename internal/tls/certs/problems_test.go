@@ -78,7 +78,8 @@ func TestCertificateOfAnotherName(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, fixture.Certificate(t, "*.test").Secret(), true)
 	s.Update(changes("b.example", "", "*.example", ""))
 	expectProblems(t, s, begin+`"a.example", not for shop.test; `+
-		`the certificate of a wildcard host, or else the default certificate, is used there until the Secret has a certificate for that name`)
+		`the certificate of a wildcard host, or else the default certificate, is used there until the Secret `+
+		`has a certificate for that name`)
 	s.Update(changes("shop.test", "a/wild"))
 	expectProblems(t, s)
 }

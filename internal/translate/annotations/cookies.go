@@ -27,7 +27,8 @@ var (
 		Doc: "Rewrites the Domain attribute of cookies that endpoints set, if it equals the first text. Case and " +
 			"a leading dot are ignored. Regular expressions and variables work as in proxy-cookie-path.",
 		Values: twoTexts, Example: "localhost example.com", Default: "off", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain }, readCookieRewrite),
+		Parse: nginx.Into(func(s *Settings) *ir.ResponseRewrite { return &s.Forwarding.CookieDomain },
+			readCookieRewrite),
 	}
 )
 

@@ -23,7 +23,8 @@ var phases = []phase{
 	{Name: "redirect to HTTPS",
 		Doc: "see [TLS](tls.md#redirects); not for paths that return 503, or that redirect to another URL"},
 	// See beforeRoute and admit in package live.
-	{Name: "client certificates", Doc: "`auth-tls-*`; see [Client certificates](client-certificates.md#rejected-requests)"},
+	{Name: "client certificates",
+		Doc: "`auth-tls-*`; see [Client certificates](client-certificates.md#rejected-requests)"},
 	{Name: "invalid access control", Doc: "503 for an Ingress with access control that is invalid or not supported",
 		filters: (*Settings).closed},
 	// See FiltersOfRoot. This phase is only for "/".

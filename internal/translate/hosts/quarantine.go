@@ -20,7 +20,8 @@ import (
 // same.
 //
 // The owner of the host is determined once, from all contributions.
-func MergeIsolatingPanics(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
+func MergeIsolatingPanics(host string, results []*Contribution, fallbacks []*Contribution,
+	around *HostContext) *Merged {
 	owner := around.owner(host, results, fallbacks)
 	plain := func(host string, results []*Contribution, fallbacks []*Contribution) *Merged {
 		return around.merge(host, results, fallbacks, owner)

@@ -113,7 +113,8 @@ func TestUnreadableIngress(t *testing.T) {
 // while they return 503, so that they match the same requests.
 func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	object := guarded(map[string]string{annotations.Prefix + "rewrite-target": "/$1"})
-	r := readIsolatingPanics(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
+	r := readIsolatingPanics(func(*reading) { panic("fault") },
+		newReading(world(), object, Options{WatchWithoutClass: true}))
 	if paths := r.Paths["a.example"]; len(paths) != 2 || !paths[0].Regex || len(paths[0].Filters) != 1 {
 		t.Errorf("the paths are %+v", paths)
 	}

@@ -192,8 +192,8 @@ func TestOnePortForMany(t *testing.T) {
 		refOf("shop",
 			"next"): "the TCP port 401 belongs to an older Service of another namespace: choose another port",
 		refOf("b",
-			"one"): "the TCP port 402 belongs to a Service of another namespace (which is treated as older because of its name: " +
-			"both were created in the same second): choose another port",
+			"one"): "the TCP port 402 belongs to a Service of another namespace (which is treated as older because " +
+			"of its name: both were created in the same second): choose another port",
 	} {
 		if diff := cmp.Diff([]string{field + words}, problemsOf(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
@@ -298,7 +298,8 @@ func TestNoIssuer(t *testing.T) {
 func TestWithoutAPort(t *testing.T) {
 	r := translated(open(), serviceWithPorts("shop", "db", 1, "stream-idle-timeout", "1h"))
 	if got := problemsOf(r, refOf("shop", "db")); len(got) != 1 ||
-		got[0] != "info InvalidAnnotation metadata.annotations: the annotations for TCP and UDP ports have no effect, because no such port uses this Service" {
+		got[0] != "info InvalidAnnotation metadata.annotations: the annotations for TCP and UDP ports have no "+
+			"effect, because no such port uses this Service" {
 		t.Errorf("it is told %q", got)
 	}
 	if r := translated(open(), serviceWithPorts("shop", "db", 1)); problemsOf(r, refOf("shop", "db")) != nil ||
