@@ -77,7 +77,7 @@ func TestCustomHeadersOfAnotherNamespace(t *testing.T) {
 	in := ofHeaders(t, "other/headers")
 	in.expect("a.example", "/", http.StatusServiceUnavailable, "")
 	if found := in.messages("Ingress/default/a", "InvalidAnnotation"); len(found) != 1 ||
-		!strings.Contains(found[0], "another namespace") {
+		!strings.Contains(found[0], "is not in the namespace of the Ingress") {
 		t.Errorf("told is %q", found)
 	}
 }

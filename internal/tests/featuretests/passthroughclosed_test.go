@@ -44,7 +44,7 @@ func TestVerdictsOfPassthroughAreTrue(t *testing.T) {
 		"Prefix", "/", "one"),
 		"ssl_passthrough")
 	for ingress, want := range map[string]string{
-		"shop": "TLS connections are closed and requests without TLS get 503", "plain": "endpoints: requests get 503",
+		"shop": "TLS connections are closed, and requests without TLS get 503", "plain": "endpoints: requests get 503",
 	} {
 		if message := in.message("Ingress/default/"+ingress, "NoEndpoints"); !strings.HasSuffix(message, want) {
 			t.Errorf("%s: it says %q", ingress, message)
