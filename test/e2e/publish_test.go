@@ -42,7 +42,7 @@ func TestPublishedPorts(t *testing.T) {
 	d.tcp(map[string]string{"5432": c.to("web:http")})
 	d.udp(map[string]string{"5353": c.to("web-udp:stream")})
 	// The controller may not change the Service yet.
-	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "give the controller the right")
+	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "grant the controller permission")
 	d.checkPorts(before)
 	d.allow()
 	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
@@ -233,7 +233,7 @@ func (d *deployed) madeAnew() {
 	d.Helper()
 	services := d.CoreV1().Services(own)
 	d.must(services.Delete(d.Context(), ownController, metav1.DeleteOptions{}))
-	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "there is no Service")
+	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "does not exist: create it")
 	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortUnreachable", "5434/TCP")
 	if _, err := services.Get(d.Context(), ownController, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		d.Errorf("the Service is there again: %v", err)
