@@ -56,7 +56,7 @@ func (r *relay) add(ctx caddy.Context, log *zap.Logger) *Config {
 	return c
 }
 
-// choose selects the logs that get the messages: those of the oldest running configuration, because Caddy starts a new
+// choose selects the logs of the oldest running configuration for the messages, because Caddy starts a new
 // configuration before it stops the old one, and the new one may still fail. If no configuration is running, choose
 // selects the newest, which is about to start or end. The caller holds the lock.
 func (r *relay) choose() {

@@ -31,8 +31,8 @@ var ErrOthers = errors.New(
 		"another address, or set the option share_ports if both should serve requests")
 
 // TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process
-// are ignored: Caddy opens the addresses of a configuration before it closes those of the one before. Unix sockets are
-// left alone, since the file of one outlives its process.
+// are ignored: Caddy opens the addresses of a configuration before it closes the addresses of the previous one. Unix
+// sockets are left alone, since the file of one outlives its process.
 func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	if transport := Transport(a.Network); transport != "tcp" && transport != "udp" || a.StartPort == 0 || isOurs(a) {
 		return nil
