@@ -10,7 +10,7 @@ import (
 const (
 	sourceRangeValues = "networks and addresses, separated by commas or line breaks"
 	sourceRangeDoc    = "With use-forwarded-headers, enable-real-ip or use-proxy-protocol, the client's address is " +
-		"the one that a trusted proxy sends. If an entry is not a valid network, all requests get 503."
+		"the address that a trusted proxy sends. If an entry is not a valid network, all requests get 503."
 )
 
 // The annotations for the addresses of clients. The second is ingress-nginx's older name for the first.
