@@ -48,10 +48,10 @@ func TestDrive(t *testing.T) {
 	t.Cleanup(func() { front.Process().ServeHTTP1 = nil })
 
 	plain, secure := fixture.Address(t), fixture.Address(t)
-	two := frontedWithTLS(secure, "two")
+	two := frontedWithTLS(secure)
 	two.more["read_header_timeout"] = "7s"
 	start(t, map[string]server{"one": fronted(plain, "one")})
-	if err := load(map[string]server{"one": fronted(plain, "one"), "two": two}, keysFor(t, "h")); err != nil {
+	if err := load(map[string]server{"one": fronted(plain, "one"), "two": two}, keys(t)); err != nil {
 		t.Fatal(err)
 	}
 	over := func(protocols ...string) *client {

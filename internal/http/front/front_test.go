@@ -84,18 +84,18 @@ func fronted(listen, word string) server {
 	return server{listen, word, map[string]any{"listener_wrappers": []any{map[string]any{"wrapper": "fronted"}}}}
 }
 
-// frontedWithTLS returns a server with TLS that responds with word.
-func frontedWithTLS(listen, word string) server {
-	s := fronted(listen, word)
+// frontedWithTLS returns a server with TLS that responds with "two".
+func frontedWithTLS(listen string) server {
+	s := fronted(listen, "two")
 	s.more["tls_connection_policies"] = []any{map[string]any{}}
 	s.more["listener_wrappers"] = []any{map[string]any{"wrapper": "fronted"}, map[string]any{"wrapper": "tls"}}
 	return s
 }
 
-// keysFor returns the configuration of the app tls with a certificate for a name.
-func keysFor(t *testing.T, name string) string {
+// keys returns the configuration of the app tls with a certificate for the name h.
+func keys(t *testing.T) string {
 	t.Helper()
-	own := fixture.Certificate(t, name)
+	own := fixture.Certificate(t, "h")
 	return fmt.Sprintf(`{"certificates":{"load_pem":[{"certificate":%q,"key":%q}]}}`, own.PEM(), own.KeyPEM())
 }
 

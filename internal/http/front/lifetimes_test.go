@@ -101,8 +101,8 @@ func givesBack(t *testing.T, three bool, mend func()) {
 	plain, secure, unix := fixture.Address(t), fixture.Address(t), filepath.Join(t.TempDir(), "socket")
 	start(t, map[string]server{"one": fronted(plain, "one")})
 	if err := load(map[string]server{
-		"one": fronted(plain, "one"), "two": frontedWithTLS(secure, "two"), "three": fronted("unix/"+unix, "three"),
-	}, keysFor(t, "h")); err != nil {
+		"one": fronted(plain, "one"), "two": frontedWithTLS(secure), "three": fronted("unix/"+unix, "three"),
+	}, keys(t)); err != nil {
 		t.Fatal(err)
 	}
 	used := front.Process().Clients().Used
@@ -188,10 +188,10 @@ func TestEndBodyBeforeARead(t *testing.T) {
 
 // TestSocketsOfHTTP3AreForgotten checks that a server keeps nothing of the HTTP/3 sockets that are closed.
 func TestSocketsOfHTTP3AreForgotten(t *testing.T) {
-	keys := keysFor(t, "h")
+	tlsApp := keys(t)
 	start(t, map[string]server{"one": fronted(fixture.Address(t), "one")})
 	for range 4 {
-		if err := load(map[string]server{"two": frontedWithTLS(fixture.Address(t), "two")}, keys); err != nil {
+		if err := load(map[string]server{"two": frontedWithTLS(fixture.Address(t))}, tlsApp); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -36,7 +37,7 @@ func TestPushAfterTheEnd(t *testing.T) {
 		} else {
 			s.push(n)
 		}
-		if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Fatalf("the connection does not end: %v", err)
 		}
 	}

@@ -25,10 +25,10 @@ func TestFewerStreamsAsTheBudgetFills(t *testing.T) {
 	const limit = 8000
 	requests := front.LimitRequests(t, limit)
 	plain, secure := fixture.Address(t), fixture.Address(t)
-	one, two := fronted(plain, "one"), frontedWithTLS(secure, "two")
+	one, two := fronted(plain, "one"), frontedWithTLS(secure)
 	one.more["protocols"] = []string{"h1", "h2c"}
 	start(t, map[string]server{"one": one})
-	if err := load(map[string]server{"one": one, "two": two}, keysFor(t, "h")); err != nil {
+	if err := load(map[string]server{"one": one, "two": two}, keys(t)); err != nil {
 		t.Fatal(err)
 	}
 	const own2, own3 = 250, 100
