@@ -95,6 +95,7 @@ func convert(t *testing.T, from values, into any) {
 	}
 }
 
+// check checks which ports the NetworkPolicy opens for everyone, and which ones for some peers.
 func (p *policed) check(t *testing.T, objects []values) {
 	t.Helper()
 	if p.open["TCP/10254"] || p.open["TCP/10300"] || len(p.inner) == 0 {
@@ -110,6 +111,12 @@ func (p *policed) check(t *testing.T, objects []values) {
 			t.Errorf("%s is %s: everyone reaches %v, and some %v", name, port, sorted(p.open), sorted(p.inner))
 		}
 	}
+	p.checkProbes(t)
+}
+
+// checkProbes checks that a rule of the NetworkPolicy allows the port of each probe.
+func (p *policed) checkProbes(t *testing.T) {
+	t.Helper()
 	for _, container := range p.pod.Spec.Containers {
 		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe,
 			container.ReadinessProbe} {
@@ -117,7 +124,7 @@ func (p *policed) check(t *testing.T, objects []values) {
 				continue
 			}
 			if port := p.resolve("TCP", probe.HTTPGet.Port); !p.open[port] && !p.inner[port] {
-				t.Errorf("a probe asks %s, which no rule has", port)
+				t.Errorf("no rule allows the port %s of a probe", port)
 			}
 		}
 	}
