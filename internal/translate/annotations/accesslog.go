@@ -2,7 +2,7 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/model/nginx"
 
-// enableRewriteLog has no effect, because the authors of Ingresses cannot read such a log.
+// enableRewriteLog is accepted but ignored: the authors of Ingresses could not read a log of rewrites.
 var enableRewriteLog = Annotation{
 	Name: "enable-rewrite-log", Risk: RiskLow,
 	Ignored: "rewrites have no log of their own. In log-format-upstream, $request_uri is the path before the " +

@@ -12,10 +12,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// cookieName is the default name of the session cookie, as in ingress-nginx.
+// cookieName is the default name of the session cookie. ingress-nginx uses the same default.
 const cookieName = "INGRESSCOOKIE"
 
-// The annotations for session affinity: a cookie keeps a client at its endpoint.
+// The annotations for session affinity: a session cookie makes all requests of a client go to the same endpoint.
 var (
 	affinity = Annotation{
 		Name: "affinity",
@@ -122,8 +122,9 @@ const (
 
 func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
 
-// checkAffinity warns about a cookie that no browser sends back. A rewrite target with groups shows that the paths are
-// regular expressions.
+// checkAffinity warns about a session cookie that browsers never send back, because its Path attribute is a regular
+// expression. It assumes so if rewrite-target refers to capture groups and session-cookie-path is not set. Otherwise it
+// returns "".
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
 		!strings.Contains(s.RewriteTarget, "$"),
@@ -143,7 +144,8 @@ func readAffinityMode(value string) (bool, error) {
 	return mode == "persistent", err
 }
 
-// readCookiePath reads a path. It rejects characters that would end the attribute or the header.
+// readCookiePath reads the Path attribute of the session cookie. It rejects characters that would end the attribute or
+// the Set-Cookie header.
 func readCookiePath(value string) (string, error) {
 	if err := checkPath(value); err != nil {
 		return "", err
@@ -155,7 +157,8 @@ func readCookiePath(value string) (string, error) {
 	return value, nil
 }
 
-// checkPath returns an error unless the value is a path in the form of a request or a header.
+// checkPath returns an error unless value starts with a slash, is not too long, and contains only printable ASCII
+// characters without spaces.
 func checkPath(value string) error {
 	switch {
 	case !strings.HasPrefix(value, "/"):
@@ -171,8 +174,8 @@ func checkPath(value string) error {
 
 func tooLong(most int) error { return fmt.Errorf("the value is longer than %d bytes", most) }
 
-// readLifetime reads a lifetime in seconds. It omits the attribute if the value is 0 or less, with which ingress-nginx
-// makes the browser delete the cookie at once.
+// readLifetime reads the lifetime of a session cookie in seconds. If the value is 0 or less, it returns 0, so that the
+// attribute is omitted, and a warning: in ingress-nginx such a value makes the browser delete the cookie at once.
 func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
@@ -188,7 +191,7 @@ func readLifetime(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// stickiness holds the values of affinity and session-cookie-*.
+// stickiness holds the values of the annotations affinity and session-cookie-*.
 type stickiness struct {
 	On     bool
 	Cookie ir.SessionCookie

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// Prefix is the prefix of ingress-nginx's annotations. The names of their rows do not contain it.
+	// Prefix is the prefix of ingress-nginx's annotations. The names in Table omit this prefix.
 	Prefix = "nginx.ingress.kubernetes.io/"
-	// OwnPrefix is the prefix of annotations for features that ingress-nginx does not have. The names of their rows
-	// contain it.
+	// OwnPrefix is the prefix of annotations for features that ingress-nginx does not have. The names in Table include
+	// this prefix.
 	OwnPrefix = kinds.OwnPrefix
 )
 
-// Annotation is one row of the table.
+// Annotation is one row of Table: an annotation with its documentation and its parser.
 type Annotation = option.Row[Settings, string]
 
 const (
@@ -29,7 +29,7 @@ const (
 	ScopeLocation option.Scope = "location"
 )
 
-// The risks of annotations, as ingress-nginx ranks them.
+// The risk levels that ingress-nginx assigns to annotations.
 const (
 	RiskLow      option.Risk = "Low"
 	RiskMedium   option.Risk = "Medium"
@@ -37,7 +37,7 @@ const (
 	RiskCritical option.Risk = "Critical"
 )
 
-// Key returns the full key of the annotation with the given row name.
+// Key returns the complete annotation key for a name in Table.
 func Key(name string) string {
 	if strings.HasPrefix(name, OwnPrefix) {
 		return name
@@ -45,7 +45,7 @@ func Key(name string) string {
 	return Prefix + name
 }
 
-// nameOf returns the row name for a key. ours reports whether the key has one of our prefixes or ingress-nginx's.
+// nameOf returns the name in Table for an annotation key. ours reports whether the key starts with OwnPrefix or Prefix.
 func nameOf(key string) (name string, ours bool) {
 	if strings.HasPrefix(key, OwnPrefix) {
 		return key, true

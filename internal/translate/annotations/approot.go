@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// FiltersOfRoot returns the filters for requests for exactly "/" if app-root is set, and otherwise nil.
+// FiltersOfRoot returns the filters for requests whose path is exactly "/". It returns nil if app-root is not set.
 func (s *Settings) FiltersOfRoot() []ir.Filter {
 	if s.AppRoot == "" {
 		return nil
@@ -36,7 +36,8 @@ func (s *Settings) FiltersOfRoot() []ir.Filter {
 	return append(s.closed("/"), ir.AppRoot{Path: s.AppRoot, Relative: s.RelativeRedirects})
 }
 
-// readRoot reads a path. It rejects "/", which would redirect to itself, and paths that browsers read as another host.
+// readRoot reads the target path of app-root. It rejects "/", which would redirect to itself, and paths such as
+// "//host" that browsers interpret as another host.
 func readRoot(value string) (string, error) {
 	switch {
 	case !strings.HasPrefix(value, "/"), strings.HasPrefix(value, "//"):

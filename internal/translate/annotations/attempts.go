@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The annotations proxy-*-timeout, which limit the time for endpoints. Values are plain numbers of seconds, as in
-// ingress-nginx.
+// The annotations proxy-*-timeout, which limit how long endpoints may take. As in ingress-nginx, values are numbers of
+// seconds without a unit.
 var (
 	proxyConnectTimeout = Annotation{
 		Name: "proxy-connect-timeout",
@@ -78,14 +78,14 @@ func readTries(value string) (int, error) {
 	return min(n, maxTries), nil
 }
 
-// conditions are the values of proxy-next-upstream, in the order of the model.
+// conditions are the supported values of proxy-next-upstream. Settings list them in this order.
 var conditions = []ir.RetryOn{
 	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503,
 	ir.RetryOn504,
 	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
 }
 
-// off overrides all other conditions in the list.
+// off disables retries, even if proxy-next-upstream lists other conditions as well.
 const off = "off"
 
 func conditionNames() []string {
@@ -116,13 +116,13 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	return on, nil
 }
 
-// retries holds the values of proxy-next-upstream and of the key retry-non-idempotent in the ConfigMap.
+// retries holds the value of proxy-next-upstream and the value of the ConfigMap key retry-non-idempotent.
 type retries struct {
 	On            []ir.RetryOn
 	NonIdempotent bool
 }
 
-// finishRetries combines the two values.
+// finishRetries sets Attempts.On from the values of proxy-next-upstream and retry-non-idempotent.
 func (s *Settings) finishRetries() {
 	on := s.Asked.Retries.On
 	turnedOff := on != nil && len(on) == 0

@@ -7,17 +7,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The values that select the hosts with a certificate from an issuer.
+// The values of auto-https. They select the hosts that get a certificate from an issuer.
 const (
 	// AutoHTTPSOff selects no host.
 	AutoHTTPSOff = "off"
-	// AutoHTTPSListed selects the hosts that an entry of spec.tls without a Secret lists.
+	// AutoHTTPSListed selects the hosts in entries of spec.tls without a secretName.
 	AutoHTTPSListed = "tls"
-	// AutoHTTPSAll selects all hosts without a Secret.
+	// AutoHTTPSAll selects all hosts that have no Secret in spec.tls.
 	AutoHTTPSAll = "all"
 )
 
-// AutoHTTPS is the row of the annotation. The key in the ConfigMap has the same meaning.
+// AutoHTTPS is the annotation k8singress.io/auto-https. The ConfigMap key auto-https has the same meaning.
 var AutoHTTPS = Annotation{
 	Name: OwnPrefix + "auto-https",
 	Doc: "Selects the hosts of the Ingress that get a certificate from an issuer, such as Let's Encrypt. With " +
@@ -28,7 +28,7 @@ var AutoHTTPS = Annotation{
 	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
 }
 
-// ReadAutoHTTPS reads the value that selects the hosts with a certificate from an issuer.
+// ReadAutoHTTPS parses and checks a value of auto-https.
 func ReadAutoHTTPS(value string) (string, error) {
 	switch strings.ToLower(value) {
 	case AutoHTTPSOff, "false":

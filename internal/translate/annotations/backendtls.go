@@ -98,7 +98,7 @@ var (
 )
 
 const (
-	// proxyHost is the value of nginx's $proxy_host, which is the same for all locations of ingress-nginx.
+	// proxyHost is the value of nginx's variable $proxy_host, which is the same for all locations in ingress-nginx.
 	proxyHost       = "upstream_balancer"
 	maxBackendDepth = 100
 	noName          = "without proxy-ssl-name, every request gets 502 unless the certificate of the endpoint is " +
@@ -110,20 +110,20 @@ func checkBackendSecret(s *Settings) string {
 		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
-// UsesTLS reports whether connections to the endpoints use TLS, always or for some requests.
+// UsesTLS reports whether at least some requests are forwarded to the endpoints over TLS.
 func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
-// backendTLS holds the values of proxy-ssl-*. They take effect only with a Secret, and zero fields have their defaults.
-// NoSecret means that proxy-ssl-secret is invalid.
+// backendTLS holds the values of proxy-ssl-*. They take effect only if a Secret is set; zero fields then get their
+// default values. NoSecret is true if proxy-ssl-secret is invalid.
 type backendTLS struct {
 	ir.BackendTLS
 	NoSecret bool
 }
 
-// finishBackendTLS combines the values of proxy-ssl-*. If proxy-ssl-secret is invalid, all requests get 503, because it
-// is unknown how to verify the endpoints.
+// finishBackendTLS sets Forwarding.TLS from the values of proxy-ssl-*. If proxy-ssl-secret is invalid, all requests get
+// 503, because the certificates of the endpoints cannot be verified.
 func (s *Settings) finishBackendTLS() {
 	s.Forwarding.TLS = nil
 	if !s.UsesTLS() {

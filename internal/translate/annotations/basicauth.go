@@ -77,22 +77,24 @@ func withoutAuthType(s *Settings) string {
 	return option.Unless(s.Asked.BasicAuth.On || s.Closed, "this has no effect without auth-type")
 }
 
-// basicAuth holds the values of the annotations. NoSecret means that an annotation for the Secret is invalid.
+// basicAuth holds the values of the annotations for basic authentication. NoSecret is true if auth-secret or
+// auth-secret-type is invalid.
 type basicAuth struct {
 	On, NoSecret, Map bool
 	Secret, Realm     string
 }
 
-// AsksPassword reports whether clients need a password.
+// AsksPassword reports whether clients must log in with basic authentication.
 func (s *Settings) AsksPassword() bool { return s.Asked.BasicAuth.On }
 
-// SecretOfUsers returns the name of the Secret with the users, with or without its namespace. The name is empty if
-// there is no Secret. bad reports whether an annotation for the Secret is invalid.
+// SecretOfUsers returns the name of the Secret that contains the users, with or without a namespace, or "" if no Secret
+// is set. bad reports whether an annotation that describes the Secret is invalid.
 func (s *Settings) SecretOfUsers() (name string, bad bool) {
 	return s.Asked.BasicAuth.Secret, s.Asked.BasicAuth.NoSecret
 }
 
-// basicAuth returns the filter for basic authentication. It returns 503 for all requests while the Secret is unknown.
+// basicAuth returns the filter for basic authentication. While UsersSecret is not set, it returns a filter that
+// responds with 503 to all requests.
 func (s *Settings) basicAuth(string) []ir.Filter {
 	asked := &s.Asked.BasicAuth
 	switch {
@@ -104,9 +106,9 @@ func (s *Settings) basicAuth(string) []ir.Filter {
 	return []ir.Filter{ir.BasicAuth{Users: ir.Users{Secret: s.UsersSecret, Map: asked.Map}, Realm: asked.Realm}}
 }
 
-// withoutPassword removes the Authorization header that let the client in, so that the backend does not get it. The
-// filters for access control run before this filter. If an external service provides its own Authorization header, that
-// header has already replaced the client's.
+// withoutPassword returns a filter that removes the Authorization header that was used for basic authentication, so
+// that the backend does not get the password. The filter runs after access control. It is omitted if an external
+// service replaces the client's Authorization header.
 func (s *Settings) withoutPassword(path string) []ir.Filter {
 	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
@@ -116,15 +118,16 @@ func (s *Settings) withoutPassword(path string) []ir.Filter {
 	}}
 }
 
-// authorizes reports whether a filter replaces the client's Authorization header by the one of an external service.
+// authorizes reports whether a filter replaces the client's Authorization header with the Authorization header from an
+// external authentication service.
 func authorizes(f ir.Filter) bool {
 	external, ok := f.(ir.ExternalAuth)
 	return ok && slices.ContainsFunc(external.ResponseHeaders,
 		func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
-// access returns the filters that decide which clients are let in. A client must pass all of them or, with satisfy any,
-// one of them.
+// access returns the filters that decide whether a client is allowed. A client must pass all of them. With satisfy set
+// to any, it must pass one of them.
 func (s *Settings) access(path string) []ir.Filter {
 	var all []ir.Filter
 	for _, of := range guardians {
@@ -139,8 +142,8 @@ func (s *Settings) access(path string) []ir.Filter {
 	return s.anyAccess(all)
 }
 
-// anyAccess returns a filter that lets a client in if it passes one of several filters. As in nginx, a list of denied
-// addresses lets no client in by itself.
+// anyAccess returns a filter that allows a client if it passes at least one of several filters. As in nginx, a list of
+// denied addresses alone does not allow the other addresses.
 func (s *Settings) anyAccess(others []ir.Filter) []ir.Filter {
 	sources := s.SourceRanges
 	if sources.Allow = s.allowedSources(); sources.Allow != nil {
@@ -164,7 +167,8 @@ func readAuthType(value string) (bool, error) {
 	return false, fmt.Errorf("%s is not supported: write basic", nginx.Quote(value))
 }
 
-// readRealm reads a realm. It warns about the value that turns the password off in nginx.
+// readRealm reads the realm for basic authentication. It warns about the value "off", which disables authentication in
+// nginx, but is an ordinary realm here.
 func readRealm(value string) (string, error) {
 	realm, err := nginx.Chars(realmChars+" ", maxRealmBytes)(value)
 	if realm == "off" {

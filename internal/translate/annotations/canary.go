@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// The annotations of a canary, which is an Ingress that gets a share of another Ingress's requests.
+// The annotations of a canary: an Ingress that gets a share of the requests of another Ingress.
 var (
 	canary = Annotation{
 		Name: "canary",
@@ -89,13 +89,13 @@ var (
 	}
 )
 
-// canaryAsked holds the values of the canary annotations.
+// canaryAsked holds the values of the canary annotations. On is the value of the annotation canary.
 type canaryAsked struct {
 	ir.Canary
 	On bool
 }
 
-// minTotal is the minimum of canary-weight-total in ingress-nginx.
+// minTotal is the lower limit of canary-weight-total; ingress-nginx raises smaller values to it.
 const minTotal = 100
 
 func (s *Settings) finishCanary() {
@@ -110,7 +110,8 @@ func (s *Settings) finishCanary() {
 
 func asItIs(value string) (string, error) { return value, nil }
 
-// readPattern reads a regular expression that is matched against a value of a request.
+// readPattern checks that value is a valid regular expression, and returns it unchanged. It is matched against a header
+// of requests.
 func readPattern(value string) (string, error) {
 	_, err := pattern.Size(value)
 	return value, err
@@ -149,9 +150,9 @@ func checkCanaryPattern(s *Settings) string {
 		"this has no effect, because canary-by-header-value takes precedence")
 }
 
-// OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted
-// names of annotations without an effect, because the canary takes their values from the main Ingress. Unknown
-// annotations are in count, because they may be misspelled.
+// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, and
+// unknown annotations, so that a warning about misspelled names is given. void holds the sorted names of the
+// annotations that are ignored, because the canary takes these settings from the main Ingress.
 func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {
@@ -168,5 +169,6 @@ func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	return count, void
 }
 
-// ofCanary are the name prefixes of annotations that a canary does not take from the main Ingress.
+// ofCanary are the prefixes of the annotation names that take effect on a canary. All other annotations come from the
+// main Ingress.
 var ofCanary = []string{"canary", "load-balance", "upstream-hash-by", "affinity", "session-cookie-"}

@@ -10,11 +10,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// maxChains is the maximum number of handler chains that one Ingress can add to its requests.
+// maxChains is the maximum number of handler chains that one Ingress may select.
 const maxChains = 32
 
-// chainNames is the extension point: an Ingress selects, by name, handler chains that the administrator defined in the
-// Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
+// chainNames is an extension point: with it, an Ingress selects handler chains that the administrator defined in the
+// Caddyfile, by name. A chain may restrict access, so all requests for the Ingress get 503 if a name is unknown.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
 	Doc: "The names of handler chains of the Caddyfile. A request passes them in this order; " +

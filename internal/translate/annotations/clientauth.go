@@ -85,17 +85,18 @@ func checkAuthority(s *Settings) string {
 	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
-// AsksClients reports whether the hosts request client certificates, or reject all clients because the Secret is
-// invalid.
+// AsksClients reports whether the hosts request client certificates. It also returns true if the hosts reject all
+// clients because a setting is invalid.
 func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
-// clientAuth records invalid values: NoAuthority an invalid auth-tls-secret, and NoSubject an invalid
-// auth-tls-match-cn.
+// clientAuth records invalid annotations. NoAuthority is true if auth-tls-secret is invalid; NoSubject is true if
+// auth-tls-match-cn is invalid.
 type clientAuth struct {
 	NoAuthority, NoSubject bool
 }
 
-// finishClientAuth combines the values of auth-tls-*. An invalid value makes all requests for the hosts get 403.
+// finishClientAuth sets ClientAuth from the values of auth-tls-*. If a value is invalid, all requests for the hosts get
+// 403.
 func (s *Settings) finishClientAuth() {
 	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || !s.ClientAuth.Secret.IsZero() &&
 		s.Asked.ClientAuth.NoSubject

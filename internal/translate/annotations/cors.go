@@ -70,7 +70,7 @@ var (
 	}
 )
 
-// The defaults of ingress-nginx.
+// The default values of the CORS annotations. ingress-nginx uses the same defaults.
 const (
 	usualMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 	usualHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type," +
@@ -82,7 +82,7 @@ func withoutCORS(s *Settings) string {
 	return option.Unless(s.Asked.CORS.On, "this has no effect without enable-cors")
 }
 
-// cors holds the values of the annotations. NoOrigin means that cors-allow-origin is invalid.
+// cors holds the values of the CORS annotations. NoOrigin is true if cors-allow-origin is invalid.
 type cors struct {
 	On, NoCredentials        bool
 	NoOrigin                 bool
@@ -91,7 +91,8 @@ type cors struct {
 	MaxAge                   *int
 }
 
-// cors returns the CORS filter. It runs before access control, because browsers send no credentials with OPTIONS.
+// cors returns the CORS filter. It runs before access control, because browsers send no credentials with CORS preflight
+// requests (OPTIONS).
 func (s *Settings) cors(string) []ir.Filter {
 	asked := &s.Asked.CORS
 	if !asked.On || asked.NoOrigin {
@@ -111,10 +112,10 @@ func (s *Settings) cors(string) []ir.Filter {
 	return []ir.Filter{f}
 }
 
-// origin matches one entry in a list of origins.
+// origin matches one entry of cors-allow-origin.
 var origin = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?|null|\*)$`)
 
-// readOrigins reads a list of origins. It skips invalid entries.
+// readOrigins reads a comma-separated list of origins. Invalid entries are skipped.
 func readOrigins(value string) ([]string, error) {
 	var all, bad []string
 	for _, word := range nginx.List(value) {

@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The annotation custom-headers. GlobalAllowedResponseHeaders is a key of the ConfigMap, and is not in Table.
+// The annotation custom-headers, and the ConfigMap key that lists the allowed headers. GlobalAllowedResponseHeaders is
+// not in Table, because it is not an annotation.
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
@@ -41,13 +42,15 @@ var (
 type CustomHeaders struct {
 	// ConfigMap is the name of the ConfigMap with the headers, with or without its namespace.
 	ConfigMap string
-	// Allowed are the header names that an Ingress may set. Only the defaults set it; an Ingress cannot.
+	// Allowed lists the header names that an Ingress may set. It comes from the ConfigMap of the controller; no
+	// annotation changes it.
 	Allowed []string
-	// Data are the headers by name. The code that reads the ConfigMap sets it after Check accepted all headers.
+	// Data maps the header names to their values. It is set by the code that reads the ConfigMap, after Check has
+	// accepted all headers.
 	Data map[string]string
 }
 
-// Check returns an error if a header cannot be set.
+// Check returns an error if an Ingress must not add this header to responses, because of its name or value.
 func (h *CustomHeaders) Check(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
@@ -68,8 +71,8 @@ func (h *CustomHeaders) Check(name, value string) error {
 	return nil
 }
 
-// customHeaders returns the filter that sets the headers. It trims the spaces around values, because HTTP/2 forbids
-// them.
+// customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. It trims
+// spaces around the values, because HTTP/2 forbids such spaces.
 func (s *Settings) customHeaders(string) []ir.Filter {
 	var set []ir.Header
 	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {

@@ -51,14 +51,15 @@ var (
 	}
 )
 
-// ErrorPages holds the settings for responses that replace errors.
+// ErrorPages configures which error responses are replaced, and by which Service.
 type ErrorPages struct {
 	// Statuses are the status codes to replace, in ascending order.
 	Statuses []int
 	OwnOnly  bool
 	// Service is the name of the Service that provides the error pages. It is in the namespace of the Ingress.
 	Service string
-	// HasDefault means that the controller has a default backend. Only the defaults set it; no annotation changes it.
+	// HasDefault is true if the controller has a default backend. It is set by the controller's options; no annotation
+	// changes it.
 	HasDefault bool
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// authFailed makes requests get 503 if a value for external authentication is invalid.
+// authFailed makes all requests of the Ingress get 503, because a value for external authentication is invalid.
 func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 
-// The annotations for external authentication. GlobalAuth returns the keys of the ConfigMap for all Ingresses.
+// The annotations for external authentication. GlobalAuth derives the ConfigMap keys global-auth-* from them.
 var (
 	authURL = Annotation{
 		Name: "auth-url",
@@ -172,8 +172,8 @@ func withoutAuth(s *Settings) string {
 	return option.Unless(s.Asked.Auth.URL != "" || s.Asked.Auth.Broken, "this has no effect without auth-url")
 }
 
-// externalAuth holds the values of the annotations. Broken means that a value is invalid without which requests could
-// be let in by mistake. NoCache means that a value for caching is invalid.
+// externalAuth holds the values of the annotations for external authentication. Broken is true if an invalid value
+// could cause requests to be allowed by mistake. NoCache is true if a value for caching is invalid.
 type externalAuth struct {
 	URL, Method, SignIn, Param, Redirect string
 	Headers                              []string
@@ -183,18 +183,19 @@ type externalAuth struct {
 
 	KeepAlive, KeepAliveRequests int
 	KeepAliveTimeout             time.Duration
-	// SetHeaders is the name of a ConfigMap, and Set its data. The code that reads the ConfigMap sets it after
-	// CheckAuthHeader accepted all headers.
+	// SetHeaders is the name of a ConfigMap with request headers, and Set is its data. Set is filled by the code that
+	// reads the ConfigMap, after CheckAuthHeader has accepted all headers.
 	SetHeaders string
 	Set        map[string]string
 }
 
-// GlobalAuth returns the ConfigMap key for the annotation of the given name. The key applies to all Ingresses without
-// auth-url.
+// GlobalAuth returns the ConfigMap key global-auth-* that corresponds to the given annotation. The key applies to all
+// Ingresses that do not set auth-url.
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// global swaps the two settings while do runs, so that the functions of the annotation change GlobalAuth.
+	// global swaps Asked.Auth and Asked.GlobalAuth while do runs, so that the annotation's functions, which use
+	// Asked.Auth, read and change Asked.GlobalAuth.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()
@@ -224,7 +225,7 @@ func GlobalAuth(name string) *Annotation {
 	return &row
 }
 
-// NoAuthLocations is a key of the ConfigMap, and is not in Table.
+// NoAuthLocations is the ConfigMap key no-auth-locations. It is not in Table, because it is not an annotation.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
 	Doc: "Paths without basic and external authentication, whether the Ingress or the ConfigMap configures it. A " +
@@ -234,14 +235,14 @@ var NoAuthLocations = Annotation{
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,
 }
 
-// isBelow reports whether a path is equal to a location or below it. Unlike in ingress-nginx, /healthz-admin is not
-// below /healthz.
+// isBelow reports whether a path equals a location or is a subpath of it. Unlike in ingress-nginx, /healthz-admin does
+// not match the location /healthz.
 func isBelow(path, location string) bool {
 	rest, ok := strings.CutPrefix(path, location)
 	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(location, "/"))
 }
 
-// withoutAuthentication reports whether the Ingress or the ConfigMap exempts a path from authentication.
+// withoutAuthentication reports whether no-auth-locations exempts a path from authentication.
 func (s *Settings) withoutAuthentication(path string) bool {
 	locations := s.Asked.NoAuth
 	if locations == nil {
@@ -281,7 +282,8 @@ func (s *Settings) externalAuth(string) []ir.Filter {
 	return []ir.Filter{f}
 }
 
-// signIn returns the sign-in URL. Like ingress-nginx it adds the URL of the request.
+// signIn returns the sign-in URL with a query parameter that contains the URL of the original request, as in
+// ingress-nginx. It returns "" if no sign-in URL is set.
 func (a *externalAuth) signIn() string {
 	const client = "=$pass_access_scheme://$http_host$escaped_request_uri"
 	param := cmp.Or(a.Param, "rd")
@@ -343,7 +345,7 @@ func readAuthHeaders(value string) ([]string, error) {
 	return names, nil
 }
 
-// CheckAuthHeader returns an error if a header cannot be sent to a service.
+// CheckAuthHeader returns an error if a header must not be added to requests to the authentication service.
 func CheckAuthHeader(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
@@ -357,7 +359,7 @@ func CheckAuthHeader(name, value string) error {
 	return err
 }
 
-// readLifetimes reads a list in the format of nginx's proxy_cache_valid.
+// readLifetimes parses cache lifetimes in the format of nginx's proxy_cache_valid: status codes followed by a duration.
 func readLifetimes(value string) (all []ir.AuthLifetime, err error) {
 	for text := range strings.SplitSeq(value, ",") {
 		words := strings.Fields(text)

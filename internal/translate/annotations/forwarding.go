@@ -14,7 +14,7 @@ import (
 
 const onOff = "on or off"
 
-// The annotations for bodies: buffering and the size limit.
+// The annotations for buffering request and response bodies, and for limiting their size.
 var (
 	proxyBuffering = Annotation{
 		Name: "proxy-buffering",
@@ -53,7 +53,7 @@ func readBodySize(value string) (int64, error) {
 	return n, err
 }
 
-// protocols are the values of backend-protocol.
+// protocols maps the values of backend-protocol to the protocols in package ir.
 var protocols = []struct {
 	name     string
 	protocol ir.BackendProtocol
@@ -67,7 +67,8 @@ const (
 	indexChars = "._-/"
 )
 
-// The annotations for the backend: its protocol, its address, and the headers that it gets.
+// The annotations that configure how requests are sent to the backend: the protocol, the address, and additional
+// headers.
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
@@ -146,7 +147,7 @@ func checkCGI(s *Settings) string {
 		"this has no effect, because the backend does not use FastCGI: set backend-protocol to FCGI")
 }
 
-// readObjectName reads the name of an object, with or without its namespace.
+// readObjectName checks the name of a Kubernetes object, with or without a namespace, and returns it unchanged.
 func readObjectName(value string) (string, error) {
 	parts := strings.Split(value, "/")
 	if len(parts) > 2 || slices.ContainsFunc(parts,
@@ -168,8 +169,8 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 		nginx.Suggestion(value, names))
 }
 
-// readHost reads a host. It allows braces only as a part of variables, so that the value cannot contain a Caddy
-// placeholder.
+// readHost reads a Host header that may contain nginx variables. It rejects braces outside of variables, so that the
+// value cannot contain a Caddy placeholder.
 func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return "", fmt.Errorf("%s contains a brace that is not part of a variable", nginx.Quote(value))
@@ -177,10 +178,10 @@ func readHost(value string) (string, error) {
 	return readTemplate(hostChars, maxPathBytes)(value)
 }
 
-// buffered explains why the buffer sizes of nginx have no effect.
+// buffered explains, in warnings, why nginx's buffer sizes have no effect.
 const buffered = "buffers grow as needed, and no response is too large for them"
 
-// The annotations that tune nginx and are not needed here. They are not reported, because they are not a mistake.
+// The annotations that tune nginx and have no effect here. They cause no warning, because nothing needs to be fixed.
 var (
 	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "there is no such limit for response headers",
 		Risk: RiskLow}

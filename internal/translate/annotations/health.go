@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// The defaults and limits of health checks.
+// The default values and limits of the health check annotations.
 const (
 	checkInterval  = 10 * time.Second
 	checkTimeout   = 5 * time.Second
@@ -26,7 +26,7 @@ const (
 	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
 )
 
-// The annotations for new endpoints, and for endpoints that fail.
+// The annotations for slow start of new endpoints, and for the ejection of failing endpoints.
 var (
 	slowStart = Annotation{
 		Name: OwnPrefix + "slow-start",
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// The annotations health-check-*, which configure requests that test whether an endpoint works.
+// The annotations health-check-*, which configure periodic requests that test each endpoint.
 var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
@@ -122,7 +122,8 @@ func readFailures(value string) (int, error) {
 	return n, nil
 }
 
-// readCheckPath reads a path. It rejects a path that cannot be requested, because every endpoint would fail the check.
+// readCheckPath reads the path of health checks. It rejects a path that is not valid in a request, because every
+// endpoint would fail the check.
 func readCheckPath(value string) (string, error) {
 	if err := checkPath(value); err != nil {
 		return "", err
@@ -138,7 +139,7 @@ func (s *Settings) speaksGRPC() bool {
 	return s.Forwarding.Protocol == ir.GRPC || s.Forwarding.Protocol == ir.GRPCS
 }
 
-// finishHealthCheck sets the health check if it has a path. Zero fields get their defaults.
+// finishHealthCheck sets LoadBalancing.HealthCheck if health-check-path is set. Zero fields get their default values.
 func (s *Settings) finishHealthCheck() {
 	s.LoadBalancing.HealthCheck = nil
 	if s.Asked.Check.Path == "" || s.Forwarding.Protocol == ir.FastCGI {

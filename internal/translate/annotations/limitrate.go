@@ -5,10 +5,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// maxKilobytes is the maximum rate, which is more than any connection can transfer in a second.
+// maxKilobytes is the maximum value of limit-rate and limit-rate-after. It exceeds what a connection can transfer in a
+// second.
 const maxKilobytes = 10_000_000
 
-// The annotations for the rate at which responses are sent.
+// The annotations that limit the bandwidth of responses.
 var (
 	limitRate = Annotation{
 		Name: "limit-rate",
@@ -25,7 +26,7 @@ var (
 	}
 )
 
-// rate holds the values of the annotations, in kilobytes.
+// rate holds the values of limit-rate (in kilobytes per second) and limit-rate-after (in kilobytes).
 type rate struct{ Kilobytes, After int }
 
 func (s *Settings) bandwidth(string) []ir.Filter {

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// maxRequests is the maximum of the limits, which is more than any client can send in a second.
+	// maxRequests is the maximum value of the request and connection limits. It exceeds what a client can send in a
+	// second.
 	maxRequests   = 1_000_000
 	maxMultiplier = 1000
-	// defaultMultiplier is the default of ingress-nginx.
+	// defaultMultiplier is the default of limit-burst-multiplier, as in ingress-nginx.
 	defaultMultiplier = 5
 
 	limitValues = "a number from 0 to 1000000; 0 means no limit"
@@ -22,12 +23,13 @@ const (
 		"Requests that are then rejected because of the client's address or password are counted."
 	exemptDoc = "The networks whose clients are not limited. If an entry is not a valid network, all clients are " +
 		"limited."
-	// everybodyCounts describes the effect of an invalid exemption: it exempts no client.
+	// everybodyCounts describes, in messages, the effect of an invalid exemption list: no client is exempt from the
+	// limits.
 	everybodyCounts = "the limits apply to all clients"
 	noLimit         = "this has no effect without limit-rps, limit-rpm or limit-connections"
 )
 
-// The annotations that limit the requests of one client.
+// The annotations that limit the number of requests and connections per client.
 var (
 	limitRPS = Annotation{
 		Name: "limit-rps",
@@ -88,7 +90,7 @@ var (
 	}
 )
 
-// The limits that are keys of the ConfigMap.
+// The ConfigMap keys for the limits.
 var (
 	// LimitStatus is the key limit-req-status-code.
 	LimitStatus = Annotation{
@@ -116,11 +118,11 @@ var (
 	}
 )
 
-// limits holds the values of the annotations and keys.
+// limits holds the values of the annotations and ConfigMap keys for limits.
 type limits struct {
 	PerSecond, PerMinute, Connections, Multiplier int
-	// Exempt and Listed are the networks in limit-allowlist and limit-whitelist. NoExemption means that one of the two
-	// is invalid.
+	// Exempt contains the networks in limit-allowlist, and Listed those in limit-whitelist. NoExemption is true if
+	// either annotation is invalid.
 	Exempt, Listed []string
 	NoExemption    bool
 
@@ -128,13 +130,13 @@ type limits struct {
 	Key                       string
 }
 
-// none reports whether there is no limit.
+// none reports whether neither requests nor connections are limited.
 func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0 }
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }
 
-// limits returns the filter for the limits. As in nginx it runs before authentication, so that it also limits attempts
-// to guess a password.
+// limits returns the filter that enforces the limits. As in nginx, it runs before authentication, so that it also
+// limits attempts to guess a password.
 func (s *Settings) limits(string) []ir.Filter {
 	l := &s.Asked.Limits
 	if l.none() {

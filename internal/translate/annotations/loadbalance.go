@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// algorithms are the values of load-balance, with the policy that each has on its own. A hash needs upstream-hash-by,
-// and a cookie needs affinity. If there is no cookie because affinity is not set, ingress-nginx chooses an endpoint at
-// random.
+// algorithms are the values of load-balance. policy is used unless upstream-hash-by or affinity takes precedence. If
+// needs is not empty, the value has an effect only with one of these annotations, and needs is the warning without it.
+// Like ingress-nginx, the sticky values choose a random endpoint if affinity is not set.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy
@@ -29,14 +29,15 @@ var algorithms = []struct {
 
 const (
 	needsHash = "there is nothing to hash, so endpoints are chosen by round robin: set upstream-hash-by"
-	// needsAffinity describes what ingress-nginx does as well: only affinity sets the cookie.
+	// needsAffinity is the warning for the sticky values of load-balance without affinity. As in ingress-nginx, only
+	// affinity sets the session cookie.
 	needsAffinity = "no session cookie is set, so each request goes to a random endpoint: set affinity to cookie, " +
 		"and set affinity-mode"
 	noAffinity = "this has no effect without a session cookie: set affinity to cookie"
 	noHash     = "this has no effect without a hash: set upstream-hash-by"
-	// maxHashBytes is the maximum length of a template, in bytes.
+	// maxHashBytes is the maximum length of upstream-hash-by and limit-conn-zone-variable, in bytes.
 	maxHashBytes = 1024
-	// subsetSize is the default of ingress-nginx.
+	// subsetSize is the default of upstream-hash-by-subset-size, as in ingress-nginx.
 	subsetSize = 3
 	maxSubset  = 1000
 )
@@ -123,7 +124,8 @@ type balancing struct {
 	SubsetSize int
 }
 
-// finishBalancing sets the policy. A session cookie takes precedence over a hash, and a hash over load-balance.
+// finishBalancing sets the load balancing policy and the hash key. A session cookie takes precedence over
+// upstream-hash-by, which takes precedence over load-balance.
 func (s *Settings) finishBalancing() {
 	a, lb, sticky := &s.Asked.Balancing, &s.LoadBalancing, s.Asked.Affinity.On
 	lb.Policy, lb.HashBy, lb.HashSubset = "", "", 0
@@ -142,8 +144,8 @@ func (s *Settings) finishBalancing() {
 	}
 }
 
-// readTemplate returns a parser for text with nginx variables. If others is set, the text outside of variables may
-// contain only letters, digits and these characters. most is the maximum length in bytes.
+// readTemplate returns a parser for text with nginx variables. If others is not empty, the text outside of variables
+// may contain only letters, digits, underscores and the characters in others. most is the maximum length in bytes.
 func readTemplate(others string, most int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if others != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// The annotations for copies of requests.
+// The annotations for mirroring: sending a copy of each request to a second server.
 var (
 	mirrorTarget = Annotation{
 		Name: "mirror-target",
@@ -51,7 +51,7 @@ func withoutMirror(s *Settings) string {
 	return option.Unless(s.Asked.Mirror.URL != "", "this has no effect without mirror-target")
 }
 
-// mirror returns the filter that sends copies of requests. It runs after all other filters.
+// mirror returns the filter that sends a copy of each request to the mirror URL. It runs after all other filters.
 func (s *Settings) mirror(string) []ir.Filter {
 	if s.Asked.Mirror.URL == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 // maxAliases is the maximum number of host names that one Ingress can add.
 const maxAliases = 32
 
-// The annotations for additional host names.
+// The annotations that add host names to the hosts of an Ingress.
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// WWWStatus returns the status code of the redirect between a host with www. and the host without it. It returns zero
-// if there is no redirect.
+// WWWStatus returns the status code of the redirect between a host with the prefix www. and the host without it. It
+// returns zero if from-to-www-redirect is not set.
 func (s *Settings) WWWStatus() int {
 	if !s.FromToWWW {
 		return 0
@@ -50,7 +50,7 @@ func (s *Settings) WWWStatus() int {
 	return cmp.Or(s.Redirect.Status, redirectStatus)
 }
 
-// readAliases reads a list of names. It skips invalid names.
+// readAliases reads a comma-separated list of aliases. Invalid entries are skipped, and the error lists them.
 func readAliases(value string) ([]string, error) {
 	var all, bad []string
 	for word := range strings.SplitSeq(value, ",") {

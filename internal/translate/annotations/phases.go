@@ -5,13 +5,13 @@ import "github.com/k8singress/k8singress/internal/model/ir"
 // phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
 type phase struct {
 	Name, Doc string
-	// filters returns the filters that the annotations add in this phase, for one path. It is nil for phases that are
-	// implemented elsewhere, and their comments say where.
+	// filters returns the filters that the annotations add in this phase for one path. It is nil for phases that are
+	// implemented elsewhere; a comment at the entry in phases says where.
 	filters func(s *Settings, path string) []ir.Filter
 }
 
-// phases are the steps in the order in which a request passes them. This list determines the order, and design/016
-// gives the reasons.
+// phases lists the steps in the order in which a request passes through them. This list also determines the order of
+// the filters. See design/016 for the reasons.
 var phases = []phase{
 	// See Serve in package live.
 	{Name: "blocked",
@@ -27,7 +27,7 @@ var phases = []phase{
 		Doc: "`auth-tls-*`; see [Client certificates](client-certificates.md#rejected-requests)"},
 	{Name: "invalid access control", Doc: "503 for an Ingress with access control that is invalid or not supported",
 		filters: (*Settings).closed},
-	// See FiltersOfRoot. This phase is only for "/".
+	// See FiltersOfRoot. This phase applies only to requests for "/".
 	{Name: "app-root", Doc: "the redirect of requests for `/`, which skip all later steps"},
 	{Name: "CORS", Doc: "the response to OPTIONS, and headers of all responses from here on",
 		filters: (*Settings).cors},

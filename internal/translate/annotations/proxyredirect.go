@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// The annotations for redirects that endpoints send.
+// The annotations that rewrite redirects in the responses of endpoints.
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
@@ -38,12 +38,12 @@ var (
 	}
 )
 
-// proxyRedirect holds the values of the two annotations.
+// proxyRedirect holds the values of proxy-redirect-from and proxy-redirect-to.
 type proxyRedirect struct{ From, To string }
 
 func (p *proxyRedirect) isExpression() bool { return strings.HasPrefix(p.From, "~") }
 
-// needsGroups reports whether To refers to groups although From is not a regular expression.
+// needsGroups reports whether To refers to capture groups, such as $1, although From is not a regular expression.
 func (p *proxyRedirect) needsGroups() bool {
 	_, err := nginx.ParseTemplate(p.To)
 	return err != nil && !p.isExpression()
@@ -70,8 +70,8 @@ func (s *Settings) checkProxyRedirectTo() string {
 	return ""
 }
 
-// readProxyRedirectFrom reads the text or expression to replace. nginx's value "default" becomes off, because it stands
-// for the address of the endpoint in nginx's own configuration, and no endpoint knows that address.
+// readProxyRedirectFrom reads the string or regular expression to replace. It returns "off" for nginx's value
+// "default": nginx would replace its own name for the endpoints, which an endpoint here never gets to know.
 func readProxyRedirectFrom(value string) (string, error) {
 	if value == off || value == "default" {
 		return off, nil

@@ -17,7 +17,7 @@ const (
 		"certificates; the backend gets no request. The path and query of the request are not added to the URL."
 )
 
-// The annotations for redirects to another URL.
+// The annotations that redirect all requests to another URL.
 var (
 	permanentRedirect = Annotation{
 		Name: "permanent-redirect",
@@ -53,13 +53,14 @@ var (
 	}
 )
 
-// redirects holds the values of the annotations.
+// redirects holds the values of permanent-redirect, temporal-redirect and their status codes.
 type redirects struct {
 	Permanent, Temporal         string
 	PermanentCode, TemporalCode int
 }
 
-// redirects returns the filter that redirects requests for a path. It runs before access control.
+// redirects returns the filter that redirects requests for a path to another URL, or nil if there is no redirect. The
+// filter runs before access control.
 func (s *Settings) redirects(path string) []ir.Filter {
 	r := &s.Asked.Redirects
 	switch {
@@ -73,7 +74,7 @@ func (s *Settings) redirects(path string) []ir.Filter {
 	return nil
 }
 
-// readURL returns the URL in its normal encoding, so that it cannot contain characters that end a header.
+// readURL parses a URL and returns it percent-encoded, so that it cannot contain characters that end a header.
 func readURL(value string) (string, error) {
 	if strings.ContainsAny(value, "${}") {
 		return "", fmt.Errorf("%s contains a variable or a brace, which are not supported here", nginx.Quote(value))

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// useRegex works as in ingress-nginx: one path that is a regular expression turns all paths of its host into regular
-// expressions. Here this is limited to the paths of its namespace.
+// useRegex declares that the paths are regular expressions. In ingress-nginx, one such path turns all paths of its host
+// into regular expressions. Here this affects only the paths of the same namespace.
 var useRegex = Annotation{
 	Name: "use-regex",
 	Doc: "Turns the paths of the Ingress into regular expressions. They match at the start of a request path and " +
@@ -20,8 +20,8 @@ var useRegex = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
 
-// rewriteTarget works as in ingress-nginx: it replaces the whole path, and turns the paths of the host into regular
-// expressions.
+// rewriteTarget replaces the whole path of a request. As in ingress-nginx, it also turns the paths of the host into
+// regular expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
 	Doc: "Replaces the whole path of a request before the backend gets it; the query is kept. $1 to $9 are the " +
@@ -56,13 +56,14 @@ func parseRewriteTarget(s *Settings, value string) error {
 	return nil
 }
 
-// isURL reports whether a target redirects to another URL, by the rule of ingress-nginx.
+// isURL reports whether a rewrite target causes a redirect to another URL. It uses the same rule as ingress-nginx.
 func isURL(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") ||
 		strings.HasPrefix(target, "$scheme")
 }
 
-// checkTemplateURL allows braces only as a part of variables, so that the value cannot contain a Caddy placeholder.
+// checkTemplateURL returns an error unless value is a URL with valid nginx variables. It rejects braces outside of
+// variables, so that the value cannot contain a Caddy placeholder.
 func checkTemplateURL(value string) error {
 	_, rest, ok := strings.Cut(value, "://")
 	if !ok || rest == "" || strings.HasPrefix(rest, "/") {
@@ -75,11 +76,11 @@ func checkTemplateURL(value string) error {
 	return err
 }
 
-// Rewrites reports whether requests for a path of the Ingress are rewritten. A target equal to the path changes
-// nothing.
+// Rewrites reports whether requests for a path of the Ingress are rewritten. A rewrite target that equals the path has
+// no effect.
 func (s *Settings) Rewrites(path string) bool {
 	return s.RewriteTarget != "" && s.RewriteTarget != path
 }
 
-// Regex reports whether a path of the Ingress turns the paths of its host into regular expressions.
+// Regex reports whether a path of the Ingress makes all paths of its host regular expressions.
 func (s *Settings) Regex(path string) bool { return s.UseRegex || s.Rewrites(path) }

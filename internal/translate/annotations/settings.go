@@ -11,75 +11,77 @@ import (
 
 // Settings holds the annotations of one Ingress as typed values.
 type Settings struct {
-	// Ingress is the name of the Ingress. Only the defaults set it; no annotation changes it.
+	// Ingress is the name of the Ingress. It is set in the default settings that are passed to Parse, not by an
+	// annotation.
 	Ingress ir.Name
-	// Unlogged excludes the requests from the access log.
+	// Unlogged is true if requests for the Ingress are not written to the access log.
 	Unlogged bool
 	// Tracing configures how requests are traced.
 	Tracing tracing
-	// RewriteTarget replaces the path of a request. It is empty if paths are not rewritten.
+	// RewriteTarget is the path to which requests are rewritten. It is empty if paths are not rewritten.
 	RewriteTarget string
-	// UseRegex means that the paths are regular expressions.
+	// UseRegex is true if the paths are regular expressions.
 	UseRegex bool
-	// AppRoot is the target of the redirect for "/". It is empty if there is no redirect. RelativeRedirects omits the
-	// scheme and host from the Location header.
+	// AppRoot is the target of the redirect for "/". It is empty if there is no redirect. RelativeRedirects is true if
+	// the Location header of this redirect omits the scheme and host.
 	AppRoot           string
 	RelativeRedirects bool
-	// Aliases are additional names of the hosts. FromToWWW adds a redirect between the host with www. and the host
-	// without it.
+	// Aliases are additional names of the hosts. FromToWWW is true if requests are redirected between the host with the
+	// prefix www. and the host without it.
 	Aliases   []string
 	FromToWWW bool
 	// Attempts configures retries and time limits for endpoints. Forwarding configures how a request is forwarded to an
-	// endpoint. Forwarding.Prefix applies only to rewritten paths, so use ForwardingFor.
+	// endpoint. Use ForwardingFor to read it, because Forwarding.Prefix applies only to rewritten paths.
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
 	// Redirect configures the redirect from HTTP to HTTPS.
 	Redirect Redirect
-	// Passthrough forwards the TLS connections of the hosts to the backend without terminating TLS.
+	// Passthrough is true if TLS connections for the hosts are forwarded to the backend without terminating TLS.
 	Passthrough bool
-	// TLS is the policy for TLS handshakes of the hosts.
+	// TLS configures the TLS handshakes for the hosts.
 	TLS ir.TLSPolicy
 	// LoadBalancing configures how endpoints of the backends are chosen.
 	LoadBalancing ir.LoadBalancing
-	// Chains are the names of the handler chains for each request, in this order. AvailableChains are the chains that
-	// the administrator defined. Only the defaults set AvailableChains; no annotation changes it.
+	// Chains are the names of the handler chains that process each request, in this order. AvailableChains are the
+	// chains that the administrator defined. They come from the default settings; no annotation changes them.
 	Chains          []string
 	AvailableChains []string
-	// AutoHTTPS selects the hosts that get a certificate from an issuer. It is empty if neither the Ingress nor a
-	// ConfigMap sets it.
+	// AutoHTTPS selects the hosts that get a certificate from an issuer. It is empty if neither the Ingress nor the
+	// ConfigMap sets auto-https.
 	AutoHTTPS string
-	// ClientAuth is the client certificate policy of the hosts. It applies if AsksClients returns true.
+	// ClientAuth configures client certificates for the hosts. It applies only if AsksClients returns true.
 	ClientAuth ir.ClientAuth
-	// CrossNamespace lets an Ingress refer to objects of other namespaces. Only the defaults set it; no annotation
-	// changes it.
+	// CrossNamespace is true if an Ingress may refer to objects in other namespaces. It is set in the ConfigMap; no
+	// annotation changes it.
 	CrossNamespace bool
-	// BackendTLSByPath means that the administrator expects proxy-ssl-* to apply only to the paths of the same Ingress.
-	// Only the defaults set it.
+	// BackendTLSByPath is the value of the ConfigMap key proxy-ssl-location-only: proxy-ssl-* apply only to the paths
+	// of the same Ingress, so no warning about other paths is given. No annotation changes it.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
-	// SourceRanges allows or denies clients by their addresses.
+	// SourceRanges lists the client addresses that are allowed or denied.
 	SourceRanges ir.SourceRanges
-	// UsersSecret is the Secret with the users for auth-type. Package ingress sets it, because it knows the namespace
-	// of the Ingress.
+	// UsersSecret is the Secret that contains the users for auth-type. It is set by package ingress, which knows the
+	// namespace of the Ingress.
 	UsersSecret ir.Name
 	// CustomHeaders configures additional response headers.
 	CustomHeaders CustomHeaders
-	// ErrorPages configures the responses that replace errors.
+	// ErrorPages configures which error responses are replaced.
 	ErrorPages ErrorPages
-	// Canary is nil for an Ingress that is not a canary.
+	// Canary is nil if the Ingress is not a canary.
 	Canary *ir.Canary
-	// IgnoreSnippets serves Ingresses without their snippets, whatever these contain. Only the defaults set it; no
-	// annotation changes it.
+	// IgnoreSnippets is true if Ingresses with snippets are served without applying the snippets, whatever the snippets
+	// contain. It is an option of the administrator; no annotation changes it.
 	IgnoreSnippets bool
-	// Closed means that all requests get 503.
+	// Closed is true if all requests for the Ingress get 503.
 	Closed bool
-	// Asked holds the values that take effect only in combination with others.
+	// Asked holds annotation values that are combined with other values before they take effect. See Finish.
 	Asked Asked
 }
 
-// Asked holds single values of annotations and keys, which Finish combines. So their order does not matter, and the
-// Ingress may set one value and the ConfigMap another. The types of the fields are in the files of their features.
+// Asked holds the parsed values of single annotations and ConfigMap keys. Finish derives the final settings from them
+// when all values are known, so annotations can be parsed in any order, and some values may come from the ConfigMap.
+// The types of the fields are declared in the files of their features.
 type Asked struct {
 	Retries    retries
 	Rate       rate
@@ -95,32 +97,33 @@ type Asked struct {
 	CORS       cors
 	Limits     limits
 	BasicAuth  basicAuth
-	// SatisfyAny lets a client in if it passes one of several filters for access control.
+	// SatisfyAny is true if a client is allowed as soon as it passes one of the filters for access control.
 	SatisfyAny bool
-	// Auth is the external authentication of the Ingress. GlobalAuth comes from the ConfigMap, for Ingresses without
-	// Auth, unless NoGlobalAuth is set. NoAuth are the paths that need no authentication. Only the defaults set
-	// GlobalAuth and NoAuth.
+	// Auth is the external authentication that the Ingress configures. GlobalAuth is configured in the ConfigMap. It
+	// applies to Ingresses without auth-url, unless NoGlobalAuth is set. NoAuth lists the paths that need no
+	// authentication. No annotation changes GlobalAuth or NoAuth.
 	Auth, GlobalAuth externalAuth
 	NoGlobalAuth     bool
 	NoAuth           []string
 
-	// Snippets holds the settings for nginx configuration and ModSecurity.
+	// Snippets holds the settings for nginx snippets and ModSecurity.
 	Snippets snippetSettings
 
-	// Mirror is the target for copies of requests. If its URL is empty, there are no copies.
+	// Mirror configures the server that gets a copy of each request. If its URL is empty, requests are not copied.
 	Mirror ir.Mirror
-	// ProxyRedirect configures how redirects of endpoints are rewritten.
+	// ProxyRedirect configures how redirects in the responses of endpoints are rewritten.
 	ProxyRedirect proxyRedirect
 }
 
-// Finish combines the values in Asked. It may be called again when more values are known.
+// Finish derives the final settings from the values in Asked. It may be called again after values in Asked have
+// changed.
 func (s *Settings) Finish() {
 	for _, finish := range finishers {
 		finish(s)
 	}
 }
 
-// Filters returns the filters for one path of the Ingress, in the order in which a request passes them.
+// Filters returns the filters for one path of the Ingress, in the order in which they process a request.
 func (s *Settings) Filters(path string) []ir.Filter {
 	var all []ir.Filter
 	for i := range phases {
@@ -131,7 +134,7 @@ func (s *Settings) Filters(path string) []ir.Filter {
 	return all
 }
 
-// ForwardingFor returns how requests for one path of the Ingress are forwarded.
+// ForwardingFor returns the settings for forwarding requests for one path of the Ingress.
 func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 	f := s.Forwarding
 	if !s.Rewrites(path) {
@@ -140,8 +143,8 @@ func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 	return f
 }
 
-// Parse parses the annotations of an Ingress. Settings without an annotation keep their defaults. An invalid annotation
-// is reported and ignored, and the others take effect.
+// Parse parses the annotations of an Ingress. Settings without an annotation keep their value from defaults. Invalid
+// annotations are ignored and reported in the returned problems.
 func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

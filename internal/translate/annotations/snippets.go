@@ -7,19 +7,20 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/snippets"
 )
 
-// snippetSettings holds what snippets of nginx configuration and the web application firewall ModSecurity request.
-// Neither is supported yet, so these settings decide which requests have to be rejected.
+// snippetSettings holds the values of the annotations and ConfigMap keys for nginx snippets and for ModSecurity, a web
+// application firewall. Neither feature is supported yet. The values decide whether requests must be rejected, because
+// a snippet or the firewall might have rejected them.
 type snippetSettings struct {
-	// WithoutEffect marks the rows, by their snippetRow, whose text is set and has no effect.
+	// WithoutEffect is true, at the index of a snippet annotation, if the annotation is set and its snippet is ignored.
 	WithoutEffect [snippetRows]bool
-	// Firewall and CoreRules turn ModSecurity on. Blocks is true if the ConfigMap's rules reject requests instead of
-	// only detecting them.
+	// Firewall and CoreRules are true if annotations enable ModSecurity. Blocks is true if the rules in the ConfigMap
+	// reject requests instead of only detecting attacks.
 	Firewall, CoreRules, Blocks bool
-	// GlobalAuth is true if global-auth-snippet may reject requests.
+	// GlobalAuth is true if global-auth-snippet contains directives that may reject requests.
 	GlobalAuth bool
 }
 
-// snippetRow is the index of a row in snippetSettings.WithoutEffect.
+// snippetRow is the index of a snippet annotation in snippetSettings.WithoutEffect.
 type snippetRow int
 
 const (
@@ -44,7 +45,8 @@ const (
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
 )
 
-// snippet returns the row for a snippet. judge returns an error if the text may reject requests.
+// snippet returns an annotation whose value is an nginx snippet. judge must return an error if the snippet may reject
+// requests.
 func snippet(name, doc string, row snippetRow, judge func(string) error) Annotation {
 	mark := func(s *Settings) *bool { return &s.Asked.Snippets.WithoutEffect[row] }
 	return Annotation{
@@ -70,7 +72,7 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 	}
 }
 
-// The annotations for snippets and ModSecurity.
+// The annotations for nginx snippets and ModSecurity.
 var (
 	configurationSnippet = snippet("configuration-snippet",
 		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
@@ -88,22 +90,23 @@ var (
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
 
-// The snippets that are keys of the ConfigMap, and are not in Table.
+// The ConfigMap keys for nginx snippets. They are not in Table, because they are not annotations.
 var (
 	HTTPSnippet      = ofAll("http-snippet", "all hosts", rowHTTP)
 	ServersSnippet   = ofAll("server-snippet", "each host", rowServers)
 	LocationsSnippet = ofAll("location-snippet", "each path", rowLocations)
 )
 
-// ofAll returns the row for a snippet in the ConfigMap.
+// ofAll returns a ConfigMap key whose value is an nginx snippet. where describes, for the documentation, to what nginx
+// adds the snippet.
 func ofAll(name, where string, row snippetRow) Annotation {
 	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
 	of.Meanwhile = "all requests for the Ingresses to which the ConfigMap applies get 503"
 	return of
 }
 
-// GlobalAuthSnippet is a key of the ConfigMap. A text that may reject requests makes the requests that global-auth-url
-// is for return 503.
+// GlobalAuthSnippet is the ConfigMap key global-auth-snippet. If the snippet may reject requests, all requests that
+// need authentication by global-auth-url get 503.
 var GlobalAuthSnippet = func() Annotation {
 	row := snippet("global-auth-snippet", "nginx configuration for the requests to global-auth-url."+snippetDoc,
 		rowGlobalAuth, snippets.Harmless)
@@ -112,7 +115,8 @@ var GlobalAuthSnippet = func() Annotation {
 	return row
 }()
 
-// FirewallRules is the row for the key modsecurity-snippet in the ConfigMap. Its rules apply where ModSecurity is on.
+// FirewallRules is the ConfigMap key modsecurity-snippet. Its rules apply to Ingresses for which ModSecurity is
+// enabled.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
 	Doc: "ModSecurity rules for all Ingresses. They have no effect. With `SecRuleEngine On`, they would reject " +
@@ -139,8 +143,8 @@ var FirewallRules = Annotation{
 	},
 }
 
-// firewall returns the row for an annotation that turns ModSecurity on. By default ModSecurity only detects, so its
-// absence lets no additional requests in.
+// firewall returns an annotation that enables ModSecurity. By default ModSecurity only detects attacks and rejects no
+// requests, so it is safe to ignore the annotation.
 func firewall(name string, of func(*Settings) *bool) Annotation {
 	return Annotation{
 		Name: name,
@@ -165,7 +169,8 @@ func firewall(name string, of func(*Settings) *bool) Annotation {
 	}
 }
 
-// firewallBlocks returns an error if the firewall is on and would reject requests that are served without it.
+// firewallBlocks returns an error if on is true and ModSecurity would reject requests that are allowed without it. It
+// returns nil if the administrator ignores snippets.
 func (s *Settings) firewallBlocks(on bool) error {
 	if !on || !s.Asked.Snippets.Blocks || s.IgnoreSnippets {
 		return nil
@@ -176,8 +181,8 @@ func (s *Settings) firewallBlocks(on bool) error {
 			"DetectionOnly%s", ignoring))
 }
 
-// finishFirewall makes all requests for an Ingress get 503 if the firewall would reject some of them. It runs only for
-// Ingresses, because the settings of the ConfigMap are defaults for them.
+// finishFirewall makes all requests for an Ingress get 503 if ModSecurity would reject some of them. It must not run
+// for the ConfigMap, because the settings of the ConfigMap are the default settings of all Ingresses.
 func (s *Settings) finishFirewall() {
 	asked := &s.Asked.Snippets
 	s.Closed = s.Closed || s.firewallBlocks(asked.Firewall || asked.CoreRules) != nil

@@ -13,7 +13,8 @@ const (
 		"the address that a trusted proxy sends. If an entry is not a valid network, all requests get 503."
 )
 
-// The annotations for the addresses of clients. The second is ingress-nginx's older name for the first.
+// The annotations for allowed and denied client addresses. whitelist-source-range is ingress-nginx's older name for
+// allowlist-source-range.
 var (
 	allowlistSourceRange = Annotation{
 		Name: "allowlist-source-range",
@@ -43,10 +44,11 @@ var (
 	}
 )
 
-// sources are the networks in allowlist-source-range (Allowed) and in whitelist-source-range (Listed).
+// sources holds the networks in allowlist-source-range (Allowed) and in whitelist-source-range (Listed).
 type sources struct{ Allowed, Listed []string }
 
-// allowedSources returns the allowed networks, or nil if there is no list.
+// allowedSources returns the networks whose clients are allowed, or nil if neither annotation is set.
+// allowlist-source-range takes precedence.
 func (s *Settings) allowedSources() []string {
 	if s.Asked.Sources.Allowed != nil {
 		return s.Asked.Sources.Allowed
@@ -68,8 +70,8 @@ func (s *Settings) sourceRanges(string) []ir.Filter {
 	return []ir.Filter{s.SourceRanges}
 }
 
-// hasAll reports whether a list contains all addresses. cert-manager writes such a list into the Ingresses that solve
-// its challenges.
+// hasAll reports whether networks contains all IPv4 and IPv6 addresses. cert-manager writes such a list into the
+// Ingresses that solve its ACME challenges.
 func hasAll(networks []string) bool {
 	return slices.Contains(networks, "0.0.0.0/0") && slices.Contains(networks, "::/0")
 }

@@ -38,32 +38,32 @@ var (
 	}
 )
 
-// Redirect holds the settings of the redirect from HTTP to HTTPS.
+// Redirect configures the redirect from HTTP to HTTPS.
 type Redirect struct {
-	// Off turns the redirect off for hosts with a certificate. Forced turns it on for all hosts, whatever Off is.
+	// Off disables the redirect for hosts with a certificate. Forced enables it for all hosts and overrides Off.
 	Off, Forced bool
 	KeepSlash   bool
-	// WithPort adds the port to the Location header.
+	// WithPort is true if the Location header includes the port.
 	WithPort bool
-	// Status is the status code of the redirect. Zero is the default. Exempt are the paths that are not redirected. Nil
-	// is the default. Only the defaults set the two; an Ingress cannot.
+	// Status is the status code of the redirect; zero means the default. Exempt lists the paths that are not
+	// redirected; nil means the default. Both are set in the ConfigMap; no annotation changes them.
 	Status int
 	Exempt []string
 }
 
-// exempt is the default of no-tls-redirect-locations in ingress-nginx: the path at which ACME issuers fetch the
-// responses to their challenges over HTTP.
+// exempt is the default of no-tls-redirect-locations, as in ingress-nginx. Certificate authorities fetch the responses
+// to ACME challenges below this path over HTTP.
 var exempt = []string{"/.well-known/acme-challenge"}
 
-// redirectStatus is the default of http-redirect-code in ingress-nginx.
+// redirectStatus is the default of http-redirect-code, as in ingress-nginx.
 const redirectStatus = 308
 
-// defaultHTTPSPort is the port that URLs omit.
+// defaultHTTPSPort is the default port of HTTPS, which redirects omit from the URL.
 const defaultHTTPSPort = 443
 
-// RedirectFor returns the redirect of a path to HTTPS, or nil. port is the port of our HTTPS listener. The redirect
-// applies to hosts that are meant for HTTPS, or to all hosts if always is true. A path of a closed Ingress has no
-// redirect, because it rejects every request.
+// RedirectFor returns the redirect to HTTPS for a path, or nil if the path is not redirected. port is the port of the
+// HTTPS listener. If always is false, the redirect applies only to hosts that are served over HTTPS. There is no
+// redirect if the Ingress is closed, because every request is rejected.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

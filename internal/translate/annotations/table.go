@@ -5,8 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// Table lists the supported annotations in the order of the documentation. A new annotation needs an entry here and a
-// row in the file of its feature.
+// Table lists the supported annotations in the order of the documentation. To add an annotation, declare it in the file
+// of its feature and add it here.
 var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
@@ -54,11 +54,12 @@ var Table = option.Table[Settings, string]{
 	http2PushPreload, enableRewriteLog,
 }
 
-// guardians return the filters for authentication, in the order in which they run, after the check of the client's
-// address. See satisfy.
+// guardians return the filters for authentication, in the order in which they run. They run after the filter for client
+// addresses. The annotation satisfy decides whether a client must pass all of them.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
-// finishers combine the values of several annotations. Each may run again when more values are known.
+// finishers derive settings from the values of several annotations. See Settings.Finish. Each must give the same result
+// if it runs again.
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,

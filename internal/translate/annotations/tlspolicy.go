@@ -28,8 +28,8 @@ var (
 	}
 )
 
-// ciphers are the cipher suites of TLS 1.2 that Go considers secure, by their OpenSSL and IANA names. Go supports no
-// finite-field Diffie-Hellman, so such suites are missing.
+// ciphers lists the TLS 1.2 cipher suites that Go considers secure, with their OpenSSL and IANA names. Suites with
+// finite-field Diffie-Hellman are missing, because Go does not support them.
 var ciphers = []struct{ openssl, iana string }{
 	{"ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"},
 	{"ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
@@ -51,21 +51,21 @@ func cipherNames() []string {
 	return names
 }
 
-// never are the ciphers that are never offered here. A list may exclude them with a leading !, which needs no warning.
+// never lists ciphers that this controller never offers. A list may exclude them with a leading "!" without a warning.
 var never = []string{
 	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS",
 	"aDSS", "ADH", "AECDH", "CAMELLIA",
 	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",
 }
 
-// cipherChars are the characters in OpenSSL's cipher lists besides letters and digits.
+// cipherChars are the characters that OpenSSL cipher lists may contain besides letters and digits.
 const cipherChars = "-_!+@=: ,"
 
-// usual are the OpenSSL keywords that mean Caddy's default ciphers.
+// usual lists the OpenSSL keywords that select Caddy's default ciphers.
 var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
 
-// readCiphers reads a cipher list. It ignores unknown ciphers and names them in the error. A list without a known
-// cipher is invalid.
+// readCiphers parses an OpenSSL cipher list. It returns nil if the list contains a keyword for the default ciphers.
+// Unknown ciphers are ignored, and the returned error lists them. A list without any supported cipher is invalid.
 func readCiphers(value string) ([]string, error) {
 	if _, err := nginx.Chars(cipherChars, option.MaxBytes)(value); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 // maxOperationBytes is the maximum length of a span name before its variables are replaced, in bytes.
 const maxOperationBytes = 256
 
-// The annotations for OpenTelemetry. An Ingress cannot choose the collector.
+// The annotations for tracing with OpenTelemetry. The collector is set in the ConfigMap; an Ingress cannot change it.
 var (
 	enableOpenTelemetry = Annotation{
 		Name: "enable-opentelemetry",
@@ -44,15 +44,15 @@ var (
 	}
 )
 
-// NoCollector is the warning for tracing without a collector.
+// NoCollector is the warning if tracing is enabled and no collector is configured.
 const NoCollector = "no spans are sent: set the key otlp-collector-host of the controller's ConfigMap to an " +
 	"OpenTelemetry collector"
 
-// tracing holds the values of the annotations for OpenTelemetry.
+// tracing holds the values of the OpenTelemetry annotations.
 type tracing struct {
 	On bool
 	ir.Tracing
-	// Collected means that there is a collector. Only the defaults set it; no annotation changes it.
+	// Collected is true if the ConfigMap configures a collector. No annotation changes it.
 	Collected bool
 }
 

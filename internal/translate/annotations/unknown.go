@@ -9,20 +9,21 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// knownNames are the annotations of ingress-nginx v1.15.1, one on each line.
+// knownNames lists the annotations of ingress-nginx v1.15.1, one per line.
 //
 //go:embed known.txt
 var knownNames string
 
 var known = strings.Fields(knownNames)
 
-// requestsNothing reports whether a value requests nothing, so that its annotation does not have to be supported.
+// requestsNothing reports whether value is empty or "false". An unsupported annotation with such a value needs no
+// warning, because it enables no feature.
 func requestsNothing(value string) bool {
 	value = strings.TrimSpace(value)
 	return value == "" || value == "false"
 }
 
-// unknown returns the warning for an annotation that has one of the two prefixes and is not in the table.
+// unknown returns the warning for an annotation that starts with Prefix or OwnPrefix but is not in Table.
 func unknown(key string) string {
 	name, isNginx := strings.CutPrefix(key, Prefix)
 	if slices.Contains(known, name) {
@@ -44,7 +45,7 @@ func unknown(key string) string {
 	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
 }
 
-// ownNames returns the names of our own annotations without their prefix.
+// ownNames returns the names of the annotations that start with OwnPrefix, without that prefix.
 func ownNames() []string {
 	var names []string
 	for _, name := range Table.Names() {
