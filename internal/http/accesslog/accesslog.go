@@ -1,5 +1,5 @@
-// Package accesslog writes a line for each HTTP request, and for each connection of a TCP or UDP port, in the formats
-// of nginx. Requests never wait for the log: lines that the file does not accept in time are dropped and counted.
+// Package accesslog writes one line for each HTTP request, and one for each connection to a TCP or UDP port, in nginx's
+// log formats. Requests never wait for the log: lines that cannot be written in time are dropped and counted.
 package accesslog
 
 import (
@@ -16,14 +16,14 @@ import (
 type Log struct {
 	format *format[entry]
 	to     *File
-	// unknown also logs requests for unknown hosts.
+	// unknown is true if requests for hosts that are not in any Ingress are logged too.
 	unknown bool
 	skip    map[string]bool
 	skipAny []*pattern.Pattern
 }
 
-// New returns the log for the settings. Nil means that nothing is logged. Invalid patterns in Skip are ignored, so
-// fewer requests are skipped.
+// New returns the access log for the given settings, or nil if the access log is disabled. Invalid patterns in of.Skip
+// are ignored; requests that they were meant to exclude are logged.
 func New(of *ir.AccessLog, files *Files) *Log {
 	if of.Off {
 		return nil
@@ -43,8 +43,8 @@ func New(of *ir.AccessLog, files *Files) *Log {
 	return l
 }
 
-// Record logs a request after its response. l may be nil. known reports whether an Ingress owns the host of the
-// request.
+// Record logs a request after its response has ended. known is true if an Ingress defines the host of the request. If l
+// is nil, Record does nothing.
 func (l *Log) Record(x *exchange.Exchange, began time.Time, known bool) {
 	if l == nil || !known && !l.unknown || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
 		return

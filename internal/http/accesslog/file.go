@@ -19,31 +19,32 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum size in bytes of the lines that wait for a file.
+	// maxWaiting is the maximum total size, in bytes, of the lines that wait to be written to one file.
 	maxWaiting = 1 << 20
 	// batchDelay is how long lines are collected before a write, so that a busy file gets few writes and does not need
 	// a goroutine for each line.
 	batchDelay = 5 * time.Millisecond
-	// fullBatch is the size in bytes of waiting lines that are written without a further delay.
+	// fullBatch is the size, in bytes, at which the waiting lines are written without waiting for the rest of
+	// batchDelay.
 	fullBatch = 64 << 10
-	// maxFlush is the maximum time that Flush waits for files that accept no data.
+	// maxFlush is the maximum time that Flush waits for files that are slow to accept data.
 	maxFlush = time.Second
-	// checkInterval is the interval of the checks whether a file was renamed by log rotation.
+	// checkInterval is the interval at which open files are checked for log rotation.
 	checkInterval = time.Second
 )
 
-// Files holds the open log files. They outlive the logs that write to them.
+// Files holds the open log files. Files stay open when a configuration reload replaces the Logs that write to them.
 type Files struct {
 	mu   sync.Mutex
 	open map[string]*File
 	log  *zap.Logger
-	// dropped is the number of lines that were not written.
+	// dropped is the number of lines that were dropped instead of written to their file.
 	dropped atomic.Uint64
 	// Collector exports the number of dropped lines as a metric.
 	prometheus.Collector
 }
 
-// NewFiles returns an empty Files. Errors of files are logged to log.
+// NewFiles returns a Files without open files. Errors when opening or writing files are logged to log.
 func NewFiles(log *zap.Logger) *Files {
 	f := &Files{open: map[string]*File{}, log: log}
 	f.Collector = prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -54,8 +55,8 @@ func NewFiles(log *zap.Logger) *Files {
 	return f
 }
 
-// Open returns the File for a path, and creates it if necessary. path is as in ir.AccessLog. The paths of the
-// ingress-nginx image for standard output and standard error also work.
+// Open returns the File for a path, and creates the File if necessary. path has the format of ir.AccessLog. The paths
+// that the ingress-nginx image uses for standard output and standard error also work.
 func (f *Files) Open(path string) *File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +68,7 @@ func (f *Files) Open(path string) *File {
 	return file
 }
 
-// Flush waits until all lines are written, at most for maxFlush.
+// Flush waits until all lines are written, but no longer than maxFlush.
 func (f *Files) Flush() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -91,12 +92,12 @@ func (f *Files) writing() bool {
 type File struct {
 	files *Files
 	path  string
-	// full wakes the writing goroutine when there are enough lines.
+	// full wakes the writing goroutine when the waiting lines have reached the size fullBatch.
 	full chan struct{}
 
 	mu      sync.Mutex
 	waiting []byte
-	// writing is true while a goroutine writes. The following fields belong to this goroutine.
+	// writing is true while a goroutine writes to the file. Only this goroutine may access the fields below.
 	writing bool
 	lines   []byte
 	out     io.Writer
@@ -105,7 +106,7 @@ type File struct {
 	failed  bool
 }
 
-// write adds a line to the waiting lines, or drops it.
+// write appends a line to the waiting lines. If they would exceed maxWaiting, the line is dropped.
 func (f *File) write(line []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +133,7 @@ func (f *File) isWriting() bool {
 	return f.writing
 }
 
-// run writes all waiting lines at once, and repeats this until there are no more lines.
+// run writes all waiting lines in one call, and repeats this until no lines are waiting.
 func (f *File) run() {
 	for f.gather(); f.take(); f.gather() {
 		err := f.put(f.lines)
@@ -155,8 +156,8 @@ func (f *File) gather() {
 	}
 }
 
-// take moves the waiting lines to f.lines. It returns false if there are none. The calling goroutine then ends, and the
-// next line starts a new one.
+// take moves the waiting lines to f.lines. It returns false if no lines are waiting; the calling goroutine must then
+// end, and the next call of write starts a new goroutine.
 func (f *File) take() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +174,8 @@ func (f *File) put(lines []byte) error {
 	return err
 }
 
-// reopen opens the file. It opens it again if the path now names another file.
+// reopen opens the file if it is not open. After log rotation, when the path refers to another file, it opens the new
+// file.
 func (f *File) reopen() error {
 	switch f.path {
 	case "", ir.LogStdout, "/dev/stdout":
@@ -211,7 +213,7 @@ func (f *File) reopen() error {
 	return nil
 }
 
-// isThere reports whether the path still names the open file.
+// isThere reports whether the path still refers to the open file.
 func (f *File) isThere() bool {
 	named, err := os.Stat(f.path)
 	if err != nil {

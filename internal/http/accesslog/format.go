@@ -15,15 +15,16 @@ const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $sta
 	`[$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
 	`$upstream_response_time $upstream_status $req_id`
 
-// format is a compiled template for entries of one type. Texts and values alternate, starting with a text.
+// format is a compiled log format for entries of one type. It alternates between literal text and functions that return
+// the values of variables, and starts with literal text.
 type format[E any] struct {
 	texts  []string
 	values []func(*E) string
 	escape func(to []byte, value string) []byte
 }
 
-// newFormat compiles a template. valueOf returns the function for a variable, or nil for an unknown variable, whose
-// value is empty.
+// newFormat compiles a log format. valueOf returns the function that returns a variable's value, or nil if the variable
+// is unknown. Unknown variables are replaced by the empty string.
 func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string) func(*E) string) *format[E] {
 	split := nginx.SplitTemplate(text)
 	f := &format[E]{texts: split.Texts, escape: escapes[escape]}
@@ -37,7 +38,7 @@ func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string
 	return f
 }
 
-// valueOf returns the function that returns the value of a request's variable, or nil for an unknown variable.
+// valueOf returns the function that computes an nginx variable for a request, or nil if there is no such variable.
 func valueOf(name string) func(*entry) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -48,7 +49,7 @@ func valueOf(name string) func(*entry) string {
 	return nil
 }
 
-// append appends the line of an entry.
+// append appends the formatted log line for e to line.
 func (f *format[E]) append(line []byte, e *E) []byte {
 	for i, value := range f.values {
 		line = append(line, f.texts[i]...)
@@ -58,8 +59,8 @@ func (f *format[E]) append(line []byte, e *E) []byte {
 	return append(line, '\n')
 }
 
-// escapes are nginx's escape modes, except that control characters are always escaped. nginx writes them unchanged with
-// log-format-escape-none.
+// escapes maps nginx's escape modes to functions that escape a value. Unlike nginx, the mode for log-format-escape-none
+// also escapes control characters.
 var escapes = map[ir.LogEscape]func(to []byte, value string) []byte{
 	ir.EscapeDefault: escapeDefault,
 	ir.EscapeJSON:    escapeJSON,
@@ -82,7 +83,7 @@ func escapeDefault(to []byte, value string) []byte {
 	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
-// escapeNone writes only control characters as \xXX.
+// escapeNone escapes only control characters, as \xXX.
 func escapeNone(to []byte, value string) []byte {
 	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c == 0x7f })
 }
@@ -98,7 +99,7 @@ func escapeWith(to []byte, value string, special func(byte) bool) []byte {
 	return append(to, value[done:]...)
 }
 
-// escapeJSON escapes a value for a JSON string.
+// escapeJSON escapes a value for use inside a JSON string.
 func escapeJSON(to []byte, value string) []byte {
 	for i := range len(value) {
 		switch c := value[i]; {
@@ -119,7 +120,7 @@ func escapeJSON(to []byte, value string) []byte {
 	return to
 }
 
-// write writes the line of an entry to a file.
+// write formats the log line for e and writes it to a file.
 func (f *format[E]) write(e *E, to *File) {
 	space := lines.Get()
 	line := f.append(space.Bytes()[:0], e)
@@ -128,7 +129,7 @@ func (f *format[E]) write(e *E, to *File) {
 	space.Release()
 }
 
-// lines is a pool of buffers. Their initial size is enough for an ordinary line.
+// lines is a pool of buffers for log lines. The initial size is enough for a typical line.
 var lines = pools.NewBuffers("accesslog: line", 512)
 
 // seconds formats milliseconds as seconds with three decimals, as nginx does.

@@ -13,10 +13,10 @@ import (
 // DefaultStreamFormat is ingress-nginx's default log-format-stream.
 const DefaultStreamFormat = `[$remote_addr] [$time_local] $protocol $status $bytes_sent $bytes_received $session_time`
 
-// The values of $status for connections of TCP and UDP ports, as in nginx's stream module. A failed TLS handshake has
-// the status 500.
+// Values of $status for connections to TCP and UDP ports, as in nginx's stream module. A failed TLS handshake is logged
+// with status 500.
 const (
-	// StreamServed means that an endpoint accepted the connection, however it ended.
+	// StreamServed means that an endpoint accepted the connection, regardless of how the connection ended.
 	StreamServed = 200
 	// StreamUnread means that the client did not send the PROXY protocol header or the TLS handshake that the port
 	// requires.
@@ -31,16 +31,17 @@ const (
 	StreamLimited = 503
 )
 
-// Session describes a connection of a TCP port, or a client session of a UDP port, that has ended.
+// Session describes a finished connection to a TCP port, or a finished client session of a UDP port.
 type Session struct {
 	Protocol ir.Protocol
-	// Client and Server are the addresses of the client and of the port. They are not valid if they are not known.
+	// Client is the address of the client, and Server is the address that the client connected to. An unknown address
+	// is the zero AddrPort.
 	Client, Server netip.AddrPort
 	// Backend is the ID of the backend. Endpoint is the address of the endpoint that accepted the connection. Both are
-	// empty if there was none.
+	// empty if no endpoint accepted it.
 	Backend, Endpoint string
 	Status            int
-	// Received is the number of bytes from the client, and Sent the number of bytes to the client.
+	// Received is the number of bytes received from the client. Sent is the number of bytes sent to the client.
 	Received, Sent uint64
 	Began          time.Time
 
@@ -53,7 +54,7 @@ type Streams struct {
 	to     *File
 }
 
-// NewStreams returns the log for the settings. Nil means that nothing is logged.
+// NewStreams returns the access log for the given settings, or nil if this log is disabled.
 func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	if of.Off {
 		return nil
@@ -65,7 +66,7 @@ func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	return &Streams{format: format, to: files.Open(of.Path)}
 }
 
-// Record logs a connection that has just ended. l may be nil.
+// Record logs a connection that has just ended. If l is nil, Record does nothing.
 func (l *Streams) Record(s Session) {
 	if l == nil {
 		return
@@ -74,7 +75,7 @@ func (l *Streams) Record(s Session) {
 	l.format.write(&s, l.to)
 }
 
-// streamValues holds the variables of nginx's stream module.
+// streamValues maps the names of the variables of nginx's stream module to functions that return their values.
 var streamValues = map[string]func(*Session) string{
 	"bytes_received":      func(s *Session) string { return count(s.Received) },
 	"bytes_sent":          func(s *Session) string { return count(s.Sent) },
@@ -92,7 +93,7 @@ var streamValues = map[string]func(*Session) string{
 	"time_iso8601":        func(s *Session) string { return timeISO(s.ended) },
 	"time_local":          func(s *Session) string { return timeLocal(s.ended) },
 	"upstream_addr":       func(s *Session) string { return s.Endpoint },
-	// Bytes sent to the client were received from the endpoint, and the reverse.
+	// The bytes sent to the client are the bytes received from the endpoint, and vice versa.
 	"upstream_bytes_received": func(s *Session) string { return s.ofEndpoint(s.Sent) },
 	"upstream_bytes_sent":     func(s *Session) string { return s.ofEndpoint(s.Received) },
 }
@@ -102,7 +103,7 @@ func (s *Session) upstreamName() string {
 	if s.Backend == "" {
 		return ""
 	}
-	// The ID has UDP as a suffix, but the name has the protocol as a prefix.
+	// The backend ID ends with the protocol if the protocol is UDP, but the name always starts with the protocol.
 	return string(s.Protocol) + "-" + strings.ReplaceAll(strings.TrimSuffix(s.Backend, "/"+string(ir.UDP)), "/", "-")
 }
 

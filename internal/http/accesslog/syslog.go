@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// priority is the priority that nginx sends: facility local7, severity info.
+	// priority is the syslog priority that nginx uses by default: facility local7, severity info.
 	priority = 23<<3 | 6
-	// maxDatagram is the maximum size in bytes of a line with its header. Longer lines are truncated, because a UDP
-	// datagram holds at most 65,507 bytes.
+	// maxDatagram is the maximum size, in bytes, of a log line including the syslog header. Longer lines are truncated,
+	// because a UDP datagram holds at most 65,507 bytes.
 	maxDatagram = 60 << 10
-	// redialInterval is how long a resolved address is used before the name is resolved again.
+	// redialInterval is how long the resolved address of the server is used before its name is resolved again.
 	redialInterval = time.Minute
 )
 
-// syslog sends lines to a server over UDP, one datagram for each line, in the format of RFC 3164, as nginx does. Only
-// one goroutine may use it.
+// syslog sends each line in its own UDP datagram to a syslog server, in the format of RFC 3164, as nginx does. It is
+// not safe for concurrent use.
 type syslog struct {
 	server, hostname string
 	conn             net.Conn
@@ -28,13 +28,13 @@ type syslog struct {
 	datagram         []byte
 }
 
-// newSyslog returns a syslog for a server, given as host:port. It does not connect yet.
+// newSyslog returns a syslog that sends to a server, given as host:port. It does not connect yet.
 func newSyslog(server string) *syslog {
 	name, _ := os.Hostname() // If there is an error, the name is empty and "-" is sent.
 	return &syslog{server: server, hostname: cmp.Or(name, "-")}
 }
 
-// Write sends whole lines. If it returns an error, some of them may have been sent.
+// Write sends complete lines. If it returns an error, some of the lines may have been sent.
 func (s *syslog) Write(lines []byte) (int, error) {
 	if err := s.dial(); err != nil {
 		return 0, err
@@ -51,7 +51,8 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// dial connects to the server. It resolves the name again after redialInterval.
+// dial connects to the server, unless there is a connection that is newer than redialInterval. Each new connection
+// resolves the server's name again.
 func (s *syslog) dial() error {
 	if s.conn != nil && time.Since(s.dialled) < redialInterval {
 		return nil

@@ -13,14 +13,15 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// entry is a request whose response has ended.
+// entry is the log entry for a request whose response has ended.
 type entry struct {
 	*exchange.Exchange
 	now  time.Time
 	took time.Duration
 }
 
-// values holds the variables that only exist in logs, from nginx's log and upstream modules and from ingress-nginx.
+// values maps the names of variables that are only available in the access log to functions that return their values.
+// The variables come from nginx's log and upstream modules and from ingress-nginx.
 var values = map[string]func(*entry) string{
 	"body_bytes_sent":                 (*entry).sent,
 	"bytes_sent":                      (*entry).sent,
@@ -64,7 +65,7 @@ func request(e *entry) string {
 	return e.Method + " " + e.Target + " " + e.Protocol()
 }
 
-// writtenTime is the formatted text of one second.
+// writtenTime holds the formatted text for one second.
 type writtenTime struct {
 	unix int64
 	text string
@@ -94,7 +95,7 @@ func (e *entry) sent() string {
 	return strconv.FormatInt(e.Writer.Sent(), 10)
 }
 
-// clientGone is the status that nginx logs if the client disconnected before the response.
+// clientGone is the status that nginx logs if the client disconnected before the response was sent.
 const clientGone = "499"
 
 func status(e *entry) string {
@@ -129,7 +130,7 @@ func upstreamName(e *entry) string {
 	return strings.ReplaceAll(e.Backend.ID(), "/", "-")
 }
 
-// remoteUser returns the user name in the credentials of the request. The credentials may be wrong.
+// remoteUser returns the user name in the Authorization header of the request, even if the credentials are wrong.
 func remoteUser(e *entry) string {
 	kind, credentials, _ := strings.Cut(e.Fields.Get(message.Authorization), " ")
 	if !strings.EqualFold(kind, "Basic") {
@@ -143,8 +144,8 @@ func remoteUser(e *entry) string {
 	return name
 }
 
-// requestLength returns the size in bytes of the head, as it would be in HTTP/1.1, plus the length of the body, if it
-// is known.
+// requestLength returns the size of the request in bytes: the size of the request line and headers in HTTP/1.1 format,
+// plus the length of the body if it is known.
 func requestLength(e *entry) string {
 	const lineEnd, separator = 2, 2
 	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) +
@@ -164,7 +165,8 @@ func ofTLS(value func(*tls.ConnectionState) string) func(*entry) string {
 	}
 }
 
-// ofAttempts returns a variable that lists a value of each attempted endpoint, separated by commas.
+// ofAttempts returns the function for a variable that lists one value for each endpoint that was tried, separated by
+// commas.
 func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
 	return func(e *entry) string {
 		attempts := e.Attempts()
@@ -179,8 +181,8 @@ func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
 	}
 }
 
-// upstreamLength returns the number of body bytes that were forwarded from the last endpoint. For the earlier attempts
-// it is 0.
+// upstreamLength returns the number of body bytes that were forwarded from each endpoint that was tried. It is 0 for
+// all except the last, because only the last response is forwarded.
 func (e *entry) upstreamLength() string {
 	attempts := e.Attempts()
 	if len(attempts) == 0 {
