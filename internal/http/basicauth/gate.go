@@ -9,23 +9,23 @@ import (
 	"github.com/k8singress/k8singress/internal/process/turns"
 )
 
-// gate limits the number of concurrent password verifications, so that half of the processors remain available for
-// other work. Namespaces take turns, so password guessing in one namespace does not delay the clients of others.
+// gate is a semaphore that limits the number of concurrent password verifications to half of the processors. Namespaces
+// take turns, so password guessing in one namespace does not delay the clients of other namespaces.
 type gate struct {
 	mu    sync.Mutex
 	queue *turns.Queue[*ticket]
-	// waiting is the number of verifications of each namespace that wait or are running.
+	// waiting is the number of waiting and running verifications of each namespace.
 	waiting map[string]int
 }
 
-// maxWaiting is the maximum number of waiting verifications of a namespace. Each of them occupies a client connection,
-// and the number of connections of all hosts is limited.
+// maxWaiting is the maximum number of waiting and running verifications of a namespace. It is limited because each of
+// them keeps a client connection open, and connections are shared by all namespaces.
 const maxWaiting = 1000
 
-// ErrBusy is returned if too many passwords of the namespace are being verified.
+// ErrBusy is returned if the namespace has reached its limit of waiting password verifications.
 var ErrBusy = errors.New("too many passwords for the namespace are being verified")
 
-// ticket is one verification. turn is closed when the verification may start.
+// ticket represents one verification in the queue. turn is closed when the verification may start.
 type ticket struct{ turn chan struct{} }
 
 func newGate() *gate {
@@ -33,7 +33,8 @@ func newGate() *gate {
 	return &gate{queue: turns.New[*ticket](most, most), waiting: map[string]int{}}
 }
 
-// enter waits until a verification may start. The caller must call leave when the verification has ended.
+// enter waits until the verification may start. The caller must call leave when the verification has ended. enter
+// returns ErrBusy if too many verifications of the namespace are waiting, or ctx.Err() if ctx ends first.
 func (g *gate) enter(ctx context.Context, namespace string) (leave func(), err error) {
 	t, full := &ticket{make(chan struct{})}, false
 	g.change(func() {
@@ -54,14 +55,15 @@ func (g *gate) enter(ctx context.Context, namespace string) (leave func(), err e
 	}
 }
 
-// forget decrements the number of verifications of a namespace.
+// forget decrements the verification count of a namespace. The caller must hold mu.
 func (g *gate) forget(namespace string) {
 	if g.waiting[namespace]--; g.waiting[namespace] == 0 {
 		delete(g.waiting, namespace)
 	}
 }
 
-// giveUp removes the ticket of a client that no longer waits. Its turn may have come in the meantime.
+// giveUp removes the ticket of a client that has stopped waiting. If the verification was already allowed to start,
+// giveUp lets the next one start. The caller must hold mu.
 func (g *gate) giveUp(t *ticket) {
 	select {
 	case <-t.turn:
@@ -71,7 +73,7 @@ func (g *gate) giveUp(t *ticket) {
 	}
 }
 
-// change changes the queue, and starts the tickets whose turn has come.
+// change calls edit, which may change the queue, with mu locked. It then starts all verifications that may start.
 func (g *gate) change(edit func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

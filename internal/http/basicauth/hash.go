@@ -14,27 +14,28 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Limits for the cost of a hash. Without them, the author of a Secret could choose a hash that takes minutes for each
-// wrong password.
+// Limits on the cost of verifying a hash. Without them, the author of a Secret could choose a hash that takes minutes
+// to verify for each wrong password.
 const (
 	maxBcryptCost = 14
 	maxSHARounds  = 200_000
 	minSHARounds  = 1000
 )
 
-// desPassword is the number of password bytes that DES crypt uses.
+// desPassword is the number of bytes of a password that DES crypt uses. It ignores the rest.
 const desPassword = 8
 
 // scheme is one password format.
 type scheme struct {
-	// prefix identifies the scheme. form matches valid passwords, because the libraries accept some that they cannot
-	// verify.
+	// prefix identifies the scheme. form matches all valid hashes. It is needed because the libraries also accept some
+	// hashes that they cannot verify.
 	prefix string
 	form   *regexp.Regexp
 	read   htpasswd.PasswdParser
 }
 
-// schemes are the formats that nginx supports. The last one has an empty prefix, so each text matches a scheme.
+// schemes are the password formats that nginx supports. The last scheme has an empty prefix, so that it matches all
+// passwords that no other scheme matches.
 var schemes = []scheme{
 	{"$2", regexp.MustCompile(`^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$`), readBcrypt},
 	{"$apr1$", regexp.MustCompile(`^\$apr1\$[^$:\s]{1,8}\$[./0-9A-Za-z]{22}$`), htpasswd.AcceptMd5},
@@ -47,14 +48,14 @@ var schemes = []scheme{
 	{"", regexp.MustCompile(`^[./0-9A-Za-z]{13}$`), readDES},
 }
 
-// These errors never contain the hash.
+// The texts of these errors must not contain the hash.
 var (
 	errUnknownHash = errors.New("its hash has an unknown format: use a known one, such as bcrypt")
 	errBrokenHash  = errors.New(
 		"the hash of its password is incomplete or contains invalid characters")
 )
 
-// readHash parses a password of an htpasswd file.
+// readHash parses the password field of a line in an htpasswd file.
 func readHash(text string) (htpasswd.EncodedPasswd, error) {
 	i := slices.IndexFunc(schemes, func(s scheme) bool { return strings.HasPrefix(text, s.prefix) })
 	s := &schemes[i]
@@ -70,7 +71,7 @@ func readHash(text string) (htpasswd.EncodedPasswd, error) {
 		return nil, costly
 	}
 	if err != nil || password == nil {
-		// Errors of the libraries contain the hash.
+		// The library's error is not returned, because its text contains the hash.
 		return nil, errBrokenHash
 	}
 	return password, nil
@@ -107,7 +108,7 @@ func readSHACrypt(text string) (htpasswd.EncodedPasswd, error) {
 	return htpasswd.AcceptCryptSha(text)
 }
 
-// plain is a password that is not hashed.
+// plain is a password that is stored in plain text.
 type plain string
 
 func readPlain(text string) (htpasswd.EncodedPasswd, error) {

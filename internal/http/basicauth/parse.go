@@ -16,17 +16,18 @@ import (
 // fileKey is the key of the htpasswd file in a Secret.
 const fileKey = "auth"
 
-// userList holds the users of a Secret whose passwords can be verified.
+// userList holds the users of a Secret, except users whose password hash cannot be parsed.
 type userList struct {
 	passwords map[string]password
-	// order holds the sorted names.
+	// order holds the sorted user names.
 	order []string
-	// bad describes the problems of other users, without their names and passwords. skipped is the number of problems.
+	// bad describes why some users were skipped, without their names and passwords. skipped is the number of skipped
+	// users.
 	bad     []string
 	skipped int
 }
 
-// password is a password as it is stored in the Secret, and in its parsed form.
+// password is a user's password hash, as stored in the Secret and in parsed form.
 type password struct {
 	hash string
 	htpasswd.EncodedPasswd
@@ -41,7 +42,8 @@ var (
 	errLines   = errors.New("it has several lines")
 )
 
-// read parses the data of a Secret. It returns an error if no user can be verified.
+// read parses the users in the data of a Secret. asMap is true if the Secret has one key for each user. read returns an
+// error if the Secret contains no valid user.
 func read(data map[string][]byte, asMap bool) (*userList, error) {
 	p := &userList{passwords: map[string]password{}}
 	if asMap {
@@ -63,11 +65,11 @@ func read(data map[string][]byte, asMap bool) (*userList, error) {
 	return nil, errNoUser
 }
 
-// problems returns a text with the problems of the skipped users.
+// problems returns a message that lists why users were skipped.
 func (p *userList) problems() string { return report.List(p.bad, p.skipped, report.MaxListed) }
 
-// readFile parses an htpasswd file like nginx: lines that begin with # are comments, and so is text after a second
-// colon. If several lines have the same name, the first one is used.
+// readFile parses an htpasswd file as nginx does: lines that begin with # are comments, and anything after a second
+// colon in a line is ignored. If several lines have the same user name, the first line is used.
 func (p *userList) readFile(file []byte) {
 	number := 0
 	seen := map[string]bool{}
@@ -95,8 +97,8 @@ func (p *userList) readFile(file []byte) {
 	}
 }
 
-// readMap parses a Secret with a key for each user. User names are confidential, so the problems only contain the
-// number of users.
+// readMap parses a Secret that has one key for each user. User names are confidential, so the problems only contain the
+// number of users that were skipped.
 func (p *userList) readMap(data map[string][]byte) {
 	reasons := map[string]int{}
 	for name, value := range data {

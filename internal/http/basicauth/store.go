@@ -14,31 +14,31 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Store holds the users to which the document refers. Users is safe for concurrent use. Only one goroutine may call the
-// other methods.
+// Store holds the user lists that the running configuration refers to. The method Users is safe for concurrent use. All
+// other methods must be called from a single goroutine.
 type Store struct {
-	// mu protects entries, which Users reads from any goroutine.
+	// mu protects entries, which the method Users reads from any goroutine.
 	mu      sync.RWMutex
 	entries map[ir.Users]*entry
-	// references are grouped by the part of the document that contains them.
+	// references holds the references to user lists, keyed by the host or listener group whose routes contain them.
 	references map[string][]reference
 	gate       *gate
-	// changed is called if users have lost access or have new passwords.
+	// changed is called with a user list after users were removed from it or passwords in it were changed.
 	changed func(ir.Users)
 }
 
-// entry holds the users of a Secret, with the store's own data about them.
+// entry holds the users of a Secret, together with the data that the store keeps about them.
 type entry struct {
 	*Users
-	// parts are the parts of the document that refer to the users.
+	// parts is the set of hosts and listener groups whose routes refer to the users.
 	parts map[string]bool
 	sum   [sha256.Size]byte
 }
 
-// reference is a use of a user list by a route.
+// reference represents a route that requires the users of a Secret.
 type reference struct {
 	users ir.Users
-	// origin is the object that requires the users, and host the host of the route.
+	// origin is the object whose annotations require authentication. host is the host of the route.
 	origin ir.Ref
 	host   string
 }
@@ -49,13 +49,13 @@ func NewStore() *Store {
 		changed: func(ir.Users) {}}
 }
 
-// OnChange sets a function that is called when users were removed or have a new password. Added users do not cause a
-// call. f runs on the goroutine that changes the store.
+// OnChange sets a function that is called after users were removed or passwords were changed. It is not called if users
+// were only added. f runs on the goroutine that changes the store.
 func (s *Store) OnChange(f func(ir.Users)) { s.changed = f }
 
-// Update changes which parts of the document refer to which Secrets. It returns the Secrets that had no reference
-// before. Until SetSecret sets their contents, all clients are rejected, so Update must be called before the delta is
-// applied. A Secret without references is removed.
+// Update updates the set of Secrets that hosts and listener groups refer to, and returns the Secrets that were added to
+// this set. Until SetSecret is called for an added Secret, its routes reject all clients, so Update must be called
+// before the delta is applied. The users of a Secret that is no longer referred to are removed.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func ofHost(name string, h *document.Host) (all []reference) {
 		return nil
 	}
 	for _, r := range h.Routes {
-		// All destinations of a route have the same users.
+		// All backends of a route require the same users, so the first one is sufficient.
 		for _, users := range r.First().Users {
 			next := reference{users, ir.ParseRef(r.Origin), cmp.Or(name, "every other host")}
 			if !slices.Contains(all, next) {
@@ -122,8 +122,8 @@ func ofGroup(g *document.ListenerGroup) (all []reference) {
 	return all
 }
 
-// Users returns the users of a Secret. If the document does not refer to the Secret, the result rejects all clients and
-// never changes.
+// Users returns the users of a Secret. If the running configuration does not refer to the Secret, it returns Users that
+// reject all clients and never change.
 func (s *Store) Users(of ir.Users) *Users {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -133,9 +133,9 @@ func (s *Store) Users(of ir.Users) *Users {
 	return s.newUsers(of)
 }
 
-// SetSecret sets the contents of a Secret. present is false if the Secret does not exist. It does nothing for a Secret
-// without references. The contents are only parsed if they have changed, so that the cache of verified credentials is
-// kept.
+// SetSecret sets the contents of a Secret. present is false if the Secret does not exist. SetSecret does nothing if the
+// running configuration does not refer to the Secret. Unchanged contents are not parsed again, so that the cache of
+// verified credentials is kept.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	for _, asMap := range []bool{false, true} {
 		if e := s.entries[ir.Users{Secret: name, Map: asMap}]; e != nil {
@@ -158,7 +158,7 @@ func (s *Store) set(e *entry, data map[string][]byte, present bool) {
 	}
 }
 
-// admits reports whether c accepts every user that others accepts, with the same password.
+// admits reports whether c contains every user in others, with the same password.
 func (c *contents) admits(others *contents) bool {
 	if others.err != nil || c == others {
 		return true
@@ -176,7 +176,7 @@ func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Problems returns a verdict for each object that refers to a Secret whose contents are missing or invalid.
+// Problems returns a verdict for each object that refers to a Secret which is missing or invalid.
 func (s *Store) Problems() []*report.Verdict {
 	type userRef struct {
 		users  ir.Users
@@ -207,7 +207,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// check returns the problem with a Secret, without the Secret's name. Its Message is empty if there is no problem.
+// check returns the problem with the contents of a Secret. The caller must put the name of the Secret in front of
+// p.Message. p.Message is empty if there is no problem.
 func (c *contents) check(hosts string) (p report.Problem) {
 	effect := "all requests to " + hosts + " get 503 until "
 	p.Severity, p.Reason = report.Error, report.InvalidUsers

@@ -1,5 +1,5 @@
-// Package basicauth verifies the names and passwords of clients for basic authentication. The user lists come from
-// Secrets and are parsed when a Secret changes.
+// Package basicauth verifies user names and passwords for basic authentication. The user lists are stored in Secrets. A
+// Secret is parsed each time it changes.
 package basicauth
 
 import (
@@ -16,8 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Users holds the users of one Secret. The pointer stays the same as long as the document refers to the Secret. When
-// the Secret changes, the contents are replaced as a whole. Without valid contents, all clients are rejected.
+// Users holds the users of one Secret. The pointer to it stays the same as long as the running configuration refers to
+// the Secret. When the Secret changes, the contents are replaced atomically. If the Secret is missing or invalid, all
+// clients are rejected.
 type Users struct {
 	of       ir.Users
 	gate     *gate
@@ -26,13 +27,13 @@ type Users struct {
 
 // contents holds the users of one version of a Secret.
 type contents struct {
-	// err is the reason why there are no users, or nil.
+	// err is the reason why the Secret cannot be used. It is nil if the Secret is valid.
 	err error
 	*userList
 	verified
 }
 
-// Errors of Verify, in addition to ErrBusy and the error of a context.
+// Errors returned by Verify, in addition to ErrBusy and the errors of its context.
 var (
 	// ErrUnavailable means that there is no valid user list.
 	ErrUnavailable = errors.New("the Secret with the users cannot be used")
@@ -40,21 +41,22 @@ var (
 	ErrRefused = errors.New("the user name or the password is wrong")
 )
 
-// maxCredentials is the maximum length in bytes of credentials, because some hashes take longer for longer passwords.
+// maxCredentials is the maximum length of credentials in bytes. It is limited because some hash functions take longer
+// for longer passwords.
 const maxCredentials = 1024
 
 // Verified reports whether credentials were already verified against the current contents of the Secret. credentials is
-// the text after "Basic" in the Authorization header.
+// the part of the Authorization header after "Basic".
 func (u *Users) Verified(credentials string) bool {
 	c := u.contents.Load()
 	return c.err == nil && len(credentials) <= maxCredentials && c.has(c.digest(credentials))
 }
 
-// Available reports whether there is a valid user list.
+// Available reports whether the Secret contains a valid user list.
 func (u *Users) Available() bool { return u.contents.Load().err == nil }
 
-// Verify checks credentials. It returns nil if they are right. The check is slow, and may wait for other checks until
-// ctx ends.
+// Verify checks credentials against the user list. It returns nil if the user name and password are correct.
+// Verification is slow, and may have to wait for other verifications; it stops waiting when ctx ends.
 func (u *Users) Verify(ctx context.Context, credentials string) error {
 	c := u.contents.Load()
 	if c.err != nil {
@@ -70,8 +72,8 @@ func (u *Users) Verify(ctx context.Context, credentials string) error {
 		return err
 	}
 	defer leave()
-	// Another request of the same client may have verified the credentials during the wait, as with the parallel
-	// requests of a browser.
+	// While this request waited, another request of the same client may have verified the same credentials. Browsers
+	// often send such requests in parallel.
 	if c.has(sum) {
 		return nil
 	}
@@ -82,9 +84,9 @@ func (u *Users) Verify(ctx context.Context, credentials string) error {
 	return nil
 }
 
-// parse decodes credentials into name and password.
+// parse decodes Base64-encoded credentials into a user name and a password. ok is false if they are invalid.
 func parse(credentials string) (name, password string, ok bool) {
-	// The decoder ignores line breaks.
+	// The Base64 decoder ignores line breaks, so they must be rejected here.
 	if len(credentials) > maxCredentials || strings.ContainsAny(credentials, "\r\n") {
 		return "", "", false
 	}
@@ -95,8 +97,8 @@ func parse(credentials string) (name, password string, ok bool) {
 	return strings.Cut(string(text), ":")
 }
 
-// matches checks a password. It takes the same time for unknown names, so that clients cannot find out which names
-// exist.
+// matches reports whether the password of a user is correct. It takes the same time if the user does not exist, so that
+// clients cannot find out which users exist.
 func (c *contents) matches(name, text string) bool {
 	want, known := c.passwords[name]
 	if !known {
@@ -105,13 +107,14 @@ func (c *contents) matches(name, text string) bool {
 	return want.MatchesPassword(text) && known
 }
 
-// decoy returns the password of some user. For the same name it always returns the same one.
+// decoy returns the password of an arbitrary user, to be verified in place of a user name that does not exist. It
+// always returns the same password for the same name.
 func (c *contents) decoy(name string) password {
 	sum := c.digest(name)
 	return c.passwords[c.order[binary.NativeEndian.Uint64(sum[:])%uint64(len(c.order))]]
 }
 
-// digest identifies credentials in memory.
+// digest is a keyed hash that identifies credentials in the cache.
 type digest [sha256.Size]byte
 
 // maxVerified is the maximum number of verified credentials that are cached for a Secret.
@@ -119,7 +122,7 @@ const maxVerified = 4096
 
 // verified is a cache of credentials that were verified successfully.
 type verified struct {
-	// key is a random prefix, so that the digests cannot be used elsewhere.
+	// key is a random prefix for the hash, so that the digests are useless outside this process.
 	key  [sha256.BlockSize]byte
 	mu   sync.RWMutex
 	sums map[digest]struct{}
@@ -146,7 +149,7 @@ func (v *verified) has(sum digest) bool {
 	return ok
 }
 
-// keep stores a digest. If the cache is full, it removes another one.
+// keep adds a digest to the cache. If the cache is full, an arbitrary digest is removed first.
 func (v *verified) keep(sum digest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -164,10 +167,10 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// none returns the contents of a Secret that is not usable.
+// none returns the contents for a Secret that cannot be used because of err.
 func none(err error) *contents { return &contents{err: err} }
 
-// contentsOf parses a Secret. Its errors are written for the owner of the Secret.
+// contentsOf parses the users in a Secret. Error messages are written for the owner of the Secret.
 func contentsOf(data map[string][]byte, asMap bool) *contents {
 	all, err := read(data, asMap)
 	if err != nil {
