@@ -1,5 +1,6 @@
-// Package callout defines requests to services that an Ingress names by URL, for external authentication and mirroring.
-// It opens no connections; package proxy sends the requests.
+// Package callout defines the requests that the controller itself sends to services, for external authentication and
+// mirroring. Annotations contain the URLs of these services. This package opens no connections; package proxy sends the
+// requests.
 package callout
 
 import (
@@ -9,30 +10,33 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// MaxResponse is the maximum number of bytes that are read of a response, unless Drain is larger. Only the head is
-// needed.
+// MaxResponse is the maximum number of bytes to read from a response, unless Service.Drain is larger. The body of the
+// response is not needed.
 const MaxResponse = 64 << 10
 
-// ErrBusy is returned for a call that needs a new connection when its namespace has reached its limit of connections.
+// ErrBusy is returned for a call that needs a new connection if its namespace has already reached its limit of
+// connections.
 var ErrBusy = errors.New("the namespace has reached its limit of connections to the services that its Ingresses " +
 	"name: raise the limit of open files, or start more replicas")
 
-// Call is a request to a service. It belongs to the goroutine that sends it.
+// Call is a request to a service. It is not safe for concurrent use.
 type Call struct {
 	*Service
 
 	// Namespace is the namespace of the Ingress. Connections are not shared between namespaces.
 	Namespace string
-	// Secure enables TLS. Address is the host:port of the service. The host may be a name.
+	// Secure enables TLS. Address is the address of the service as host:port; the host may be an IP address or a DNS
+	// name.
 	Secure  bool
 	Address string
-	// Own is true if the service has the host of the client's request. The call may then come back to this process.
+	// Own is true if the URL of the service has the same host as the client's request. The call may then loop back to
+	// this process.
 	Own bool
-	// Host, Method and Target define the request, and Fields are its header fields. Fields about the connection and the
-	// framing are left out.
+	// Host, Method, Target and Fields are the Host header, the method, the request target and the header fields of the
+	// request. Fields does not contain header fields about the connection or the body framing.
 	Host, Method, Target string
 	Fields               message.Fields
-	// Body is empty if there is no body.
+	// Body is the request body. It may be empty.
 	Body []byte
 }
 
@@ -40,32 +44,34 @@ type Call struct {
 type Service struct {
 	// Purpose is the prefix of error messages, such as "external authentication".
 	Purpose string
-	// Connect is the timeout for a new connection. Read and Write are the timeouts for a connection on which no data is
-	// received or sent.
+	// Connect is the timeout for opening a connection. Read and Write are the timeouts for each read and write on the
+	// connection.
 	Connect, Read, Write time.Duration
-	// Idle is the maximum number of idle connections; a negative value keeps none. IdleTimeout is how long they are
-	// kept. Zero uses the settings for endpoints.
+	// Idle is the maximum number of idle connections to keep; if it is negative, connections are not reused.
+	// IdleTimeout is how long idle connections are kept. If a value is zero, the setting for connections to endpoints
+	// is used.
 	Idle        int
 	IdleTimeout time.Duration
-	// Requests is the maximum number of requests of a connection. Zero means no limit.
+	// Requests is the maximum number of requests that are sent on one connection. Zero means no limit.
 	Requests int
-	// Drain is the maximum number of response bytes that are read to the end within the timeout of the call, so that
-	// the service does not notice that its response is ignored. If it is zero, the connection is closed unless the rest
-	// of the response arrives at once.
+	// Drain is the maximum number of response bytes to read and discard, within the timeout of the call, so that the
+	// service can complete its response. If it is zero, the connection is closed unless the rest of the response
+	// arrives immediately.
 	Drain int
-	// Dispensable is true if a call may be dropped. Such calls leave half of the connections to other calls.
+	// Dispensable is true if the calls may be dropped under load. Dispensable calls may use at most half of the
+	// connections; the other half is reserved for other calls.
 	Dispensable bool
-	// Wants reports whether a response field is needed. If it is nil, no field is needed.
+	// Wants reports whether a header field of the response is needed. Nil means that no header field is needed.
 	Wants func(f *message.Field) bool
 }
 
-// Response is the head of a response, without fields that are not needed.
+// Response is the status and the needed header fields of a response.
 type Response struct {
 	Status int
 	Fields message.Fields
 }
 
-// NewResponse returns the needed parts of a response head.
+// NewResponse returns the Response for a response head. It drops the header fields that are not needed.
 func (s *Service) NewResponse(status int, fields message.Fields) Response {
 	a := Response{Status: status}
 	for i := range fields {

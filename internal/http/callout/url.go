@@ -16,25 +16,26 @@ import (
 type URL struct {
 	// Secure is true for https.
 	Secure bool
-	// host is the host name of the service, and port its port.
+	// host is the host of the service. port is its port number.
 	host   *nginx.Template
 	port   string
 	target *nginx.Template
 }
 
-// hostVariables are the variables that may appear in a host. With other variables, clients could choose the host that
-// is called.
+// hostVariables are the nginx variables that are allowed in the host of a URL. Any other variable could let clients
+// choose the host to call.
 var hostVariables = []string{"host", "http_host", "namespace", "ingress_name", "service_name"}
 
-// chosenByClients are the hostVariables that come from the Host header.
+// chosenByClients are the hostVariables whose values come from the client's Host header.
 var chosenByClients = hostVariables[:2]
 
-// pathVariable matches a variable that starts a path in place of a slash, as in http://mirror.example$request_uri.
+// pathVariable matches a variable with which the path of a URL may start without a slash, as in
+// http://mirror.example$request_uri.
 var pathVariable = regexp.MustCompile(`\$(?:(?:request_)?uri\b|\{(?:request_)?uri\})`)
 
 var errURL = errors.New("it is not a URL such as http://name.example.svc.cluster.local/check")
 
-// ParseURL parses a URL. Its errors are written for the author of the Ingress.
+// ParseURL parses the URL of a service. Its error messages are written for the author of the Ingress.
 func ParseURL(text string) (*URL, error) {
 	u := &URL{port: "80"}
 	rest, ok := strings.CutPrefix(text, "http://")
@@ -66,8 +67,8 @@ func ParseURL(text string) (*URL, error) {
 	return u, err
 }
 
-// setAuthority parses a host and a port. A name may contain letters, digits, "-", "_" and "."; an IPv6 address is in
-// brackets.
+// setAuthority parses the host and the optional port of a URL. A host name may contain letters, digits, "-", "_" and
+// "."; an IPv6 address must be in brackets.
 func (u *URL) setAuthority(authority string) error {
 	if strings.ContainsRune(authority, '@') {
 		return fmt.Errorf("%w: it must not contain a user", errURL)
@@ -97,8 +98,8 @@ func (u *URL) setAuthority(authority string) error {
 	return nil
 }
 
-// validHost accepts names and addresses. A text that only some resolvers read as an address is accepted as a name,
-// because the resolved address is checked later.
+// validHost reports whether host is a host name or an IP address. Unusual forms of IP addresses, which only some
+// resolvers accept, are treated as names; this is safe because the resolved address is checked later.
 func validHost(host string) bool {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -115,7 +116,8 @@ func validHost(host string) bool {
 	return true
 }
 
-// parseText parses a template whose literal text needs no escaping in a URL.
+// parseText parses a template. It returns an error if the literal text contains characters that must be escaped in a
+// URL.
 func parseText(text string) (*nginx.Template, error) {
 	template, err := nginx.ParseTemplate(text)
 	if err != nil {
@@ -127,8 +129,8 @@ func parseText(text string) (*nginx.Template, error) {
 	return template, nil
 }
 
-// NamesClientsHost reports whether the host of the URL comes from the Host header. Such a URL only works for routes
-// that have a host.
+// NamesClientsHost reports whether the URL takes its host from the client's Host header. Such a URL is only allowed for
+// routes with a host.
 func (u *URL) NamesClientsHost() bool {
 	return slices.ContainsFunc(u.host.Variables(),
 		func(name string) bool { return slices.Contains(chosenByClients, name) })
@@ -136,8 +138,8 @@ func (u *URL) NamesClientsHost() bool {
 
 var errHost = errors.New("the host of the URL is not valid for this request")
 
-// Fill sets the destination of a call. host is the host of the request, or empty if the client could choose it. lookup
-// returns the values of variables.
+// Fill sets the destination of a call. host is the host of the client's request; it is empty if the client could have
+// chosen any host. lookup returns the values of variables.
 func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error {
 	q.Secure = u.Secure
 	q.Host = u.host.Expand(func(name string) string {
@@ -156,17 +158,19 @@ func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error 
 	return nil
 }
 
-// Literal reports whether the path and query contain no variables, so that they are the same for all requests.
+// Literal reports whether the path and query of the URL contain no variables, which means that they are the same for
+// all requests.
 func (u *URL) Literal() bool {
 	_, ok := u.target.Text()
 	return ok
 }
 
-// families are the prefixes of variables whose values clients choose freely.
+// families are the prefixes of nginx variables whose values clients can choose freely.
 var families = []string{"http_", "cookie_", "arg_"}
 
-// ExpandURL expands a part of a URL with the values of a request. Values from the client cannot end a component of the
-// URL: headers, cookies and arguments are fully escaped, except that existing escapes in arguments are kept.
+// ExpandURL replaces the variables in a part of a URL. Values that the client controls are escaped, so that they cannot
+// end the path or the query: headers and cookies are fully escaped, and query arguments are escaped except for existing
+// percent escapes.
 func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 	if text, ok := t.Text(); ok {
 		return text
@@ -176,7 +180,7 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 		switch {
 		case name == "http_host":
 		case name == "uri":
-			// The value is decoded, so it is escaped to keep it from adding a query argument.
+			// The value of $uri is already decoded. It is escaped again so that it cannot add query arguments.
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%2F", "/")
 		case strings.HasPrefix(name, "arg_"):
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%25", "%")
@@ -187,7 +191,7 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 	})
 }
 
-// ParseSignIn parses the URL of the sign-in page, which may also be a path.
+// ParseSignIn parses the URL of a sign-in page. A path without a host is also allowed.
 func ParseSignIn(text string) (*nginx.Template, error) {
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "$") &&
 		(!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//")) {
