@@ -18,7 +18,7 @@ const (
 	// window is the logarithm (base 2) of the window size of a Brotli encoder, which determines its memory. nginx calls
 	// it brotli_window.
 	window = 19
-	// piece is the size in bytes of the writes to the client.
+	// piece is the size, in bytes, of each write of compressed data to the client.
 	piece = 8 << 10
 )
 
@@ -27,13 +27,14 @@ type coding struct {
 	name     string
 	minBytes int64
 	types    map[string]bool
-	// bytes is the memory that an encoder needs.
+	// bytes is the memory that one encoder needs.
 	bytes int64
 	// encoders is a pool of encoders.
 	encoders *pools.Pool[encoder]
 }
 
-// encoder is a reusable compressor. Data that is written to the field to is compressed, and out buffers the result.
+// encoder is a reusable compressor. Data is compressed by writing it to the field to. The compressed data is buffered
+// in out.
 type encoder struct {
 	to interface {
 		io.WriteCloser
@@ -79,7 +80,8 @@ func newCoding(name string, of *ir.Coding, types []string, minBytes int, create 
 	return c
 }
 
-// takes reports whether a compressible response is large enough and has one of the media types.
+// takes reports whether a response is large enough and has one of the configured media types. The response must be
+// compressible.
 func (c *coding) takes(a *message.Response) bool {
 	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[mediaType(a)])
 }
@@ -93,7 +95,8 @@ func (c *coding) begin(w io.Writer) pools.Handle[encoder] {
 	return owned.Move()
 }
 
-// clean drops the reference to the client, so that a pooled encoder does not keep it in memory.
+// clean removes the reference to the response writer, so that an encoder in the pool does not keep the writer in
+// memory.
 func (e *encoder) clean() {
 	e.out.Reset(nil)
 	e.to.Reset(e.out)

@@ -1,4 +1,4 @@
-// Package compress compresses responses if the options enable it and the client accepts it, as nginx does.
+// Package compress compresses responses as nginx does, if compression is enabled and the client accepts it.
 package compress
 
 import (
@@ -13,13 +13,14 @@ import (
 
 // Policy is the compression configuration. It is immutable.
 type Policy struct {
-	// codings are in order of preference.
+	// codings are the enabled compression algorithms in order of preference.
 	codings []*coding
-	// except reports whether a client gets no gzip, by its User-Agent. Nil means that there are no exceptions.
+	// except reports whether gzip is disabled for a client with the given User-Agent. Nil means that gzip is enabled
+	// for all clients.
 	except func(agent string) bool
 }
 
-// New returns the policy for the settings. It returns nil if compression is disabled.
+// New returns the policy for the given settings, or nil if compression is disabled.
 func New(of *ir.Compression) *Policy {
 	p := &Policy{}
 	if of.Brotli.On {
@@ -35,8 +36,8 @@ func New(of *ir.Compression) *Policy {
 	return p
 }
 
-// exceptOf returns the function for Policy.except. expression is a regular expression, which was validated when the key
-// was parsed, or nginx's keyword msie6.
+// exceptOf returns the function for Policy.except. expression is nginx's keyword msie6, or a regular expression that
+// was validated when the ConfigMap was read.
 func exceptOf(expression string) func(agent string) bool {
 	switch expression {
 	case "":
@@ -51,8 +52,8 @@ func exceptOf(expression string) func(agent string) bool {
 	return p.Find
 }
 
-// isMSIE6 reports whether a client is one of the Internet Explorer versions that nginx calls msie6: versions 4, 5, and
-// 6 without SV1, the mark of Windows XP Service Pack 2.
+// isMSIE6 reports whether a User-Agent belongs to an Internet Explorer version that nginx's keyword msie6 matches: 4,
+// 5, or 6 without "SV1". Internet Explorer 6 sends "SV1" on Windows XP Service Pack 2.
 func isMSIE6(agent string) bool {
 	_, version, _ := strings.Cut(agent, "MSIE ")
 	if len(version) < len("6.0") || version[1] != '.' {
@@ -67,7 +68,8 @@ func isMSIE6(agent string) bool {
 	return false
 }
 
-// accepted returns the codings that a client accepts, at their index in p.codings. The other elements are nil.
+// accepted returns the codings that the client accepts. Each coding has the same index as in p.codings; elements for
+// codings that the client does not accept are nil.
 func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 	fields, _ := r.Fields.Joined("Accept-Encoding")
 	if fields == "" || r.Major == 1 && r.Minor == 0 {
@@ -104,9 +106,9 @@ func accepts(list, name string) bool {
 	return false
 }
 
-// compressible reports whether a response may be compressed. As in nginx, only three statuses are compressed. Event
-// streams are not compressed because each event must arrive at once, and gRPC compresses by itself. no-transform is
-// defined in RFC 9111 5.2.2.6.
+// compressible reports whether a response may be compressed. As in nginx, only responses with one of three statuses are
+// compressed. Event streams are not compressed, because each event must be delivered immediately. gRPC has its own
+// compression. The directive no-transform (RFC 9111, section 5.2.2.6) forbids compression.
 func compressible(a *message.Response) bool {
 	if a.Status != 200 && a.Status != 403 && a.Status != 404 || a.Length == 0 {
 		return false
@@ -125,7 +127,7 @@ func isNoTransform(directive string) bool {
 	return strings.EqualFold(strings.Trim(directive, " \t"), "no-transform")
 }
 
-// mediaType returns the media type without parameters, in lower case.
+// mediaType returns the media type in the Content-Type of a response, in lower case and without parameters.
 func mediaType(a *message.Response) string {
 	media, _, _ := strings.Cut(a.Fields.Get(message.ContentType), ";")
 	return strings.ToLower(strings.Trim(media, " \t"))

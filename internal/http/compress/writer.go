@@ -11,21 +11,22 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// Writer compresses the body of a response if its head allows it. The caller must call End and then Close.
+// Writer compresses the body of a response if the response may be compressed. The caller must call End and then Close.
 type Writer struct {
 	message.Writer
 	policy   *Policy
 	accepted [2]*coding
-	// namespace returns the namespace of the backend that responds. taken is the number of bytes that the encoder takes
-	// from share.
+	// namespace returns the namespace of the backend that responds. share is the share of this namespace in the memory
+	// budget. taken is the number of bytes taken from share.
 	namespace func() string
 	share     *budget.Share
 	taken     int64
 	// encoder is empty if the body is not compressed.
 	encoder pools.Handle[encoder]
-	// left is the number of body bytes that are still to be written. It is negative if the length is not known.
+	// left is the number of uncompressed body bytes that have yet to be written. It is negative if the length of the
+	// body is not known.
 	left int64
-	// held is true if the encoder has data that was not sent yet.
+	// held is true if the encoder has buffered data that was not sent yet.
 	held  bool
 	ended bool
 }
@@ -36,9 +37,9 @@ var (
 	errTooMuch = errors.New("the response body is longer than its Content-Length")
 )
 
-// Writer returns a compressing writer for the response to a request. It returns nil if the response to such a request
-// is never compressed. r must be as the client sent it. p may be nil. namespace returns the namespace of the backend
-// that responds; it is called when the head of the response is written.
+// Writer returns a compressing writer for the response to r, or nil if responses to r are never compressed. r must be
+// the request as the client sent it. namespace returns the namespace of the backend that responds; it is called when
+// the head of the response is written. p may be nil.
 func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() string) *Writer {
 	if p == nil || r.Method == http.MethodHead || r.UpgradeProtocol() != "" {
 		return nil
@@ -46,8 +47,8 @@ func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() s
 	return &Writer{Writer: w, policy: p, accepted: p.accepted(r), namespace: namespace}
 }
 
-// Head decides whether the body is compressed, and writes the head. It adds Vary if the response depends on
-// Accept-Encoding, even if it is not compressed.
+// Head decides whether to compress the body, and writes the head of the response. If the decision depends on
+// Accept-Encoding, it adds Vary, even if this response is not compressed.
 func (w *Writer) Head(a *message.Response) error {
 	if !compressible(a) {
 		return w.Writer.Head(a)
@@ -75,9 +76,9 @@ func (w *Writer) Head(a *message.Response) error {
 	return nil
 }
 
-// choose returns the coding for a response, or nil if it is not compressed. depends reports whether the response may be
-// different for other clients. choose takes the memory for the encoder; if there is not enough, it tries the next
-// coding.
+// choose returns the coding to use for a response, or nil if the response must not be compressed. depends is true if
+// the result depends on the client's Accept-Encoding. choose also takes the memory for the encoder from the budget; if
+// the memory does not suffice, it tries the next coding.
 func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	full := false
 	for i, c := range w.policy.codings {
@@ -99,7 +100,7 @@ func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	return with, depends
 }
 
-// take takes the memory of an encoder. It returns false if there is not enough.
+// take takes the memory for an encoder, in bytes, from the budget. It returns false if the budget is exhausted.
 func (w *Writer) take(bytes int64) bool {
 	if w.share == nil {
 		w.share = encoderMemory().Share(w.namespace(), "")
@@ -111,7 +112,7 @@ func (w *Writer) take(bytes int64) bool {
 	return true
 }
 
-// Close returns the memory of the encoder. It is also called after a panic.
+// Close returns the memory of the encoder to the budget. It must also be called after a panic.
 func (w *Writer) Close() {
 	if w.taken > 0 {
 		w.share.Give(w.taken)
@@ -158,7 +159,7 @@ func (w *Writer) Write(part []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom compresses the data, or passes source to the wrapped writer if the body is not compressed.
+// ReadFrom compresses all data from source. If the body is not compressed, it lets the wrapped writer read from source.
 func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
 	if !w.encoder.Held() && !w.ended {
 		return w.Writer.ReadFrom(source)
@@ -166,7 +167,7 @@ func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, source)
 }
 
-// Flush compresses and sends all data that was written.
+// Flush compresses and sends all data that was written so far.
 func (w *Writer) Flush() error {
 	if w.ended {
 		return errEnded
@@ -180,7 +181,7 @@ func (w *Writer) Flush() error {
 	return w.Writer.Flush()
 }
 
-// Trailer ends the body with trailer fields.
+// Trailer ends the body and writes the trailer fields.
 func (w *Writer) Trailer(fields message.Fields) error {
 	if err := w.finish(); err != nil {
 		return err
@@ -203,17 +204,17 @@ func (w *Writer) finish() error {
 	return err
 }
 
-// Abort ends the response early.
+// Abort aborts the response, so that the client notices that it is incomplete.
 func (w *Writer) Abort() {
 	w.leave()
 	w.Writer.Abort()
 }
 
-// leave ends the body. An encoder that was not released is left to the garbage collector.
+// leave marks the response as ended. If the encoder was not returned to the pool, it is left to the garbage collector.
 func (w *Writer) leave() { w.encoder, w.held, w.ended = pools.Handle[encoder]{}, false, true }
 
-// End ends the response. failed is true if the response has failed; the body is then left incomplete, so that the
-// client notices it. Nothing can be written after End. If End returns an error, the caller must abort the response.
+// End ends the response. If failed is true, the compressed body is left incomplete, so that the client notices the
+// failure. Write must not be called after End. If End returns an error, the caller must abort the response.
 func (w *Writer) End(failed bool) (err error) {
 	if !failed {
 		err = w.finish()
