@@ -8,8 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Failure is the error of a request to which neither an endpoint nor a filter has responded. The server responds with
-// Status.
+// Failure is the error of a request that got no response from an endpoint or a filter. The server responds with Status.
 type Failure struct {
 	Status int
 	Err    error
@@ -28,7 +27,7 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause. It may be nil.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// StatusOf returns the response status for an error: the status of a Failure, otherwise 500.
+// StatusOf returns the response status for an error: the status of the Failure that err wraps, or 500 if it wraps none.
 func StatusOf(err error) int {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -37,14 +36,14 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// ErrAborted means that the head of a response was sent to the client, but not its whole body. The status can no longer
-// be changed, so the response is aborted to let the client notice that it is incomplete.
+// ErrAborted means that the head of a response was sent to the client, but not the whole body. It is too late for an
+// error status, so the connection or stream is aborted to let the client notice that the response is incomplete.
 var ErrAborted = errors.New("the response was aborted before its end")
 
-// Changes are changes of filters to the response fields, in the order of the filters.
+// Changes are the header changes that filters make to a response, in the order of the filters.
 type Changes []*message.Changes
 
-// apply applies the changes in reverse order, so that the first filter of the chain overrides the others.
+// apply applies the changes in reverse order, so that the first filter of a chain overrides later filters.
 func (c Changes) apply(response *message.Response) {
 	for _, change := range slices.Backward(c) {
 		if change.For(response.Status) {
@@ -53,7 +52,8 @@ func (c Changes) apply(response *message.Response) {
 	}
 }
 
-// ChangeResponse adds changes to the fields of the response.
+// ChangeResponse registers changes to the header fields of the response. They are applied when the head of the response
+// is written.
 func (x *Exchange) ChangeResponse(by *message.Changes) {
 	if x.changes == nil {
 		x.changes = x.firstChanges[:0]
@@ -61,10 +61,9 @@ func (x *Exchange) ChangeResponse(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges returns a function that writes the head of a response with all changes so far, and removes these changes
-// from the exchange, so that code that runs after a Caddy handler does not apply them again. The caller calls giveBack
-// when the handler has returned. It restores the changes for all responses, because these also apply to error
-// responses.
+// TakeChanges removes all header changes that filters have registered so far, and returns a function that applies them
+// while writing the head of a response. This way, code that runs after a Caddy handler does not apply them again. The
+// caller must call giveBack when the handler has returned: it restores the changes that also apply to error responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
 	forAll, changes, to := x.ForAllResponses, x.changes, x.Writer
 	x.ForAllResponses, x.changes = nil, nil
@@ -76,7 +75,8 @@ func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack f
 	return head, func() { x.ForAllResponses = slices.Concat(forAll, x.ForAllResponses) }
 }
 
-// Head writes the head of the response, with the changes of filters and the session cookie of the endpoint.
+// Head writes the head of the response. It applies the header changes of filters and adds the session cookie for the
+// endpoint.
 func (x *Exchange) Head(response *message.Response) error {
 	if x.pageStatus != 0 {
 		x.setPageStatus(response)
@@ -89,7 +89,7 @@ func (x *Exchange) Head(response *message.Response) error {
 	return x.Writer.Head(response)
 }
 
-// changeAlways applies the given changes, which apply to all responses, and the administrator's response headers.
+// changeAlways applies changes, and then the response headers that the administrator has configured.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {
@@ -99,14 +99,15 @@ func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	response.Close = response.Close || x.CloseConn && response.Status != http.StatusSwitchingProtocols
 }
 
-// Refuse responds to a request that has failed. Changes of filters do not apply to this response.
+// Refuse responds to a failed request with an error status. It applies ForAllResponses, but no other header changes of
+// filters.
 func (x *Exchange) Refuse(status int, fields ...message.Field) error {
 	response := &message.Response{Status: status, Fields: append(fields, x.ErrorFields...)}
 	x.changeAlways(x.ForAllResponses, response)
 	return x.Writer.Head(response)
 }
 
-// Respond writes a response with a body. The body may be empty.
+// Respond writes a complete response with the given status and body.
 func (x *Exchange) Respond(status int, body string, fields ...message.Field) error {
 	if err := x.Head(&message.Response{Status: status, Fields: fields, Length: int64(len(body))}); err != nil ||
 		body == "" {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Next starts another attempt and returns the address of its endpoint. It prefers endpoints that this request has not
-// tried yet. It returns false if the backend has no endpoint. An earlier attempt without a call of Done counts as
-// failed. If the choice comes with a session cookie, the response sets it.
+// Next starts another attempt to forward the request, and returns the address of the chosen endpoint. It prefers
+// endpoints that this request has not tried yet. It returns false if the backend has no endpoint. If Done was not
+// called for the previous attempt, that attempt counts as failed. If the load balancer assigns a session cookie, Next
+// adds it to the response.
 func (x *Exchange) Next() (address string, ok bool) {
 	x.Done(true)
 	if x.Backend == nil {
@@ -28,8 +29,8 @@ func (x *Exchange) Next() (address string, ok bool) {
 	return choice.Endpoint.Address(), true
 }
 
-// Done ends the attempt that the last Next started, and tells the load balancer whether its endpoint failed. Only the
-// first call after a Next has an effect. If the client is the reason why there is no response, End is called instead.
+// Done ends the attempt that Next started last, and reports to the load balancer whether the endpoint failed. Further
+// calls have no effect until Next is called again. If the client caused the failure, End must be called instead.
 func (x *Exchange) Done(failed bool) {
 	if !x.open {
 		return
@@ -45,9 +46,9 @@ func (x *Exchange) Done(failed bool) {
 // SetResponseStatus records the status of the endpoint's response.
 func (x *Exchange) SetResponseStatus(status int) { x.responseStatus = status }
 
-// ResponseStarted records that the head of the response has arrived, and how long the endpoint took. since is the start
-// of the measurement; zero means the time of Next. The time for the rest of the response is not measured, because it
-// depends on the client and the requested content.
+// ResponseStarted records that the head of the response has arrived, and reports the endpoint's response time to the
+// load balancer. The time is measured from since, or from the last call of Next if since is zero. The time for the body
+// is not included, because it depends on the client and the requested content.
 func (x *Exchange) ResponseStarted(since time.Time) {
 	if !x.open || x.measured {
 		return
@@ -59,22 +60,22 @@ func (x *Exchange) ResponseStarted(since time.Time) {
 	x.choice.Measure(time.Since(since))
 }
 
-// Listed returns a function that reports whether the endpoint of the last Next is still an endpoint of its backend. Any
-// goroutine may call that function.
+// Listed returns a function that reports whether the endpoint chosen by the last call of Next still belongs to its
+// backend. The function is safe for concurrent use.
 func (x *Exchange) Listed() func() bool { return x.choice.Endpoint.Listed }
 
 // Attempt describes a finished attempt to send the request to an endpoint.
 type Attempt struct {
 	Address string
-	// Status is the status of the response, or the status of the error.
+	// Status is the status of the endpoint's response. If there was no response, it is the status of the error.
 	Status int
 	Took   time.Duration
 }
 
-// Attempts returns the finished attempts in order.
+// Attempts returns the finished attempts, the first attempt first.
 func (x *Exchange) Attempts() []Attempt { return x.attempts }
 
-// recordAttempt records the result of the last attempt.
+// recordAttempt appends the attempt that is ending to x.attempts.
 func (x *Exchange) recordAttempt() {
 	if x.attempts == nil {
 		x.attempts = x.firstAttempts[:0]
@@ -85,7 +86,7 @@ func (x *Exchange) recordAttempt() {
 	x.responseStatus = 0
 }
 
-// End ends the attempt without a judgement about its endpoint.
+// End ends the current attempt without reporting success or failure of the endpoint to the load balancer.
 func (x *Exchange) End() {
 	if x.open {
 		x.open = false
@@ -94,8 +95,9 @@ func (x *Exchange) End() {
 	}
 }
 
-// Conclude ends the last attempt, if Done was not called, and judges its endpoint by the error of the request. If the
-// client has gone, or the request itself is at fault, it does not judge the endpoint.
+// Conclude ends the last attempt, if Done was not called. Depending on err, which is the error of the request or nil,
+// it reports the endpoint as healthy or failed. If the client has disconnected or the request itself caused the error,
+// it reports nothing about the endpoint.
 func (x *Exchange) Conclude(err error) {
 	switch {
 	case err == nil:

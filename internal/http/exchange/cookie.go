@@ -11,14 +11,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// setCookie makes the response set the session cookie of the choice, if the route is in the list of routes that set it.
-// It replaces the cookie of an earlier attempt.
+// setCookie sets the session cookie of the current attempt's endpoint on the response, if the Ingress of the route is
+// in the list of Ingresses whose responses set it. It replaces the cookie of an earlier attempt.
 func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" ||
 		!slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
 		return
 	}
-	// String returns an empty string if the cookie name is invalid. No cookie is set then.
+	// If the cookie name is invalid, String returns an empty string, and no cookie is set.
 	x.cookie = x.sessionCookie(x.choice.Session, x.choice.Cookie).String()
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
-// ErrReplaced means that an endpoint has responded with a status in Replaced. No part of its response is sent to the
-// client.
+// ErrReplaced means that the endpoint responded with a status in Exchange.Replaced. Its response is discarded, and the
+// client gets an error page instead.
 var ErrReplaced = errors.New("the endpoint returned an error status that an error page replaces")
 
-// ErrRejected means that a filter has rejected the request, and that there may be many such requests. They are not
-// logged individually.
+// ErrRejected means that a filter rejected the request. Clients can cause many such errors, so they are not logged
+// individually.
 var ErrRejected = errors.New("a filter rejected the request")
 
-// Reject responds with a status. If there is an error page for the status, it returns a failure instead, so that the
-// client gets the page.
+// Reject responds with a status and an empty body. If an error page is configured for the status, it does not respond,
+// but returns a Failure, which makes the caller send the error page.
 func (x *Exchange) Reject(status int) (responded bool, err error) {
 	if slices.Contains(x.Pages, status) {
 		return false, Fail(status, ErrRejected)
@@ -28,21 +28,21 @@ func (x *Exchange) Reject(status int) (responded bool, err error) {
 	return true, x.Respond(status, "")
 }
 
-// Page describes the error page for a failed request.
+// Page describes the error page to send for a failed request.
 type Page struct {
 	// Backend is the backend that serves the page.
 	Backend *balancer.Backend
-	// Status is the status of the error. If KeepStatus is true, the page is sent with this status, whatever status the
-	// backend returns.
+	// Status is the status of the failed request. If KeepStatus is true, the client gets this status, regardless of the
+	// status that the backend returns with the page.
 	Status     int
 	KeepStatus bool
-	// KeepPath requests the page with the path of the client's request. Otherwise the path is "/".
+	// KeepPath is true if the page is requested with the path of the client's request. If it is false, the path is "/".
 	KeepPath bool
 }
 
-// ErrorPage returns the exchange that requests an error page. Its response goes to the client of x. It uses the
-// client's method, but no body, because the client sent the body for another backend. Changes to the response of x also
-// apply to the page.
+// ErrorPage returns an exchange that requests an error page and sends the response to the client of x. The request has
+// the client's method, but no body, because the body was meant for another backend. Header changes for the response of
+// x also apply to the page.
 func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.ID()
 	x.Client()
@@ -57,16 +57,16 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 		page.pageStatus = p.Status
 	}
 	if len(x.ErrorFields) > 0 {
-		// The error page keeps the fields of the failed handler, such as WWW-Authenticate, so that the client learns
-		// how to authenticate.
+		// The error page keeps the error fields of the failed handler, such as WWW-Authenticate, so that the client
+		// learns how to authenticate.
 		page.ForAllResponses = slices.Concat(Changes{&message.Changes{Remove: x.ErrorFields, Add: x.ErrorFields}},
 			x.ForAllResponses)
 	}
 	return page
 }
 
-// pageRequest returns the request for a page. It leaves out fields about the body, ranges and conditional requests,
-// because they refer to the original resource and not to the page.
+// pageRequest returns the request for an error page. It drops header fields for the request body, range requests and
+// conditional requests, because they refer to the original resource.
 func (x *Exchange) pageRequest(p *Page) *message.Request {
 	request := *x.Request
 	request.Body, request.Length, request.Trailers = nil, 0, nil
@@ -79,7 +79,7 @@ func (x *Exchange) pageRequest(p *Page) *message.Request {
 	return &request
 }
 
-// The fields that describe an error to the backend, with ingress-nginx's names.
+// The names of the header fields that describe an error to the backend of the error page, as in ingress-nginx.
 const (
 	xCode        = "X-Code"
 	xFormat      = "X-Format"
@@ -113,8 +113,8 @@ func (x *Exchange) pageFields(status int) message.Fields {
 	return fields
 }
 
-// setPageStatus replaces the status of a page by the status of the error. A response whose own status allows no body
-// still has no body.
+// setPageStatus replaces the status of an error page's response with the status of the failed request. If the original
+// status of the response does not allow a body, the response is sent without one.
 func (x *Exchange) setPageStatus(response *message.Response) {
 	if response.Status == http.StatusNoContent || response.Status == http.StatusNotModified {
 		response.Length = 0

@@ -9,24 +9,25 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Headers holds the administrator's changes to the fields of all requests and responses. It is immutable.
+// Headers holds the administrator's changes to the header fields of all requests and responses. It is immutable.
 type Headers struct {
-	// hidden are the fields of endpoint responses that are not sent to clients.
+	// hidden are the names of the header fields to remove from endpoint responses.
 	hidden []message.Field
-	// requests are set on requests to endpoints, and responses on responses to clients.
+	// requests are the header fields to set on requests to endpoints. responses are the header fields to set on
+	// responses to clients.
 	requests, responses []templated
 	originalURI         bool
 }
 
-// templated is a field whose value contains variables.
+// templated is a header field whose value may contain nginx variables.
 type templated struct {
 	field message.Field
 	value *nginx.Template
 }
 
-// NewHeaders returns the changes that need a route. h is nil if there are no such changes. constant holds the response
-// fields without variables, which also apply to responses without a route. Fields whose value is not a valid template
-// are left out.
+// NewHeaders returns the header changes in two parts. constant holds the response header fields without variables; they
+// also apply to responses without a route. h holds all other changes, or is nil if there are none; it only applies to
+// requests with a route. Header fields whose value is not a valid template are ignored.
 func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 	h = &Headers{originalURI: of.OriginalURI, requests: templates(of.Requests)}
 	for _, name := range of.Hidden {
@@ -56,8 +57,8 @@ func templates(of []ir.Header) []templated {
 	return all
 }
 
-// set sets fields from templates. If the expanded value is empty, or contains a control character, the field is removed
-// instead.
+// set expands the templates and sets the header fields. A header field whose expanded value is empty or contains a
+// control character is removed instead.
 func set(fields *message.Fields, all []templated, lookup func(name string) string) {
 	for _, each := range all {
 		field := each.field
@@ -70,7 +71,7 @@ func set(fields *message.Fields, all []templated, lookup func(name string) strin
 	}
 }
 
-// Hide removes the fields of an endpoint's response that clients must not get.
+// Hide removes the header fields of an endpoint's response that the administrator hides from clients.
 func (x *Exchange) Hide(fields *message.Fields) {
 	if x.Headers == nil {
 		return
@@ -80,8 +81,8 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// SendsToEndpoint reports whether a field whose name matches is sent to the endpoint in addition to the client's
-// fields.
+// SendsToEndpoint reports whether the controller itself sends the endpoint a header field for whose name matches
+// returns true.
 func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
@@ -90,7 +91,7 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 		func(t templated) bool { return matches(t.field.Name) })
 }
 
-// AddForEndpoint adds the administrator's fields to the fields for an endpoint.
+// AddForEndpoint adds the administrator's header fields for endpoints to fields.
 func (x *Exchange) AddForEndpoint(fields *message.Fields) {
 	if x.Headers == nil {
 		return

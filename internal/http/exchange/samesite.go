@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The user agents that reject a cookie with SameSite=None, or treat it as SameSite=Strict. The Chromium project has
-// published the list as "SameSite=None: Known Incompatible Clients".
+// Patterns for user agents that reject cookies with SameSite=None, or treat them as SameSite=Strict. The list is
+// "SameSite=None: Known Incompatible Clients", which the Chromium project has published.
 var (
 	onIOS         = regexp.MustCompile(`\(iP.+; CPU .*OS (\d+)[_\d]*.*\) AppleWebKit/`)
 	onMac         = regexp.MustCompile(`\(Macintosh;.*Mac OS X (\d+)_(\d+)[_\d]*.*\) AppleWebKit/`)
@@ -47,7 +47,7 @@ func dropsNone(agent string) bool {
 	return version != nil && version[0] >= 51 && version[0] < 67
 }
 
-// versionIn returns the numbers in the submatches of a pattern, or nil if it does not match.
+// versionIn returns the version numbers that pattern captures in a User-Agent, or nil if the pattern does not match.
 func versionIn(pattern *regexp.Regexp, agent string) []int {
 	found := pattern.FindStringSubmatch(agent)
 	if found == nil {
@@ -55,7 +55,7 @@ func versionIn(pattern *regexp.Regexp, agent string) []int {
 	}
 	version := make([]int, 0, len(found)-1)
 	for _, text := range found[1:] {
-		// The submatch consists of digits. If it is too large, Atoi returns the maximum.
+		// The captured text consists of digits. If the number is too large, Atoi returns the maximum int.
 		number, _ := strconv.Atoi(text)
 		version = append(version, number)
 	}

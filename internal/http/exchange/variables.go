@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// values holds the functions that return the values of nginx variables, by name. Variables with the prefixes http_,
-// cookie_ and arg_ are in families.
+// values maps the names of nginx variables to functions that return their values. Variables with the prefixes http_,
+// cookie_ and arg_ are in the list families instead.
 var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
@@ -56,7 +56,8 @@ var values = map[string]func(*Exchange) string{
 	"opentelemetry_trace_id":            ofSpan(func(c trace.SpanContext) string { return c.TraceID().String() }),
 }
 
-// families are groups of variables: a prefix followed by the name of a part of the request.
+// families are the groups of variables whose names consist of a prefix and the name of a header, cookie or query
+// argument.
 var families = []struct {
 	prefix string
 	value  func(x *Exchange, name string) string
@@ -66,7 +67,8 @@ var families = []struct {
 	{"arg_", (*Exchange).argument},
 }
 
-// Variable returns the value of an nginx variable. It is empty if the request has no such value.
+// Variable returns the value of an nginx variable. It returns an empty string if the variable is unknown or has no
+// value for this request.
 func (x *Exchange) Variable(name string) string {
 	if value := VariableOf(name); value != nil {
 		return value(x)
@@ -74,7 +76,7 @@ func (x *Exchange) Variable(name string) string {
 	return ""
 }
 
-// VariableOf returns a function that returns the value of a variable, or nil if there is no such variable.
+// VariableOf returns the function that computes a variable's value, or nil if the variable is unknown.
 func VariableOf(name string) func(*Exchange) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -89,7 +91,7 @@ func VariableOf(name string) func(*Exchange) string {
 
 var noRoute Route
 
-// route returns the route of the request. It is never nil; it is empty if the request has no route.
+// route returns the route of the request. If the request has no route, it returns an empty Route instead of nil.
 func (x *Exchange) route() *Route {
 	if x.Route == nil {
 		return &noRoute
@@ -110,7 +112,7 @@ func isArgs(x *Exchange) string {
 
 func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.route().Host) }
 
-// Scheme returns https for a connection with TLS, otherwise http. It ignores what a proxy in front reports.
+// Scheme returns "https" if the client's connection uses TLS, and "http" otherwise. It ignores X-Forwarded-Proto.
 func (x *Exchange) Scheme() string {
 	if x.TLS() != nil {
 		return "https"
@@ -124,7 +126,7 @@ func msec(*Exchange) string {
 	return fmt.Sprintf("%d.%03d", now/1000, now%1000)
 }
 
-// addedForwardedFor returns the X-Forwarded-For of the client with the client's address appended.
+// addedForwardedFor returns the client's X-Forwarded-For header with the client's own address appended.
 func addedForwardedFor(x *Exchange) string {
 	if before := x.Fields.JoinedKind(message.XForwardedFor); before != "" {
 		return before + ", " + x.ClientIP()
@@ -132,7 +134,7 @@ func addedForwardedFor(x *Exchange) string {
 	return x.ClientIP()
 }
 
-// requestURI returns the target as the client sent it, without later changes.
+// requestURI returns the request target as the client sent it, before any rewrite.
 func requestURI(x *Exchange) string { return x.Target }
 
 func binaryAddress(x *Exchange) string {
@@ -160,7 +162,7 @@ func serverPort(x *Exchange) string {
 	return "80"
 }
 
-// service returns a part of the backend's ID, which has the form "namespace/service/port".
+// service returns one of the parts of the backend's ID, which has the form "namespace/service/port".
 func (x *Exchange) service(part int) string {
 	if x.Backend == nil {
 		return ""
@@ -172,19 +174,20 @@ func (x *Exchange) service(part int) string {
 	return parts[part]
 }
 
-// header returns a header by nginx's variable name, in lower case and with underscores.
+// header returns the value of a request header. name is the header name as in nginx variables: in lower case, with
+// underscores instead of hyphens.
 func (x *Exchange) header(name string) string {
 	value, _ := x.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
 	return value
 }
 
-// anyCookie returns a cookie, ignoring the case of its name.
+// anyCookie returns the value of a cookie. The case of the cookie name is ignored.
 func (x *Exchange) anyCookie(name string) string {
 	value, _ := x.CookieFold(name)
 	return value
 }
 
-// argument returns a query argument as it was sent, ignoring the case of its name.
+// argument returns the value of a query argument without decoding it. The case of the argument name is ignored.
 func (x *Exchange) argument(name string) string {
 	for pair := range strings.SplitSeq(x.Query, "&") {
 		if key, value, ok := strings.Cut(pair, "="); ok && strings.EqualFold(key, name) {
@@ -194,8 +197,8 @@ func (x *Exchange) argument(name string) string {
 	return ""
 }
 
-// ofPeer returns the variable for a property of the client certificate. It is empty without a client certificate
-// policy.
+// ofPeer returns the function for a variable that describes the client certificate. The variable is empty if the host
+// does not request client certificates.
 func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
 	return func(x *Exchange) string {
 		if x.Peer == nil {
@@ -205,7 +208,8 @@ func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
 	}
 }
 
-// ofSpan returns the variable for a property of the request's span. It is empty if the request is not traced.
+// ofSpan returns the function for a variable that describes the span of the request. The variable is empty if the
+// request is not traced.
 func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
 	return func(x *Exchange) string {
 		if x.Span == nil {
@@ -215,7 +219,7 @@ func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
 	}
 }
 
-// traceParent returns the traceparent field that is sent to the endpoint. It is empty if the request is not traced.
+// traceParent returns the traceparent header that is sent to the endpoint. It is empty if the request is not traced.
 func traceParent(x *Exchange) string {
 	if x.Span == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 // Pseudonym is the name of this proxy in the Via field.
 const Pseudonym = "k8singress"
 
-// Via returns the value of the Via field: the proxies that the request has passed, followed by this one (RFC 9110
-// 7.6.3).
+// Via returns the value of the Via header to send: the proxies that the request has passed so far, followed by this one
+// (RFC 9110, section 7.6.3).
 func (x *Exchange) Via() string {
 	own := "1.1 " + Pseudonym
 	if x.Major != 1 || x.Minor != 1 {
@@ -23,7 +23,7 @@ func (x *Exchange) Via() string {
 	return own
 }
 
-// CountPasses returns how often the request has passed this proxy, or another instance of it, before.
+// CountPasses returns how many times the request has already passed through this controller or one of its replicas.
 func CountPasses(r *message.Request) (times int) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind == message.Via {
