@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// GetCertificate returns the certificate for the server name that a client requests: the certificate of the name, else
-// of the wildcard of its parent domain, else the default one. As in ingress-nginx, a certificate that does not cover
-// the name is skipped. The wildcard certificate of another namespace is not used for a name that has its own entry.
-// GetCertificate takes no lock.
+// GetCertificate returns the certificate for the server name that a client requests: the certificate of this name, or
+// else the certificate of the wildcard of its parent domain, or else the default certificate. As in ingress-nginx, a
+// certificate that does not cover the server name is skipped. If the name has its own entry in the store, a wildcard
+// certificate from another namespace is not used for it. GetCertificate takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.Find(hello); c != nil {
 		return c, nil
@@ -28,7 +28,8 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.selfSigned(), nil
 }
 
-// Find returns the same certificate as GetCertificate, but nil in place of the default or the self-signed certificate.
+// Find returns the same certificate as GetCertificate. It returns nil if GetCertificate would fall back to the default
+// or the self-signed certificate.
 func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if name == "" {
@@ -43,8 +44,8 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	return nil
 }
 
-// mayStandIn reports whether the certificate of a wildcard may be used for a name that has no usable certificate of its
-// own. It may not if an entry of another namespace names a certificate for the name.
+// mayStandIn reports whether the certificate of a wildcard may be used for a name without a usable certificate. It
+// returns false if the name has its own entry, and this entry comes from another namespace than the wildcard.
 func (s *Store) mayStandIn(wildcard, name string) bool {
 	own, ok := s.hosts.Load(name)
 	if !ok {
@@ -54,12 +55,14 @@ func (s *Store) mayStandIn(wildcard, name string) bool {
 	return ok && above.(*host).origin.Namespace == own.(*host).origin.Namespace
 }
 
-// Own returns the certificate of the host itself, never a wildcard's. It returns nil if there is none.
+// Own returns the certificate that is configured for exactly this host, otherwise nil. It never returns the certificate
+// of a wildcard entry.
 func (s *Store) Own(host string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	return s.find(host, host, hello)
 }
 
-// find returns the certificate that an entry has for a name, or nil.
+// find looks up the entry of a host or a wildcard in the store. It returns the entry's certificate, or nil if there is
+// no such entry or its certificate does not cover name.
 func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	value, ok := s.hosts.Load(entry)
 	if !ok {
@@ -73,9 +76,9 @@ func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certif
 	return choose(hello, first, h.second.goodFor(name))
 }
 
-// choose returns the better of two certificates for a client. Either may be nil. A certificate that the client cannot
-// use, or that is not valid now, is worse than any other. An RSA key is worse than an ECDSA key, because an ECDSA
-// signature takes a tenth of the time.
+// choose returns the better one of a host's two certificates for a client. Each of them may be nil. A certificate that
+// the client supports is preferred, then a certificate that is valid now, then an ECDSA certificate, because an ECDSA
+// signature takes a tenth of the time of an RSA signature.
 func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Certificate {
 	switch {
 	case first == nil:
@@ -87,7 +90,8 @@ func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Cer
 }
 
 func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
-	// goodFor has already compared the name, and crypto/tls ignores common names, so check without the name.
+	// goodFor has already compared the certificate with the server name, and it also accepts common names, which
+	// crypto/tls ignores. So clear the server name for this check.
 	nameless := *hello
 	nameless.ServerName = ""
 	if nameless.SupportsCertificate(c) == nil {
@@ -102,7 +106,7 @@ func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
 	return points
 }
 
-// goodFor returns the certificate that may be used for a name, or nil.
+// goodFor returns the usable certificate of the Secret if it covers name, otherwise nil.
 func (s *secret) goodFor(name string) *tls.Certificate { return s.good().goodFor(name) }
 
 func (c *shown) goodFor(name string) *tls.Certificate {
@@ -112,8 +116,8 @@ func (c *shown) goodFor(name string) *tls.Certificate {
 	return nil
 }
 
-// makeSelfSigned returns the certificate for names without any other certificate. It has the same subject as
-// ingress-nginx's fake certificate, so that users recognize it.
+// makeSelfSigned creates the self-signed certificate that is used if no other certificate matches. It has the same
+// subject as ingress-nginx's fake certificate, so that users recognize it.
 func makeSelfSigned() *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

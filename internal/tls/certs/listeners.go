@@ -11,8 +11,8 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// UpdateListener sets the Secrets with the certificates of a listener, by the listener's name. No Secrets remove the
-// listener. If a Secret was not in use before, the caller must call SetSecret for it afterwards.
+// UpdateListener sets the Secrets with the certificates of the listener with the given name. If secrets is empty, the
+// listener is removed. For each Secret that was not in use before, the caller must call SetSecret afterwards.
 func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	var all []*secret
 	for _, of := range secrets {
@@ -41,9 +41,9 @@ func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	s.forgetUnused()
 }
 
-// FindFor returns the certificate of a listener for the server name that a client requests. If there is none for the
-// name, it returns the listener's first certificate. It returns nil if the listener has no certificates of its own or
-// none is usable. It takes no lock.
+// FindFor returns the certificate of a listener for the server name that a client requests. If no certificate of the
+// listener covers the name, it returns the listener's first certificate. It returns nil if the listener has no
+// certificates of its own, or if none of them is usable. It takes no lock.
 func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	all, ok := s.listeners.Load(listener)
 	if !ok {
@@ -67,7 +67,8 @@ func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certif
 	return best
 }
 
-// listenerVerdicts returns the problems of a Secret for the objects whose listeners name it.
+// listenerVerdicts returns a verdict with the problems of the Secret for each object with a listener that uses the
+// Secret.
 func (s *secret) listenerVerdicts(store *Store) (all []*report.Verdict) {
 	origins := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.listeners)) {

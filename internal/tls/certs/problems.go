@@ -14,8 +14,9 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Problems returns a verdict for each object that names a Secret that is invalid, does not cover a host, or is not
-// valid now. A missing Secret of spec.tls is reported by the translation; other missing Secrets are reported here.
+// Problems returns a verdict for each object that refers to a Secret whose certificate is invalid, does not cover a
+// host, or is expired or not valid yet. A Secret in spec.tls that does not exist is reported by the translation; all
+// other Secrets that do not exist are reported here.
 func (s *Store) Problems() []*report.Verdict {
 	s.checked = time.Now()
 	var all []*report.Verdict
@@ -32,7 +33,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// Stale reports whether Problems would return a different result now, only because time has passed.
+// Stale reports whether a validity period has started or ended since the last call of Problems, so that Problems would
+// return a different result now.
 func (s *Store) Stale() bool {
 	if s.checked.IsZero() {
 		return false
@@ -61,8 +63,9 @@ func (s *Store) bad() iter.Seq[*secret] {
 	}
 }
 
-// current returns the validity of the certificate in use. It returns Valid for an outdated certificate, because the
-// missing or invalid Secret is reported instead.
+// current returns whether the certificate in use is valid now, expired, or not valid yet. It returns Valid if the
+// Secret no longer contains the certificate, because another problem is reported for such a Secret: that it is missing
+// or invalid.
 func (s *secret) current(now time.Time) tlssecret.Validity {
 	if s.outdated {
 		return tlssecret.Valid
@@ -70,7 +73,7 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 	return s.valid.At(now)
 }
 
-// origins returns, for each object that names the Secret, the sorted hosts for which it does.
+// origins maps each object that refers to the Secret to the sorted hosts for which the object uses the Secret.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
@@ -81,7 +84,7 @@ func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	return all
 }
 
-// verdict returns the problems of a Secret for the object that names it for these hosts.
+// verdict returns the problems of a Secret for an object that uses the Secret for these hosts.
 func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
 	v := &report.Verdict{Object: object}
 	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -105,10 +108,11 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	return v
 }
 
-// problemAdder adds a problem to a verdict.
+// problemAdder adds a problem to the verdict that is being built.
 type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// subject returns the start of a message: the Secret, and the option if it is the default certificate.
+// subject returns the start of a message: the name of the Secret, preceded by the option default_certificate if the
+// Secret contains the default certificate.
 func (s *secret) subject(hosts []string) string {
 	if hosts[0] == "" {
 		return "the option default_certificate names Secret " + s.source.secret.String()
@@ -116,7 +120,7 @@ func (s *secret) subject(hosts []string) string {
 	return "Secret " + s.source.secret.String()
 }
 
-// instead returns the part of a message that says which certificate clients get while the Secret is invalid.
+// instead returns the part of a message that says which certificate clients get instead while the Secret is invalid.
 func (s *Store) instead(of *secret, hosts []string) string {
 	switch {
 	case of.good() != nil:
@@ -131,7 +135,8 @@ func (s *Store) instead(of *secret, hosts []string) string {
 
 const otherShown = "the certificate of the host's other Secret is used"
 
-// paired reports whether each of the hosts has another Secret with a certificate that covers it.
+// paired reports whether each of the hosts has a second Secret, besides the given one, whose certificate covers the
+// host.
 func (s *Store) paired(of *secret, hosts []string) bool {
 	return !slices.ContainsFunc(hosts, func(name string) bool {
 		value, _ := s.hosts.Load(name)

@@ -1,5 +1,5 @@
 // Package certs stores the certificates for TLS handshakes and finds them by the server name that a client requests. A
-// certificate is parsed once, and it stays in use if its Secret becomes invalid.
+// certificate is parsed once. It stays in use if its Secret becomes invalid.
 package certs
 
 import (
@@ -15,55 +15,60 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Store holds the certificates of hosts, which come from Secrets or from issuers. Only one goroutine may call the
-// methods that change it. GetCertificate, Find, FindFor, Own and Ends may be called on any goroutine.
+// Store holds the certificates of hosts, which come from Secrets or from issuers. GetCertificate, Find, FindFor, Own
+// and Ends are safe for concurrent use; all other methods must be called from a single goroutine.
 type Store struct {
 	// hosts maps each name to its *host; the name "" is the default certificate.
 	hosts sync.Map
-	// secrets holds the Secrets, and the certificates of issuers, that a host or a listener names.
+	// secrets holds each Secret that a host or a listener refers to, and the certificates that issuers have issued for
+	// hosts.
 	secrets map[source]*secret
-	// listeners maps the name of each listener with its own certificates to a []*secret.
+	// listeners maps the names of the listeners that have their own certificates to the listener's Secrets, a
+	// []*secret.
 	listeners sync.Map
-	// selfSigned returns the certificate to use if there is no other.
+	// selfSigned returns the self-signed certificate, which is used if there is no default certificate.
 	selfSigned func() *tls.Certificate
-	// ends maps each source to the expiry time of the certificate in use.
+	// ends maps the source of each certificate in use to the expiry time of the certificate.
 	ends sync.Map
 	// checked is the time of the last call of Problems.
 	checked time.Time
 }
 
-// host is the entry for one name. It refers to the same *secret for as long as the host names that Secret.
+// host is the entry of a host. It keeps the same *secret for as long as the host refers to the same Secret.
 type host struct {
 	secret *secret
-	// second is the second Secret of a host with two Secrets, otherwise nil.
+	// second is the second Secret of a host for which two Secrets are configured, otherwise nil.
 	second *secret
 	origin ir.Origin
-	// before is the previous Secret. Its certificate is used until the contents of the new Secret are known, or until
-	// it expires. It is nil if the new Secret is known.
+	// before is the Secret that the host used previously. Its certificate stays in use until the contents of the new
+	// Secret are known, or until the certificate expires. before is nil once the new Secret is known.
 	before *secret
 }
 
-// secret is one Secret that at least one host or listener names, or the certificate that an issuer issued for a host.
+// secret is a Secret that at least one host or listener refers to, or the certificate that an issuer has issued for a
+// host.
 type secret struct {
 	source source
 	hosts  map[string]struct{}
-	// listeners maps the names of the listeners that use the Secret to their origins. It is nil if there are none.
+	// listeners maps the name of each listener that uses the Secret to the object that defines the listener. It is nil
+	// if no listener uses the Secret.
 	listeners map[string]ir.Ref
-	// strays are the hosts that the certificate does not cover. It is nil if there are none.
+	// strays holds the hosts that use the Secret although its certificate does not cover them. It is nil if there are
+	// none.
 	strays map[string]struct{}
-	// valid is the validity period of the certificate in use. It is copied here because Problems reads it for each
+	// valid is the validity period of the certificate in use. It is copied here because Problems reads it for every
 	// Secret.
 	valid tlssecret.Period
-	// outdated means that the Secret no longer contains the certificate in use.
+	// outdated is true if the Secret no longer contains the certificate in use.
 	outdated bool
-	// shown is the certificate in use. It is nil before the first valid one.
+	// shown is the certificate in use. It is nil until the Secret has contained a valid certificate.
 	shown atomic.Pointer[shown]
-	// known means that SetSecret or SetIssued was called, even if the Secret does not exist.
+	// known is true after SetSecret or SetIssued was called for this Secret, even if the Secret does not exist.
 	known bool
-	// missing means that the Secret does not exist.
+	// missing is true if the Secret does not exist.
 	missing bool
-	// parsed means that contents were parsed. sum is the checksum of the last contents, and problem is the error from
-	// parsing them.
+	// parsed is true if the contents of the Secret were parsed. sum is the checksum of the contents that were parsed
+	// last, and problem is the error from parsing them, or nil.
 	parsed  bool
 	sum     [sha256.Size]byte
 	problem error
@@ -73,17 +78,17 @@ type secret struct {
 type shown struct {
 	pair  *tls.Certificate
 	names tlssecret.Names
-	// old means that the Secret has other contents now, or is deleted.
+	// old is true if the Secret was changed or deleted and no longer contains this certificate.
 	old bool
 }
 
-// NewStore returns an empty store, which uses a self-signed certificate for every name.
+// NewStore returns an empty store. It uses a self-signed certificate for every name until certificates are added.
 func NewStore() *Store {
 	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
-// Update sets the Secrets of the hosts in changes; a nil value removes a host. If a Secret was not in use before, the
-// caller must call SetSecret for it afterwards.
+// Update sets the Secrets of each host in changes; a nil value removes the host. For each Secret that was not in use
+// before, the caller must call SetSecret afterwards.
 func (s *Store) Update(changes map[string]*ir.Certificate) {
 	for name, c := range changes {
 		if c == nil {
@@ -107,7 +112,7 @@ func (s *Store) forgetUnused() {
 	})
 }
 
-// use replaces the entry of a host in one step, so that each handshake finds either the old or the new entry.
+// use replaces the entry of a host atomically: each handshake finds either the old or the new entry.
 func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
 	if !c.SecondSecret.IsZero() {
@@ -127,7 +132,7 @@ func (s *Store) use(name string, c *ir.Certificate) {
 	s.hosts.Store(name, entry)
 }
 
-// named returns the secret of a source, and creates it if it is not in use yet.
+// named returns the secret for a source. It creates the secret if the source is not in use yet.
 func (s *Store) named(from source) *secret {
 	used := s.secrets[from]
 	if used == nil {
@@ -143,7 +148,7 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// drop removes the name from the Secrets of its entry.
+// drop removes the name of the host from the Secrets that the host uses.
 func (h *host) drop(name string) {
 	h.secret.drop(name)
 	if h.second != nil {
@@ -167,8 +172,8 @@ func (s *secret) pardon(name string) {
 	}
 }
 
-// judge records whether the certificate in the Secret covers the host. The default certificate does not have to cover a
-// name.
+// judge updates strays: it records whether the certificate in the Secret covers the host. The default certificate,
+// whose name is empty, does not have to cover any host.
 func (s *secret) judge(name string) {
 	last := s.shown.Load()
 	if name == "" || last == nil || last.old || last.names.Cover(name) {
@@ -181,8 +186,9 @@ func (s *secret) judge(name string) {
 	s.strays[name] = struct{}{}
 }
 
-// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
-// that is not in use. If the contents are missing or invalid, the last valid certificate is used until it expires.
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing if no host or
+// listener uses the Secret. If the contents are missing or invalid, the last valid certificate stays in use until it
+// expires.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	of := s.secrets[source{secret: name}]
 	if of == nil {
@@ -209,7 +215,7 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.ends.Store(of.source, pair.Leaf.NotAfter)
 }
 
-// takeOver makes the hosts of a Secret stop using their previous Secret.
+// takeOver makes the hosts that use the Secret stop using the certificate of their previous Secret.
 func (s *Store) takeOver(of *secret) {
 	if of.known {
 		return
@@ -223,7 +229,7 @@ func (s *Store) takeOver(of *secret) {
 	}
 }
 
-// age records that the Secret no longer contains the certificate in use.
+// markOutdated records that the Secret no longer contains the certificate in use.
 func (s *secret) markOutdated() {
 	if last := s.shown.Load(); last != nil {
 		s.show(&shown{pair: last.pair, names: last.names, old: true})
@@ -238,7 +244,8 @@ func (s *secret) show(next *shown) {
 	}
 }
 
-// known returns the Secret whose certificate the host uses.
+// known returns the Secret whose certificate the host uses at the moment: the previous Secret if the contents of the
+// new one are not known yet.
 func (h *host) known() *secret {
 	if h.before != nil {
 		return h.before
@@ -246,8 +253,8 @@ func (h *host) known() *secret {
 	return h.secret
 }
 
-// good returns the certificate that the host uses, or nil. An expired certificate of the previous Secret is not used,
-// because it is no longer renewed for this host.
+// good returns the certificate that the host uses, or nil. The certificate of the host's previous Secret is not used
+// after it has expired, because it will not be renewed for this host.
 func (h *host) good() *shown {
 	if h.before == nil {
 		return h.secret.good()
@@ -258,8 +265,8 @@ func (h *host) good() *shown {
 	return nil
 }
 
-// good returns the usable certificate, or nil. As in ingress-nginx, a certificate that the Secret still contains is
-// used even after it expired.
+// good returns the certificate of the Secret, or nil if there is no usable one. As in ingress-nginx, an expired
+// certificate is still used while the Secret contains it.
 func (s *secret) good() *shown {
 	last := s.shown.Load()
 	if last == nil || last.old && last.expired() {
@@ -274,14 +281,14 @@ func (c *shown) expired() bool { return time.Now().After(c.pair.Leaf.NotAfter) }
 type End struct {
 	// Namespace is the namespace of the Secret, or of the object that defines the host.
 	Namespace string
-	// Secret is the name of the Secret. It is empty for an issued certificate, which has Host set instead. Two fields
-	// are needed because a Secret can have the same name as a host.
+	// Secret is the name of the Secret. It is empty for a certificate from an issuer; Host is set instead. There are
+	// two fields because a Secret can have the same name as a host.
 	Secret, Host string
 	At           time.Time
 }
 
-// Ends yields the expiry times of the certificates of all Secrets and of all hosts with an issued certificate, in no
-// particular order. It may be called on any goroutine.
+// Ends yields the expiry time of the certificate of each Secret, and of each certificate that was issued for a host, in
+// no particular order. It is safe for concurrent use.
 func (s *Store) Ends() iter.Seq[End] {
 	return func(yield func(End) bool) {
 		s.ends.Range(func(of, at any) bool {
@@ -301,8 +308,8 @@ func (s *Store) end(of source) (end End, ok bool) {
 	return end, ok
 }
 
-// namespaceOf returns the namespace of the object that defines a host. It is empty if the document does not name the
-// object. The second result is false if there is no such host.
+// namespaceOf returns the namespace of the object that defines a host. The namespace is empty if the configuration does
+// not contain the object's name. The second result is false if there is no such host.
 func (s *Store) namespaceOf(name string) (string, bool) {
 	value, ok := s.hosts.Load(name)
 	if !ok {
@@ -314,7 +321,7 @@ func (s *Store) namespaceOf(name string) (string, bool) {
 // source identifies the origin of a certificate: a Secret, or an issuer.
 type source struct {
 	secret ir.Name
-	// issued means that the certificate comes from an issuer; host is the name in the order.
+	// issued is true if the certificate comes from an issuer; host is then the host name for which it was ordered.
 	issued bool
 	host   string
 }
@@ -326,8 +333,8 @@ func sourceOf(host string, c *ir.Certificate) source {
 	return source{secret: c.Secret}
 }
 
-// SetIssued sets the certificate that an issuer has issued for a host. It does nothing for a host whose certificate
-// does not come from an issuer. Until the first call, the host uses its previous certificate.
+// SetIssued sets the certificate that an issuer has issued for a host. It does nothing if the host uses a certificate
+// from a Secret. Until the first call, the host keeps using its previous certificate.
 func (s *Store) SetIssued(name string, pair *tls.Certificate) {
 	of := s.secrets[source{issued: true, host: name}]
 	if of == nil {

@@ -13,22 +13,24 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// budgetsFolder is the storage folder with, for each namespace, the new names of the last day.
+// budgetsFolder is the storage folder that contains one file for each namespace, with the new host names for which
+// certificates were ordered in the last 24 hours.
 const budgetsFolder = "k8singress/budgets/"
 
-// budgetPeriod is how long an ordered name uses up the budget of its namespace.
+// budgetPeriod is how long a new host name counts towards the limit of its namespace.
 const budgetPeriod = 24 * time.Hour
 
-// budgets limit the number of new names per namespace for which certificates are ordered in a day. Certificate
-// authorities limit the orders of an account, and a namespace that keeps replacing its hosts would use up that limit
-// for all. A name that already has a certificate, or was ordered within that time, is not new. The names are in the
-// storage, so that neither a restart nor another replica resets the limit. Only the leader writes them.
+// budgets limits, for each namespace, the number of new host names per day for which certificates are ordered.
+// Certificate authorities limit the number of orders of an account, and a namespace that keeps replacing its hosts
+// would use up that limit for all namespaces. A name is not new if it already has a certificate, or if it was first
+// ordered less than a day ago. The names are kept in the storage, so that neither a restart nor another replica resets
+// the count. Only the leader writes them.
 type budgets struct {
 	mu sync.Mutex
 	of map[string]*budget
 }
 
-// budget is the budget of one namespace.
+// budget holds the new host names of one namespace.
 type budget struct {
 	mu   sync.Mutex
 	read bool
@@ -36,13 +38,13 @@ type budget struct {
 	names map[string]int64
 }
 
-// storedBudget is the stored form of a budget.
+// storedBudget is the JSON form of a budget in the storage.
 type storedBudget struct {
 	Names map[string]int64 `json:"names"`
 }
 
-// forget drops all budgets from memory, so that they are read again. Another replica may have changed them in the
-// storage.
+// forget drops all budgets from memory, so that they are read from the storage again, where another replica may have
+// changed them.
 func (b *budgets) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,12 +67,12 @@ func budgetKey(namespace string) string {
 	return budgetsFolder + certmagic.StorageKeys.Safe(namespace) + ".json"
 }
 
-// newName is a name without a certificate, with the namespace that requests it.
+// newName is a host name that has no certificate, and the namespace that requests a certificate for it.
 type newName struct{ namespace, name string }
 
-// spend takes a new name from the budget of its namespace, which allows limit names. If the budget is used up, it
-// returns a failure with the reason and the time of the next attempt. An error is about the storage and must not
-// prevent the order.
+// spend counts a new host name towards the limit of its namespace. It returns nil if the name may be ordered. If the
+// namespace has reached limit, it returns a failure with the reason and the time of the next attempt. An error only
+// means that the storage failed, and must not prevent the order.
 func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, limit int,
 	now time.Time) (*failure, error) {
 	one := b.get(n.namespace)

@@ -15,30 +15,30 @@ import (
 	"go.uber.org/zap"
 )
 
-// Storage folders of the data that replicas share.
+// The storage folders with data that all replicas share.
 const (
 	failuresFolder = "k8singress/failures/"
 	pausesFolder   = "k8singress/pauses/"
 )
 
 // failure is the stored record of a failed attempt to get a certificate for a host. Changing the Ingress does not
-// delete it, because an authority that gets too many orders rejects all of them.
+// delete the record, because a certificate authority that gets too many orders rejects all of them.
 type failure struct {
 	// Attempts is the number of consecutive failed attempts.
 	Attempts int `json:"attempts"`
 	// NotBefore is the earliest time of the next attempt.
 	NotBefore time.Time `json:"not_before"`
-	// Reason is the error text of the issuers.
+	// Reason contains the error messages of the issuers.
 	Reason string `json:"reason"`
-	// Issuers is the mark of the issuers that failed. Only the administrator changes the issuers, and a host need not
-	// wait for issuers that were replaced.
+	// Issuers identifies the configuration of the issuers that failed (setup.mark). If the administrator replaces the
+	// issuers, the host does not have to wait until NotBefore.
 	Issuers string `json:"issuers,omitempty"`
-	// Limits maps the key of an issuer to the time before which it accepts no orders for the host.
+	// Limits maps the key of an issuer to the time until which the issuer accepts no orders for the host.
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under returns the part of a failure that applies to the issuers with a mark. If the mark differs, only the limits of
-// individual issuers apply.
+// under returns the failure if it was caused by the issuers with the given mark. Otherwise it returns only the Limits
+// of the failure, which still apply to each issuer that was not replaced.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f
@@ -46,7 +46,7 @@ func (f *failure) under(mark string) *failure {
 	return &failure{Limits: f.Limits}
 }
 
-// pause is the stored record of an issuer that accepts no orders for any host until a given time.
+// pause is the stored record of an issuer that accepts no orders for any host until the time Until.
 type pause struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
@@ -58,8 +58,8 @@ func pauseKey(issuer string) string {
 	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
 }
 
-// recall reads a value from the storage. It returns false if the value does not exist or is invalid. This is
-// acceptable: without a stored failure, an issuer gets at most one extra order.
+// recall reads a value from the storage. It returns false if the value does not exist or cannot be parsed. The caller
+// need not treat this as an error: if the record of a failure is lost, an issuer gets at most one extra order.
 func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
 	data, err := s.Load(ctx, key)
 	switch {
@@ -83,16 +83,17 @@ func remember(ctx context.Context, s certmagic.Storage, key string, value any) e
 }
 
 const (
-	// sweepEvery is the interval between two searches for obsolete data in the storage.
+	// sweepEvery is the interval between two searches of the storage for obsolete records.
 	sweepEvery = time.Hour
-	// keepFailures is how long the failure of an unwanted host is kept after its NotBefore.
+	// keepFailures is how long after its NotBefore the failure of a removed host is kept.
 	keepFailures = 24 * time.Hour
-	// maxFailures is the maximum number of failures of unwanted hosts to keep: those with the latest NotBefore.
+	// maxFailures is the maximum number of failures of removed hosts to keep. The failures with the latest NotBefore
+	// are kept.
 	maxFailures = 1000
 )
 
-// sweep deletes old failures of hosts that are no longer wanted, so that a tenant who creates many hosts cannot fill
-// the storage.
+// sweep deletes old failures of hosts that no longer need a certificate, so that a tenant who creates many hosts cannot
+// fill the storage.
 func (m *Manager) sweep(ctx context.Context, s *setup) {
 	keys, err := s.storage.List(ctx, strings.TrimSuffix(failuresFolder, "/"), true)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +120,7 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 	}
 }
 
-// keptFailure is the failure of a host that is no longer wanted.
+// keptFailure is the stored failure of a host that no longer needs a certificate.
 type keptFailure struct {
 	key       string
 	notBefore time.Time

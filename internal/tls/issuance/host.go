@@ -15,26 +15,30 @@ import (
 
 // host is a host that needs a certificate from an issuer.
 type host struct {
-	// name is the name in the document, subject is the name to order, and stored is the name in the storage.
+	// name is the host name in the configuration, subject is the name for which the certificate is ordered (in
+	// Punycode), and stored is the name in storage keys.
 	name, subject, stored string
 	origin                ir.Ref
 	since                 time.Time
 
-	// read means that the storage was searched at least once.
+	// read is true after the storage was searched for the certificate at least once.
 	read bool
-	// issued is the certificate in the storage, or nil.
+	// issued is the certificate that was read from the storage, or nil if no certificate was found.
 	issued *issued
-	// lastError is the reason why there is no certificate or no renewed one. Nil means that no reason is known.
+	// lastError is the reason why the host has no certificate, or why its certificate was not renewed. It is nil if
+	// there was no error.
 	lastError *failure
-	// misses is the number of consecutive searches that found no certificate in the storage.
+	// misses is the number of consecutive reads of the storage that found no certificate.
 	misses int
 
-	// busy means that a task is working on the host, and ordering that this task is an order. again means that the
-	// certificate must be read once more after the task.
+	// busy is true while a task is working on the host, and ordering is true if this task orders a certificate. again
+	// is true if the certificate must be read from the storage once more after the task.
 	busy, ordering, again bool
-	// ordered is the time of the last order, and polled the time of the last query for the renewal time.
+	// ordered is the time of the last order, and polled is the time when the certificate authority was last asked for
+	// the renewal time.
 	ordered, polled time.Time
-	// got is the result of the last order, until its certificate has been read from the storage. Otherwise it is empty.
+	// got is the result of the last order, for the log message. It is cleared when the new certificate has been read
+	// from the storage.
 	got  string
 	gone bool
 }
@@ -50,12 +54,12 @@ func newHost(name string, origin ir.Ref) *host {
 	}
 }
 
-// wildcard reports whether the host is a wildcard, for which an order needs the DNS-01 challenge or a private
-// authority.
+// wildcard reports whether the host is a wildcard. A certificate for a wildcard needs the DNS-01 challenge or a private
+// certificate authority.
 func (h *host) wildcard() bool { return strings.HasPrefix(h.subject, "*.") }
 
-// hostOf returns the storage name of the host to which a storage key belongs. It returns false for keys that are not of
-// certificates.
+// hostOf returns the host in the storage key of a certificate, in the form that storage keys use. It returns false for
+// all other keys.
 func hostOf(key string) (string, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[0] != certificatesFolder {
@@ -64,7 +68,7 @@ func hostOf(key string) (string, bool) {
 	return parts[2], true
 }
 
-// certificatesFolder is the first element of the storage keys of certificates.
+// certificatesFolder is the first path element of the storage keys of certificates.
 var certificatesFolder = path.Dir(certmagic.StorageKeys.CertsPrefix("issuer"))
 
 // issued is a certificate from the storage.
@@ -74,16 +78,19 @@ type issued struct {
 	renewal   renewal
 }
 
-// Intervals between two reads of the storage.
+// Intervals between two reads of a host's certificate from the storage.
 const (
-	// calm is the interval for hosts that have a certificate. The storage reports most changes itself.
+	// calm is the interval for hosts that have a certificate. It is long, because the storage reports most changes
+	// itself.
 	calm = time.Hour
-	// A replica that does not order reads the certificate of a host without one at growing intervals.
+	// While a host has no certificate, replicas that do not order certificates poll the storage for it. The interval
+	// doubles from firstPoll to lastPoll.
 	firstPoll = time.Second
 	lastPoll  = time.Minute
 )
 
-// nextRead returns when to read the certificate again, in a replica that is not ordering it now.
+// nextRead returns when to read the host's certificate from the storage again, on a replica that is not ordering the
+// certificate now.
 func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	if h.issued == nil {
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
@@ -95,11 +102,12 @@ func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	return at
 }
 
-// jitter returns a random duration between 90% and 100% of d, so that hosts with the same start do not stay in step.
+// jitter returns a random duration between 90% and 100% of d, so that hosts that were added at the same time are not
+// all read at the same time.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// forgetOtherIssuers clears the last error unless it came from the issuers with the given mark, so that new issuers are
-// used at once.
+// forgetOtherIssuers clears the last error unless it came from the issuers with the given mark, so that a host is
+// ordered from new issuers at once.
 func (h *host) forgetOtherIssuers(mark string) {
 	if h.lastError != nil && h.lastError.Issuers != mark {
 		h.lastError, h.ordered = nil, time.Time{}

@@ -14,19 +14,19 @@ import (
 	"github.com/k8singress/k8singress/internal/process/caddyinternals"
 )
 
-// issuer is one configured issuer. Issuers are tried in the order of the option.
+// issuer is one configured issuer. Issuers are tried in the order in which the administrator has configured them.
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// module is the issuer if it uses ACME, and inside is certmagic's part of it. Both are nil for other issuers.
-	// inside is also nil if this version of Caddy keeps it in another place.
+	// module is Caddy's ACME issuer, and inside is certmagic's ACME issuer that module wraps. Both are nil for issuers
+	// that do not use ACME. inside is also nil if it cannot be found in this version of Caddy.
 	module    *caddytls.ACMEIssuer
 	inside    *certmagic.ACMEIssuer
 	listening listening
 }
 
-// newIssuer wraps a provisioned issuer. If certmagic's part of it is not found, newIssuer logs which features are
-// missing and uses the module as it is.
+// newIssuer wraps a provisioned issuer. If the certmagic issuer inside of it cannot be found, newIssuer logs which
+// features are missing and uses the Caddy module as it is.
 func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
 	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {
@@ -43,13 +43,14 @@ func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	return n
 }
 
-// wildcards reports whether the issuer can issue certificates for wildcards, for which ACME needs the DNS-01 challenge.
+// wildcards reports whether the issuer can issue certificates for wildcards. An ACME issuer can if the DNS-01 challenge
+// is configured; all other issuers can.
 func (i *issuer) wildcards() bool {
 	return i.module == nil || i.module.Challenges != nil && i.module.Challenges.DNS != nil
 }
 
-// name returns the name of the issuer for messages: the host of the certificate authority if the issuer uses ACME,
-// otherwise its key.
+// name returns the name of the issuer for messages: the host name of the certificate authority if the issuer uses ACME,
+// otherwise the issuer's key.
 func (i *issuer) name() string {
 	if i.module != nil {
 		if u, err := url.Parse(cmp.Or(i.module.CA, certmagic.DefaultACME.CA)); err == nil && u.Host != "" {
@@ -59,7 +60,8 @@ func (i *issuer) name() string {
 	return i.key
 }
 
-// once returns the issuer for one order, which writes its log lines to log.
+// once returns the issuer to use for a single order. An ACME issuer then writes its log messages to log, if this
+// version of Caddy allows it.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	switch {
 	case i.module == nil:
@@ -70,7 +72,7 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	one := *i.inside
 	one.Logger = log
 	if one.Email == "" {
-		// certmagic trims the space. With an empty address it would prompt for one at the terminal.
+		// certmagic prompts for an address at the terminal if Email is empty. It trims the space.
 		one.Email = " "
 	}
 	i.listening.configure(&one)
@@ -80,7 +82,7 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 // withoutPrompt wraps an issuer so that it never prompts for an e-mail address at the terminal.
 type withoutPrompt struct{ certmagic.Issuer }
 
-// PreCheck checks names as the issuer does, without a prompt.
+// PreCheck checks the names as the wrapped issuer does, but without a prompt.
 func (u withoutPrompt) PreCheck(ctx context.Context, names []string, _ bool) error {
 	if checker, ok := u.Issuer.(certmagic.PreChecker); ok {
 		return checker.PreCheck(ctx, names, false)
@@ -88,15 +90,15 @@ func (u withoutPrompt) PreCheck(ctx context.Context, names []string, _ bool) err
 	return nil
 }
 
-// listening is the address at which this process handles ACME challenges. On any other address, certmagic would open
-// its own listener.
+// listening is the address at which this process handles ACME challenges. If certmagic is configured with any other
+// address, it opens its own listener.
 type listening struct {
 	host        string
 	http, https int
 }
 
-// listeningAt returns the first TCP address of each list. certmagic supports only one host for both. If the two hosts
-// differ and neither means all addresses, challenges over TLS are disabled.
+// listeningAt returns the first TCP address in each of o.HTTP and o.HTTPS. certmagic supports only a single listen host
+// for both ports. If the two hosts differ and both are specific addresses, TLS-ALPN challenges are disabled.
 func listeningAt(o Options) listening {
 	var l listening
 	var other string
@@ -125,8 +127,8 @@ func firstTCP(addresses []string) (host string, port int) {
 	return "", 0
 }
 
-// configure limits an issuer to the challenges that the existing listeners can handle, unless the administrator has
-// configured where certmagic listens.
+// configure limits an issuer to the types of challenges that the existing listeners can handle. Listen addresses that
+// the administrator has configured for the issuer are kept.
 func (l listening) configure(i *certmagic.ACMEIssuer) {
 	if i.ListenHost == "" {
 		i.ListenHost = l.host

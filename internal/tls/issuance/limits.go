@@ -17,40 +17,42 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Delays between two attempts for one host.
+// The minimum and maximum delay between two attempts to order a certificate for the same host.
 const (
 	firstRetry = time.Minute
 	lastRetry  = 6 * time.Hour
 )
 
-// backoff returns the delay after the given number of consecutive failed attempts.
+// backoff returns the delay before the next attempt, given the number of consecutive failed attempts. first is the
+// delay after the first failure.
 func backoff(first time.Duration, attempts int) time.Duration {
 	d := min(first<<min(max(attempts, 1)-1, 20), lastRetry)
 	return d*3/4 + time.Duration(rand.Int64N(int64(d)/2))
 }
 
-// limit is a rate limit that an authority has reported.
+// limit is a rate limit that a certificate authority has reported.
 type limit struct {
 	until time.Time
-	// all means that the limit applies to all our orders, not to one host.
+	// all is true if the limit applies to the orders for all hosts, and false if it applies to a single host.
 	all bool
 }
 
-// defaultPause is how long to pause an authority that does not say for how long its limit lasts.
+// defaultPause is how long no orders are sent to a certificate authority that reports a rate limit without an end.
 const defaultPause = 15 * time.Minute
 
-// maxPause is the maximum pause. An authority can send a wrong time.
+// maxPause is the maximum time without orders after a rate limit, because a certificate authority can report a wrong
+// time.
 const maxPause = 8 * 24 * time.Hour
 
-// limitOf returns the rate limit in an error for a host, or nil if the error is not a rate limit. status and after are
-// the status code and the Retry-After time of the last response.
+// limitOf returns the rate limit that an error for a host describes, or nil if the error is not about a rate limit.
+// status and after are the status code and the Retry-After time of the certificate authority's last response.
 func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	var p acme.Problem
 	isProblem := errors.As(err, &p)
 	switch {
 	case isProblem && p.Type == acme.ProblemTypeRateLimited:
 	case isProblem && p.Status != status:
-		// The status code belongs to another response than this problem, such as the problem of a challenge.
+		// The status code belongs to another response. The problem may describe a failed challenge, for example.
 		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:
@@ -63,23 +65,23 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	return &limit{until: earlier(after, now.Add(maxPause)), all: !about(host, p)}
 }
 
-// times matches the end of a rate limit in the error texts of authorities.
+// times matches the end of a rate limit in the error messages of certificate authorities.
 var times = regexp.MustCompile(`(?i)retry after (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) ?(?:Z|UTC)`)
 
-// timeIn returns the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05
-// UTC", or the zero time.
+// timeIn returns the time in an error message such as "too many certificates already issued, retry after 2026-01-02
+// 15:04:05 UTC". It returns the zero time if the message contains no time.
 func timeIn(detail string) time.Time {
 	found := times.FindStringSubmatch(detail)
 	if found == nil {
 		return time.Time{}
 	}
-	// The time is zero after an error.
+	// If the time cannot be parsed, Parse returns the zero time.
 	at, _ := time.Parse(time.DateTime, found[1]+" "+found[2])
 	return at
 }
 
-// about reports whether a problem concerns the host or one of its parent domains. Without this check, the owner of one
-// host could stop the orders for all others.
+// about reports whether an ACME problem concerns only this host or its parent domains. If it does, orders for other
+// hosts continue; otherwise the owner of one host could stop the orders for all others.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
 		return true
@@ -97,14 +99,15 @@ func about(host string, p acme.Problem) bool {
 	return false
 }
 
-// maxText is the maximum length, in bytes, of an authority's text in a message. The note of an Event is limited to
-// 1,024.
+// maxText is the maximum length in bytes of an error message from a certificate authority in our own messages.
+// Kubernetes limits the note of an Event to 1,024 bytes.
 const maxText = 400
 
-// issuerError returns the error of an issuer, or why the issuer could not be reached, worded for the owner of a host.
+// issuerError returns an error message for the owner of a host: the error that the issuer returned, or why the issuer
+// could not be reached.
 func issuerError(issuer string, err error) string {
 	var noConnection *url.Error
-	// Requests to a DNS provider also use HTTP, so compare the URL with the issuer.
+	// Requests to a DNS provider can also fail with this error, so check that the URL is the issuer's.
 	if !errors.As(err, &noConnection) || !strings.Contains(noConnection.URL, "//"+issuer+"/") {
 		return issuer + " returned an error: " + errorText(err)
 	}
@@ -116,7 +119,7 @@ func issuerError(issuer string, err error) string {
 	return text
 }
 
-// errorText returns the part of an error that helps the reader.
+// errorText returns the details of an ACME problem, or the whole message of any other error.
 func errorText(err error) string {
 	text := err.Error()
 	var p acme.Problem
@@ -129,7 +132,8 @@ func errorText(err error) string {
 	return clean(text)
 }
 
-// clean makes the text of an authority safe for a line of a log: it replaces control characters and shortens the text.
+// clean makes an error message from a certificate authority safe to log: it replaces control characters and truncates
+// the message.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if nginx.IsControl(r) {

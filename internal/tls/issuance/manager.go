@@ -1,6 +1,6 @@
-// Package issuance orders certificates for hosts from certificate authorities and renews them. It also reads
-// certificates that other replicas have ordered from the shared storage. It is not involved in TLS handshakes: the
-// server takes changed certificates from it.
+// Package issuance orders certificates for hosts from certificate authorities and renews them. It also reads from the
+// shared storage the certificates that other replicas have ordered. It is not involved in TLS handshakes: the server
+// fetches changed certificates from it.
 package issuance
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/turns"
 )
 
-// The maximum numbers of hosts processed at the same time. Certificate authorities may be slow; the storage should not
-// be.
+// The maximum numbers of hosts that are processed at the same time by each kind of task. More orders than reads are
+// allowed, because certificate authorities may be slow, while the storage should not be.
 const (
 	maxOrders   = 16
 	maxReads    = 8
@@ -25,52 +25,54 @@ const (
 	// maxRenewals is the maximum number of concurrent renewals. It is separate from maxOrders, so that orders for new
 	// names do not delay renewals.
 	maxRenewals = 4
-	// ordersPerNamespace is the maximum number of concurrent orders of one namespace. An order takes minutes if the
-	// owner's DNS or web server does not respond, so the other slots are kept for other namespaces.
+	// ordersPerNamespace is the maximum number of concurrent orders for one namespace. An order takes minutes if the
+	// owner's DNS or web server does not respond, so half of maxOrders is kept for other namespaces.
 	ordersPerNamespace = maxOrders / 2
 )
 
-// tick is the interval at which a Manager checks whether this replica leads, and whether a host has waited for too
-// long.
+// tick is the interval at which a Manager checks whether this replica is the leader, and whether a host has been
+// without a certificate for too long.
 const tick = time.Second
 
-// Manager manages the hosts whose certificates come from issuers. Its methods may be called from any goroutine.
+// Manager manages the certificates of all hosts that get them from issuers. It is safe for concurrent use.
 type Manager struct {
 	log     *zap.Logger
 	metrics *metrics
 	// retry is the delay after the first failure of a host.
 	retry time.Duration
-	// kick wakes Run. changed is the channel that Changed returns.
+	// kick wakes up Run. changed is the channel that Changed returns.
 	kick    chan struct{}
 	changed chan struct{}
 
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored finds a host by its name in the storage.
+	// stored maps the names that storage keys contain to hosts.
 	stored map[string]*host
-	// delayed holds the hosts whose certificate must be read at a later time.
+	// delayed holds the hosts whose certificate must be read from the storage at a later time.
 	delayed *delayqueue.Queue[*host]
-	// reads holds the hosts whose certificate must be read from the storage, orders the hosts whose certificate must be
-	// ordered from an issuer, and ariPolls the hosts whose issuer must be queried for the renewal time (ARI).
+	// These queues hold hosts that wait for a task: reads for reading the certificate from the storage, orders for
+	// ordering a certificate from an issuer, and ariPolls for querying the issuer for the renewal time (ARI).
 	reads  *turns.Queue[*host]
 	orders *turns.Queue[*host]
-	// renewals holds orders for hosts that already have a certificate.
+	// renewals holds the hosts that already have a certificate, which must be renewed.
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
-	// fresh holds the hosts with a new certificate that Take has not returned yet.
+	// fresh holds the hosts with a new certificate that Take has not yet returned.
 	fresh map[string]*host
-	// problematic holds the hosts that have, or may have, a problem.
+	// problematic holds all hosts that may have a problem to report.
 	problematic map[string]*host
-	// unread is the number of hosts whose certificate has not been looked up yet. read is closed while it is zero.
+	// unread is the number of hosts whose certificate has not been looked up in the storage yet. The channel read is
+	// closed while unread is zero.
 	unread int
 	read   chan struct{}
 	leads  bool
-	// swept is the time of the last sweep of the storage.
+	// swept is the time when the storage was last searched for obsolete records.
 	swept time.Time
 	ended bool
 	pace  pace
-	// careful is the time until which orders are made one at a time, after an authority rejected orders for all hosts.
+	// careful is the time until which only one order is made at a time. It is set when a certificate authority has
+	// reported a rate limit for the orders of all hosts.
 	careful time.Time
 	budgets budgets
 }
@@ -90,8 +92,8 @@ func New(log *zap.Logger) *Manager {
 	return m
 }
 
-// Configure creates the issuers under a new Caddy configuration. Tasks that are running finish with the old issuers.
-// ctx must outlive the configuration. On an error, the old issuers stay in use.
+// Configure creates the issuers of a new Caddy configuration. Running tasks finish with the old issuers. ctx must stay
+// valid as long as the configuration is in use. If Configure returns an error, the old issuers stay in use.
 func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	next, err := newSetup(ctx, o, m)
 	if err != nil {
@@ -114,8 +116,8 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	return nil
 }
 
-// Want sets which hosts need a certificate. A nil value, or a certificate that does not come from an issuer, removes
-// the host.
+// Want sets which hosts need a certificate. A host is removed if its value is nil or is a certificate that does not
+// come from an issuer.
 func (m *Manager) Want(changes map[string]*ir.Certificate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,7 +160,7 @@ func (m *Manager) forget(h *host) {
 	m.wasRead(h)
 }
 
-// wasRead records that the certificate of a host has been looked up.
+// wasRead records that the certificate of a host has been looked up in the storage.
 func (m *Manager) wasRead(h *host) {
 	if h.read {
 		return
@@ -169,8 +171,8 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// readSoon schedules reading the certificate of a host from the storage as soon as possible, before any other task for
-// the host. Only one task at a time works on a host.
+// readSoon schedules that the certificate of a host is read from the storage as soon as possible, before any other task
+// for the host. If a task is working on the host now, the certificate is read after this task.
 func (m *Manager) readSoon(h *host) {
 	if h.busy {
 		h.again = true
@@ -183,8 +185,8 @@ func (m *Manager) readSoon(h *host) {
 	m.reads.Push(h.origin.Namespace, h, true)
 }
 
-// Read waits until the certificates of all hosts have been looked up in the storage once, or ctx ends. It returns at
-// once if there is no configuration.
+// Read waits until the certificates of all hosts have been looked up in the storage once, or until ctx ends. It returns
+// immediately if Configure has not been called.
 func (m *Manager) Read(ctx context.Context) {
 	m.mu.Lock()
 	read := m.read
@@ -202,7 +204,7 @@ func (m *Manager) Read(ctx context.Context) {
 // Changed returns a channel that receives a value after certificates or problems have changed.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-// wake makes Run check its queues.
+// wake makes Run check the queues.
 func (m *Manager) wake() { signal(m.kick) }
 
 func signal(c chan struct{}) {
@@ -212,7 +214,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// onStorageEvent is called by the storage when the value of a key has changed, on any replica.
+// onStorageEvent is called by the storage when this or another replica has changed the value of a key.
 func (m *Manager) onStorageEvent(key string) {
 	name, ok := hostOf(key)
 	if !ok {
@@ -226,7 +228,8 @@ func (m *Manager) onStorageEvent(key string) {
 	}
 }
 
-// mayBeChallenged reports whether a replica may be ordering the certificate of a host at this moment.
+// mayBeChallenged reports whether this or another replica may be ordering a certificate for the host at the moment, so
+// that a certificate authority may send a challenge. stored is the host's name in storage keys.
 func (m *Manager) mayBeChallenged(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

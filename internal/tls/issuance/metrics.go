@@ -2,7 +2,8 @@ package issuance
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the metrics of a manager. They outlive Caddy configurations, and are registered with each of them.
+// metrics are the metrics of a Manager. They are registered again with each new Caddy configuration, and keep their
+// values.
 type metrics struct {
 	orders  *prometheus.CounterVec
 	refused *prometheus.CounterVec
@@ -16,7 +17,7 @@ const (
 	failedResult  = "failed"
 )
 
-// Reasons for not making an order.
+// The reasons why an order was not made, as values of a metric label.
 const (
 	overBudget     = "new_hosts_per_day"
 	leadsElsewhere = "check_host_dns"
@@ -45,7 +46,7 @@ func newMetrics(m *Manager) *metrics {
 	}, m.waiting)}
 }
 
-// waiting returns the number of hosts without a certificate, all of which are in problematic.
+// waiting returns the number of hosts without a certificate. All of them are in m.problematic.
 func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +59,7 @@ func (m *Manager) waiting() float64 {
 	return float64(count)
 }
 
-// Collectors returns the metrics, for registration with the registry of a Caddy configuration.
+// Collectors returns the metrics to register with the registry of a Caddy configuration.
 func (m *Manager) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.metrics.orders, m.metrics.refused, m.metrics.waiting}
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// reservedFor is the share of the rate limit that is reserved for renewals, as a divisor: 5 reserves a fifth. Orders
-// for new names must not let existing certificates expire.
+// reservedFor determines which part of the rate limit is reserved for renewals: 5 means one fifth. Without a reserve,
+// orders for new names could delay renewals until certificates expire.
 const reservedFor = 5
 
-// pace applies certmagic's rate limit for orders from one certificate authority before a host gets its turn. A host
-// that waited inside certmagic would hold a slot that another host could use.
+// pace applies certmagic's rate limit for orders to a certificate authority, before a host is taken from its queue. If
+// the host waited inside certmagic instead, it would count towards the maximum number of concurrent orders while it
+// waits.
 type pace struct{ begun []time.Time }
 
-// ready reports whether another order, or renewal, may start now. If not, it returns how long to wait.
+// ready reports whether another order may start now. renewal is true if the order renews a certificate. If the order
+// may not start, ready returns how long to wait.
 func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 	p.begun = slices.DeleteFunc(p.begun,
 		func(t time.Time) bool { return now.Sub(t) >= certmagic.RateLimitEventsWindow })
@@ -31,7 +33,7 @@ func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 
 func (p *pace) began(now time.Time) { p.begun = append(p.begun, now) }
 
-// refund removes the last start, because no issuer was contacted.
+// refund removes the latest order from the rate limit, because no issuer was contacted for it.
 func (p *pace) refund() {
 	if len(p.begun) > 0 {
 		p.begun = p.begun[:len(p.begun)-1]

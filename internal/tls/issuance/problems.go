@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Take returns the new certificates since the last call, by host.
+// Take returns the new certificates since its last call, by host.
 func (m *Manager) Take() map[string]*tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,14 +27,15 @@ func (m *Manager) Take() map[string]*tls.Certificate {
 }
 
 const (
-	// soon is how long a host may be without a certificate before a problem is reported. Most certificates arrive
-	// within seconds.
+	// soon is how long a host may be without a certificate before this is reported. Most certificates are issued within
+	// seconds.
 	soon = 15 * time.Second
-	// maxProblems is the maximum number of hosts of one object with a separate problem.
+	// maxProblems is the maximum number of hosts per object that get a problem of their own in a verdict. The other
+	// hosts are listed together.
 	maxProblems = 4
 )
 
-// wakeForPending signals Changed when a host becomes a problem only because it has waited too long.
+// wakeForPending signals Changed when a host has waited so long for its certificate that Problems now reports the host.
 func (m *Manager) wakeForPending() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,13 +48,14 @@ func (m *Manager) wakeForPending() {
 	}
 }
 
-// Problems returns a verdict for each object with hosts that have no certificate, or whose certificate is not renewed.
+// Problems returns a verdict for each object with hosts that have no certificate or whose certificate could not be
+// renewed.
 func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
 	for _, h := range m.problematic {
-		// A document may omit the object that defines a host.
+		// A configuration that was written by hand may omit the object that defines a host.
 		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}

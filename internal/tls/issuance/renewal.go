@@ -13,16 +13,17 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 )
 
-// renewal holds the time at which to renew a certificate.
+// renewal describes when a certificate must be renewed.
 type renewal struct {
 	at time.Time
-	// info is the authority's renewal information (ARI), or nil.
+	// info is the ACME renewal information (ARI) from the certificate authority, or nil if it provides no such
+	// information.
 	info *acme.RenewalInfo
 }
 
-// renewalOf follows certmagic's rules, because certmagic itself checks whether a renewal is due. The time is the one
-// that the authority suggests or, without a suggestion, when a third of the lifetime is left. In both cases it is some
-// time before the certificate expires.
+// renewalOf calculates the renewal time by certmagic's rules, because certmagic checks again whether a renewal is due.
+// It is the time that the certificate authority suggests, or, without a suggestion, the time when a third of the
+// certificate's lifetime is left. In both cases the renewal time is before the certificate expires.
 func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
 	var r renewal
 	if _, issuer, err := decodeMeta(meta); err == nil {
@@ -48,10 +49,11 @@ func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// pollEvery is the interval between two queries for the renewal time if the authority does not set one.
+// pollEvery is the interval between two queries for the renewal time, if the certificate authority does not send one.
 const pollEvery = 6 * time.Hour
 
-// poll returns when to query the authority for a changed renewal time. It returns false if the authority provides none.
+// poll returns when to ask the certificate authority again whether the renewal time has changed; last is the time of
+// the last query. It returns false if the certificate authority provides no renewal time.
 func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	switch {
 	case r.info == nil || !r.info.HasWindow():
@@ -62,8 +64,8 @@ func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	return later(*r.info.RetryAfter, last.Add(renewCheck)), true
 }
 
-// fetchRenewal queries the authority of a certificate for the renewal time, and stores the response where certmagic
-// reads it.
+// fetchRenewal asks the certificate authority for the renewal time of a certificate, and stores the response where
+// certmagic reads it.
 func (s *setup) fetchRenewal(ctx context.Context, h *host, of *issued) error {
 	for _, i := range s.issuers {
 		getter, ok := i.Issuer.(certmagic.RenewalInfoGetter)
@@ -82,7 +84,8 @@ func (s *setup) fetchRenewal(ctx context.Context, h *host, of *issued) error {
 	return nil
 }
 
-// decodeMeta decodes the metadata that certmagic stores with a certificate, and the issuer's part of it.
+// decodeMeta decodes the metadata that certmagic stores with a certificate, and the ACME issuer's data inside the
+// metadata.
 func decodeMeta(data []byte) (m certmagic.CertificateResource, issuer acme.Certificate, err error) {
 	if err = json.Unmarshal(data, &m); err == nil {
 		err = json.Unmarshal(m.IssuerData, &issuer)

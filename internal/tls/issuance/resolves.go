@@ -14,10 +14,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// resolvePatience is the maximum time for the DNS lookups for one host.
+// resolvePatience is the maximum time for all DNS lookups for one host.
 const resolvePatience = 10 * time.Second
 
-// resolverOf returns a resolver that uses these DNS servers in turn, or the system's resolver if there are none.
+// resolverOf returns a resolver that uses the given DNS servers one after the other. It returns the system's resolver
+// if servers is empty.
 func resolverOf(servers []string) *net.Resolver {
 	if len(servers) == 0 {
 		return net.DefaultResolver
@@ -33,8 +34,9 @@ func resolverOf(servers []string) *net.Resolver {
 	}}
 }
 
-// elsewhere returns why an authority would not reach this controller under the host's name. It returns "" if the
-// authority would, and also if the check is disabled. Wildcards are not checked, because they have no address.
+// elsewhere returns why a certificate authority would not reach this controller at the host's name, such as that the
+// name resolves to another address. It returns "" if the certificate authority would reach it, or if the check is
+// disabled. Wildcards are not checked, because they have no address.
 func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	if s.addresses == nil || h.wildcard() {
 		return ""
@@ -65,7 +67,7 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	return ""
 }
 
-// ours returns the addresses of this controller. Host names are resolved.
+// ours returns the IP addresses of this controller. Configured host names are resolved.
 func (s *setup) ours(ctx context.Context) (all []netip.Addr, failed error) {
 	for _, address := range s.addresses() {
 		if a, err := netip.ParseAddr(address); err == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Run runs the manager until ctx ends, and then waits for running tasks. Other replicas with the same storage also call
-// Run; leads reports whether this replica orders certificates.
+// Run. leads reports whether this replica is the leader, which is the only replica that orders certificates.
 func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	var running panics.Group
 	defer running.Wait()
@@ -32,7 +32,7 @@ func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// end releases the current setup. The manager has no setup afterwards.
+// end releases the current setup and prevents Configure from setting a new one.
 func (m *Manager) end() {
 	m.mu.Lock()
 	last := m.setup
@@ -43,7 +43,8 @@ func (m *Manager) end() {
 	}
 }
 
-// dispatch starts the due tasks for which there are free slots. It returns the maximum time until the next call.
+// dispatch starts as many due tasks as the limits on concurrent tasks allow. It returns the time after which it must be
+// called again at the latest.
 func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,8 +66,8 @@ func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads boo
 	return rest
 }
 
-// setLeads sets whether this replica orders certificates. A replica that becomes the leader first reads the
-// certificates that other replicas have ordered.
+// setLeads sets whether this replica is the leader, which orders certificates. A replica that becomes the leader first
+// reads the certificates that other replicas have ordered.
 func (m *Manager) setLeads(leads bool) {
 	if m.leads == leads {
 		return
@@ -78,7 +79,7 @@ func (m *Manager) setLeads(leads bool) {
 		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
-		// This replica orders from now on and will find out the errors itself.
+		// Forget the error: the new leader orders the certificate itself.
 		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
 			m.readSoon(h)
@@ -86,7 +87,8 @@ func (m *Manager) setLeads(leads bool) {
 	}
 }
 
-// beginSweep starts a sweep of the storage if one is due, on the leader only and after all hosts have been read.
+// beginSweep starts a search for obsolete records in the storage if it is due. Only the leader does this, and only
+// after the certificates of all hosts have been read.
 func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now time.Time) {
 	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
 		return
@@ -100,7 +102,7 @@ func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now tim
 	})
 }
 
-// task performs work for a host. It runs without the lock.
+// task is the work of a queue for one host. It is called without holding the manager's mutex.
 type task func(ctx context.Context, s *setup, h *host)
 
 func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Queue[*host], do task) {
@@ -109,8 +111,8 @@ func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Que
 	}
 }
 
-// beginOrders starts as many orders as the rate limit allows now, renewals first. It returns how long to wait at most
-// before the next call.
+// beginOrders starts as many orders as the rate limit allows now, renewals first. It returns the time after which it
+// must be called again at the latest.
 func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now time.Time) time.Duration {
 	rest := time.Minute
 	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
@@ -131,14 +133,16 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 	return rest
 }
 
-// mayOrder reports whether another order may start. After an authority has rejected orders for all hosts, possibly
-// because of the orders of one namespace, orders are made one at a time for a while. The next one starts only after all
-// waiting hosts are in their queues, so that the namespaces share the remaining orders fairly.
+// mayOrder reports whether another order may start. After a certificate authority has reported a rate limit for the
+// orders of all hosts, only one order is made at a time for a while. Each order then waits until no certificate is
+// being read from the storage, because hosts join the queue of orders after this. So all namespaces take turns, and one
+// namespace cannot use up the limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
 
-// carefulFor is how long orders are made one at a time after an authority's pause has ended.
+// pacedAfterStart is how long only one order is made at a time after the rate limit of a certificate authority has
+// ended.
 const pacedAfterStart = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
@@ -153,7 +157,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 	})
 }
 
-// finish removes a host from the task that has ended. It also runs after a panic.
+// finish records that the task for a host has ended, and schedules the host's next task. It also runs after a panic.
 func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +165,7 @@ func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.next(h)
 }
 
-// next queues a host for the next task after one has ended.
+// next schedules the next task for a host after a task has ended.
 func (m *Manager) next(h *host) {
 	ordered := h.ordering
 	h.busy, h.ordering = false, false
@@ -176,7 +180,7 @@ func (m *Manager) next(h *host) {
 	}
 }
 
-// plan puts a host into the queue in which it has to wait.
+// plan adds the host to the queue of its next task, or to m.delayed if no task is due.
 func (m *Manager) plan(h *host, now time.Time) {
 	if !m.leads {
 		m.delayed.Set(h, h.nextRead(now, false))
@@ -189,7 +193,7 @@ func (m *Manager) plan(h *host, now time.Time) {
 	if h.lastError != nil {
 		due = later(due, h.lastError.NotBefore)
 	} else {
-		// A new certificate may be due again immediately; order at most once per renewCheck.
+		// The renewal of a new certificate may be due immediately. Order at most once per renewCheck.
 		due = later(due, h.ordered.Add(renewCheck))
 	}
 	if !due.After(now) {

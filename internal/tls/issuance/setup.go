@@ -23,35 +23,40 @@ import (
 
 // Options configures a Manager.
 type Options struct {
-	// Issuers are modules of Caddy's namespace tls.issuance. If empty, Caddy's default issuers are used.
+	// Issuers are the configurations of Caddy modules in the namespace tls.issuance. If empty, Caddy's default issuers
+	// are used.
 	Issuers []json.RawMessage
-	// KeyType is the type of new keys, with Caddy's names. If empty, Caddy's default is used.
+	// KeyType is the type of new private keys, such as "p256" (see Caddy's key_type). If empty, Caddy's default is
+	// used.
 	KeyType string
-	// HTTP and HTTPS are the addresses at which this process handles challenges.
+	// HTTP and HTTPS are the listen addresses at which this process handles ACME challenges.
 	HTTP, HTTPS []string
-	// NewHostsPerDay is the maximum number of new names of one namespace to order within 24 hours. Zero means no limit.
+	// NewHostsPerDay is the maximum number of new host names per namespace for which certificates are ordered within 24
+	// hours. Zero means no limit.
 	NewHostsPerDay int
-	// Addresses returns the addresses at which clients reach this controller, as IP addresses or names. Certificates
-	// are then ordered only for names that resolve to one of them. If Addresses is nil, they are ordered for all names.
+	// Addresses returns the addresses at which clients reach this controller, as IP addresses or host names. If it is
+	// set, certificates are ordered only for hosts that resolve to one of these addresses. If Addresses is nil, this is
+	// not checked.
 	Addresses func() []string
-	// Resolvers are the DNS servers for that check, with or without a port. If empty, the system's servers are used.
+	// Resolvers are the DNS servers, with or without a port, that are queried to check Addresses. If empty, the
+	// system's DNS servers are used.
 	Resolvers []string
 }
 
-// setup holds everything that is needed for orders under one Caddy configuration. It is immutable except for pauses and
-// users.
+// setup holds everything that orders need under one Caddy configuration. It is immutable, except pauses and users.
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
-	// mark identifies these issuers and their configuration.
+	// mark identifies the issuers with their configuration.
 	mark string
-	// config is the configuration that the issuers were given. Each attempt uses a copy with its own logger.
+	// config is the certmagic configuration for which the issuers were created. Each order uses a copy of it with its
+	// own logger.
 	config *certmagic.Config
-	// pauses maps the key of an issuer to the newest pause that it requested.
+	// pauses maps the key of each issuer that has reported a rate limit for all hosts to its latest pause.
 	pauses sync.Map
 	// retry is the delay after the first failure of a host.
 	retry time.Duration
-	// newHostsPerDay and addresses are copied from Options.
+	// newHostsPerDay and addresses are copied from the Options.
 	newHostsPerDay int
 	addresses      func() []string
 	resolver       *net.Resolver
@@ -59,24 +64,24 @@ type setup struct {
 	cache       *certmagic.Cache
 	unsubscribe func()
 	cancel      func()
-	// users is the number of running tasks, plus one while the setup is current. At zero the setup is cleaned up.
+	// users is the reference count: the number of running tasks, plus one while the manager uses the setup. When it
+	// reaches zero, the setup is cleaned up.
 	users atomic.Int64
 }
 
-// subscriber is implemented by a storage that reports each key whose value changes, including changes by other
-// replicas.
+// subscriber is implemented by storages that report the key of each changed value, including changes by other replicas.
 type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
-// challengeStorage is implemented by a storage that looks up unknown challenge tokens only for hosts that may be
-// challenged.
+// challengeStorage is implemented by storages that look up an unknown challenge token only if a certificate may be
+// being ordered for the host at the moment. SetWanted sets the function that reports this.
 type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
-// renewCheck is certmagic's check interval. certmagic renews a certificate this long before the time it chose, and no
-// later than five times this long before the certificate expires.
+// renewCheck is the interval at which certmagic is told to check for renewals. certmagic renews a certificate up to
+// this long before the chosen renewal time, and no later than five times this long before the certificate expires.
 const renewCheck = time.Minute
 
 func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
@@ -91,7 +96,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
 	}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
-		// certmagic requires the function, but the cache stays empty.
+		// certmagic requires this function, although the cache stays empty.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
 		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
 	})
@@ -128,7 +133,7 @@ func markOf(issuers []json.RawMessage) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// provision loads the issuers.
+// provision loads the Caddy modules of the issuers.
 func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer, error) {
 	if len(modules) == 0 {
 		return caddytls.DefaultIssuersProvisioned(ctx)
@@ -150,8 +155,8 @@ func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer
 	return all, nil
 }
 
-// without removes a field from a JSON object, as Caddy does with the name of a module before it decodes the object
-// strictly.
+// without removes a field from a JSON object. Caddy also removes the module's name before it decodes a module's object,
+// because unknown fields are rejected.
 func without(raw json.RawMessage, field string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -165,11 +170,12 @@ func without(raw json.RawMessage, field string) json.RawMessage {
 	return rest
 }
 
-// acquire keeps the setup alive until release is called. The setup must be current: otherwise it may already be cleaned
-// up.
+// acquire increments the reference count of the setup. It must only be called while the manager uses the setup:
+// otherwise the setup may already be cleaned up.
 func (s *setup) acquire() { s.users.Add(1) }
 
-// release must not be called with the manager's lock held, because a storage that reports a key takes that lock.
+// release decrements the reference count of the setup, and cleans it up at zero. The caller must not hold the manager's
+// mutex, because the storage may call the manager, which takes the mutex.
 func (s *setup) release() {
 	if s.users.Add(-1) == 0 {
 		s.unsubscribe()
@@ -178,13 +184,13 @@ func (s *setup) release() {
 	}
 }
 
-// paced reports whether orders go to an authority with a rate limit, that is, by ACME.
+// paced reports whether the rate limit for orders applies, which is the case for ACME issuers.
 func (s *setup) paced() bool {
 	return len(s.issuers) > 0 && s.issuers[0].module != nil
 }
 
-// load returns the newest certificate that one of the issuers has issued for a host, or nil. It returns an error only
-// if there is no readable certificate and one could not be read.
+// load returns the newest certificate from the storage that one of the issuers has issued for a host, or nil. It
+// returns an error only if no certificate could be read and reading at least one of them failed.
 func (s *setup) load(ctx context.Context, h *host) (*issued, error) {
 	var newest *issued
 	var failed error

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// storagePatience is the maximum time for the storage operations for one host.
+	// storagePatience is the maximum time for the storage operations of one task.
 	storagePatience = 30 * time.Second
-	// patience is the maximum time for all issuers together for one host.
+	// patience is the maximum time for an order with all of its issuers.
 	patience = 10 * time.Minute
 )
 
-// patientReads is how often a certificate may be unreadable before this is an error. It is unreadable while another
-// replica writes it.
+// patientReads is how many consecutive reads of a certificate may fail before an error is reported. A certificate
+// cannot be read while another replica is writing it.
 const patientReads = 2
 
 // fetch reads the certificate of a host from the storage.
@@ -38,7 +38,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 	m.wasRead(h)
 	if found == nil {
-		// A certificate that was read before stays in use.
+		// A certificate that was read earlier stays in use.
 		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
 			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
 		}
@@ -58,7 +58,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 }
 
-// announce logs that a certificate was issued, if this replica ordered it. The other replicas only read it.
+// announce logs that a certificate was issued, if this replica has ordered it. Other replicas log nothing.
 func (m *Manager) announce(s *setup, h *host) {
 	if h.got == "" {
 		return
@@ -74,13 +74,13 @@ func (m *Manager) announce(s *setup, h *host) {
 	h.got = ""
 }
 
-// announcements maps each result to its log message. The messages are the same as Caddy's, because users search for
+// announcements maps the result of an order to its log message. Caddy logs the same messages, so users may search for
 // them.
 var announcements = map[string]string{
 	issuedResult: "certificate obtained successfully", renewedResult: "certificate renewed successfully",
 }
 
-// poll queries the authority for the renewal time of a certificate.
+// poll asks the certificate authority for the renewal time of a host's certificate.
 func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -97,7 +97,7 @@ func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	h.again = err == nil
 }
 
-// order orders a certificate for a host from an issuer, or sets the host's last error.
+// order orders a certificate for a host from an issuer. If it fails, it sets the host's last error.
 func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -135,7 +135,7 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	m.recordOrder(h, failed, rest)
 }
 
-// postpone records why no certificate can be ordered for a host now.
+// postpone records why no certificate can be ordered for a host now. It does not count as an order.
 func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,14 +144,14 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.fail(h, why)
 }
 
-// giveBack lets the namespace of a host have the next turn.
+// giveBack makes the host's namespace the next one in the queues of orders, because its order was not made.
 func (m *Manager) giveBack(h *host) {
 	m.orders.GiveBack(h)
 	m.renewals.GiveBack(h)
 }
 
-// refusal returns why no certificate is ordered for a host although issuers are available, or nil if one may be
-// ordered. It may take a new name from the budget of the namespace.
+// refusal returns why no certificate must be ordered for a host although issuers are available, or nil if it may be
+// ordered. A new host name is counted towards the daily limit of its namespace.
 func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	if h.issued != nil {
 		return nil
@@ -179,8 +179,8 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	return over
 }
 
-// recordOrder records the result of an order. failed is the failure, or nil. rest is the time until which an issuer
-// accepts no orders for any host, or zero.
+// recordOrder records the result of an order. failed is nil if a certificate was issued. rest is the time until which
+// an issuer accepts no orders for any host, or zero if there is no such limit.
 func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
@@ -203,7 +203,7 @@ func (m *Manager) recordOrder(h *host, failed *failure, rest time.Time) {
 	m.fail(h, failed)
 }
 
-// fail sets the reason why a host has to wait; nil clears it.
+// fail sets the last error of a host, which says why and until when it must wait. nil clears the error.
 func (m *Manager) fail(h *host, why *failure) {
 	h.lastError = why
 	if why != nil && !h.gone {
@@ -212,19 +212,20 @@ func (m *Manager) fail(h *host, why *failure) {
 	}
 }
 
-// logStorageError logs that the storage failed for an order. The error does not delay the next order.
+// logStorageError logs an error of the storage during an order, if there is one. Such an error does not delay the next
+// order.
 func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
 		m.log.Error("cannot store the result of an attempt", zap.String("host", h.name), zap.Error(err))
 	}
 }
 
-// errNeedsDNS is the reason why a wildcard is not ordered.
+// errNeedsDNS is the error message for a wildcard if no issuer can issue a certificate for it.
 const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, " +
 	"or name a Secret with a certificate"
 
-// usable returns the issuers that may be used for a host now. If there are none, it returns the reason and the time of
-// the next attempt.
+// usable returns the issuers that accept orders for a host now. If it returns none, the returned failure contains the
+// reason and the time of the next attempt.
 func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *failure) {
 	resting := &failure{Attempts: f.Attempts, Reason: errNeedsDNS, NotBefore: time.Now().Add(calm)}
 	var all []*issuer
@@ -257,14 +258,15 @@ func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
 	return p
 }
 
-// attemptError is the error of one issuer.
+// attemptError is the error that one issuer returned for an order.
 type attemptError struct {
 	issuer *issuer
 	err    error
 	log    *caddyinternals.LogTap
 }
 
-// attempt tries the issuers one after the other. It returns nil as soon as one has issued the certificate.
+// attempt tries the issuers one after the other. It returns nil as soon as one of them has issued the certificate,
+// otherwise the errors of all.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
 	own, results := caddyinternals.TapLog(log)
@@ -296,8 +298,9 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	return all
 }
 
-// judge turns the errors into a failure of the host, and stores a pause for each issuer with a rate limit for all
-// hosts. It returns the time at which the last of these pauses ends, or zero.
+// judge combines the errors of an order into a failure of the host. It also stores a pause for each issuer that has
+// reported a rate limit for all hosts. It returns the time at which the last of these pauses ends, or zero if there are
+// none.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError,
 	now time.Time) (*failure, time.Time) {
 	var rest time.Time
@@ -315,7 +318,8 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
 			rest = later(rest, p.Until)
-			// A replica that does not read the pause sends one more request and gets the same error.
+			// Ignore the error: a replica that does not know the pause sends one more order and gets the same rate
+			// limit.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
 			f.Limits[e.issuer.key] = l.until

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Limits for RSA keys, in bits. crypto/tls rejects shorter keys in handshakes, and its clients reject longer ones, with
-// which a handshake would also take as long as a hundred others.
+// The minimum and maximum length of RSA keys, in bits. crypto/tls rejects handshakes with shorter keys. Its clients
+// reject longer keys, which would also make a handshake as slow as a hundred others.
 const (
 	minRSA = 1024
 	maxRSA = 8192
-	// maxKey is the maximum size of a key in bytes: an RSA key of maxRSA bits, with some reserve. It is checked first,
-	// because parsing a key involves computations, which would take too long for a key of megabytes.
+	// maxKey is the maximum size of a key in bytes. It is large enough for an RSA key of maxRSA bits. It is checked
+	// before the key is parsed, because parsing a key of several megabytes takes too long.
 	maxKey = 8 << 10
 )
 
 var errUnusable = errors.New("TLS cannot use the key in " + PrivateKey + ": make an RSA or ECDSA key")
 
-// readKey returns the first private key in PEM data. As in crypto/tls, other blocks before it, such as the EC
-// PARAMETERS that openssl writes, are skipped.
+// readKey returns the first private key in PEM data. As in crypto/tls, blocks of other types before the key are
+// skipped, such as the EC PARAMETERS block that openssl writes.
 func readKey(data []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(data)
 	if block == nil {
@@ -67,7 +67,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return usable(key)
 }
 
-// usable rejects keys with which every handshake would fail.
+// usable returns an error if the key is of a type or size with which every handshake would fail.
 func usable(key any) (crypto.Signer, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:

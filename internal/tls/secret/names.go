@@ -9,9 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Names are the names that a certificate covers, in a form for fast look-ups during handshakes.
+// Names holds the names that a certificate covers, in a form for fast lookups during handshakes.
 type Names struct {
-	// exact holds the names without a wildcard, and parents the parts after "*." of the wildcards. Both are sorted.
+	// exact holds the names that are not wildcards. parents holds the wildcards without the leading "*.". Both are
+	// sorted.
 	exact, parents []string
 }
 
@@ -36,8 +37,8 @@ func NamesOf(leaf *x509.Certificate) Names {
 	return n
 }
 
-// Cover reports whether the names include a host. A wildcard matches exactly one label, and also the wildcard itself.
-// The host must be in lower case and without a trailing dot.
+// Cover reports whether the names include a host, or a wildcard that matches it. A wildcard matches exactly one label,
+// and it also covers the wildcard itself. The host must be in lower case and without a trailing dot.
 func (n Names) Cover(host string) bool {
 	if _, found := slices.BinarySearch(n.exact, host); found {
 		return host != ""
@@ -53,7 +54,7 @@ func (n Names) Cover(host string) bool {
 // HasWildcards reports whether one of the names is a wildcard.
 func (n Names) HasWildcards() bool { return len(n.parents) > 0 }
 
-// String returns the list of names for messages.
+// String returns the names as a list for messages.
 func (n Names) String() string {
 	quoted := make([]string, 0, report.MaxListed)
 	for _, name := range n.exact[:min(len(n.exact), report.MaxListed)] {

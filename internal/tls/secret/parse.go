@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// Keys of a Secret of type kubernetes.io/tls.
+// The keys of a Secret of type kubernetes.io/tls.
 const (
 	CertificateKey = "tls.crt"
 	PrivateKey     = "tls.key"
 )
 
-// MaxFile is the maximum size in bytes of a value in a Secret. Kubernetes limits Secrets to this size, but a file of
-// manifests could contain more.
+// MaxFile is the maximum size in bytes of a value in a Secret. Kubernetes does not allow larger Secrets, but a manifest
+// file can contain one.
 const MaxFile = 1 << 20
 
-// maxChain is the maximum length in bytes of a chain that clients with OpenSSL accept. The chain is sent in each
-// handshake.
+// maxChain is the maximum length in bytes of a certificate chain, because clients with OpenSSL reject longer chains.
+// The chain is sent in each handshake.
 const maxChain = 100 << 10
 
 func tooLong(name string, length, limit int) error {
@@ -35,9 +35,9 @@ func tooLong(name string, length, limit int) error {
 		name, length, limit)
 }
 
-// Parse parses a certificate chain and its private key in PEM. The chain may be in any order, with other PEM blocks or
-// text around it. In the result the certificate of the key comes first, and each issuer comes after the certificate
-// that it issued. Leaf is set.
+// Parse parses a certificate chain and its private key in PEM. The certificates may be in any order, and may be
+// surrounded by other PEM blocks or text. In the result, the certificate that belongs to the key comes first, and each
+// certificate is followed by the certificate of its issuer. The field Leaf is set.
 func Parse(cert, key []byte) (*tls.Certificate, error) {
 	switch {
 	case len(bytes.TrimSpace(cert)) == 0:
@@ -85,8 +85,8 @@ func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 
 var errMismatch = errors.New("the key in " + PrivateKey + " belongs to none of the certificates in " + CertificateKey)
 
-// pair finds the certificate for the key. It compares public keys itself, because crypto/tls would parse the key again
-// for each certificate, and a Secret can contain thousands.
+// pair finds the certificate that belongs to the key. It compares public keys itself, because crypto/tls would parse
+// the key again for each certificate, and a Secret can contain thousands of certificates.
 func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) {
 	public := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
@@ -106,8 +106,8 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 	return result, nil
 }
 
-// inOrder returns the chain with each issuer after the certificate that it issued. Certificates that are not part of
-// the chain are omitted.
+// inOrder returns the chain of leaf, in which each certificate is followed by the certificate of its issuer.
+// Certificates that are not part of the chain are omitted.
 func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certificate {
 	chain := []*x509.Certificate{leaf}
 	for last := leaf; ; last = chain[len(chain)-1] {
@@ -120,21 +120,21 @@ func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certifi
 	}
 }
 
-// Issued reports whether issuer appears to have issued c: the names must match, and also the key identifiers if both
-// certificates have them. An authority that changed its key has two certificates with the same name. Issued verifies no
-// signature.
+// Issued reports whether issuer appears to have issued c. The names must match, and also the key identifiers if both
+// certificates have them, because an authority that changed its key has two certificates with the same name. Issued
+// does not verify the signature.
 func Issued(issuer, c *x509.Certificate) bool {
 	if !bytes.Equal(issuer.RawSubject, c.RawIssuer) || bytes.Equal(issuer.Raw, c.Raw) {
 		return false
 	}
 	if len(c.AuthorityKeyId) == 0 {
-		// A self-signed certificate may omit the identifier of its key.
+		// A self-signed certificate may lack the identifier of its issuer's key.
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
 }
 
-// Validity says whether a moment is before, in or after the validity period of a certificate.
+// Validity says whether a point in time is before, within or after the validity period of a certificate.
 type Validity int
 
 // The possible values of Validity.
@@ -144,13 +144,14 @@ const (
 	Expired
 )
 
-// Period is the validity period of a certificate. The zero value is for no certificate, and is always valid.
+// Period is the validity period of a certificate. The zero value is used if there is no certificate, and is always
+// valid.
 type Period struct{ From, Until time.Time }
 
 // PeriodOf returns the validity period of a certificate.
 func PeriodOf(c *x509.Certificate) Period { return Period{c.NotBefore, c.NotAfter} }
 
-// At returns the validity at a moment.
+// At returns whether the period has not started, is valid, or has expired at the time t.
 func (p *Period) At(t time.Time) Validity {
 	switch {
 	case p.Until.IsZero():
@@ -163,7 +164,7 @@ func (p *Period) At(t time.Time) Validity {
 	return Valid
 }
 
-// Sum returns a checksum of parts of a Secret, with which a caller can detect changes without keeping a copy.
+// Sum returns a checksum of values in a Secret. It allows a caller to detect changes without keeping a copy.
 func Sum(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, part := range parts {

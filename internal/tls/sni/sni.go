@@ -11,16 +11,16 @@ import (
 var (
 	// ErrTooLong means that the client's ClientHello does not fit into the buffer.
 	ErrTooLong = errors.New("the TLS client hello is too long")
-	// ErrNoHello means that the client did not send a ClientHello, or sent one that crypto/tls rejects. A TLS server
-	// should send the client an alert.
+	// ErrNoHello means that the client did not send a ClientHello, or sent a ClientHello that crypto/tls rejects. A TLS
+	// server should answer with an alert.
 	ErrNoHello = errors.New("the connection does not begin with a TLS client hello")
 )
 
 // Read reads from a connection until the TLS ClientHello is complete. It returns the server name as crypto/tls parses
-// it, or "" if the client sends none. The first n bytes of buffer are the bytes that were read, which may be more than
-// the ClientHello.
+// it, or "" if the client sent no name. n is the number of bytes that were read into buffer, which may be more than the
+// ClientHello.
 //
-// The error is ErrTooLong, ErrNoHello, or an error of the connection, such as os.ErrDeadlineExceeded. Read writes
+// The error is ErrTooLong, ErrNoHello, or an error from the connection, such as os.ErrDeadlineExceeded. Read writes
 // nothing to the connection and does not change its deadlines.
 func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 	h := &hello{Conn: conn, buffer: buffer}
@@ -37,8 +37,8 @@ func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 
 var errRead = errors.New("the hello is read")
 
-// readHello aborts a handshake after the ClientHello. All connections share it, because crypto/tls prepares each new
-// configuration, which takes longer than parsing a ClientHello.
+// readHello is a TLS configuration that aborts every handshake after the ClientHello. All connections share it, because
+// crypto/tls has to initialize each new configuration, which takes longer than parsing a ClientHello.
 var readHello = &tls.Config{
 	GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
 		h := info.Conn.(*hello)
@@ -47,14 +47,14 @@ var readHello = &tls.Config{
 	},
 }
 
-// hello is the connection for crypto/tls. It keeps the bytes that were read.
+// hello is the connection that crypto/tls reads from. It keeps the bytes that were read.
 type hello struct {
 	net.Conn
 	buffer   []byte
 	n        int
 	name     string
 	complete bool
-	// err is the error of the connection, or ErrTooLong.
+	// err is the error from the connection, or ErrTooLong.
 	err error
 }
 
@@ -69,5 +69,5 @@ func (h *hello) Read(b []byte) (n int, err error) {
 	return n, h.err
 }
 
-// Write discards the alert with which crypto/tls ends the handshake.
+// Write discards the TLS alert that crypto/tls sends at the end of the handshake.
 func (*hello) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,5 +1,5 @@
-// Package trust reads the certificate authorities and certificate revocation lists with which clients and endpoints are
-// verified. They come from Secrets and are read again when a Secret changes.
+// Package trust reads the CA certificates and certificate revocation lists that are used to verify clients and
+// endpoints. They come from Secrets, and are read again when a Secret changes.
 package trust
 
 import (
@@ -15,21 +15,21 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Authority is the certificate authority in one Secret. The Secret contains ca.crt with the CA certificates, ca.crl
-// with their certificate revocation lists, and the pair tls.crt and tls.key to present to servers. The *Authority stays
-// the same while something refers to the Secret; its contents are replaced as a whole when the Secret changes. If a
-// part is invalid, reading it returns an error, and the caller must reject all that needs verification. It must never
-// use another authority instead, least of all the system's.
+// Authority is the certificate authority in one Secret. The Secret contains the CA certificates in ca.crt, their
+// certificate revocation lists in ca.crl, and a certificate and key to present to servers in tls.crt and tls.key. The
+// *Authority stays the same while the configuration refers to the Secret; its Contents are replaced as a whole when the
+// Secret changes. If a part of the Secret is invalid, reading this part returns an error, and the caller must reject
+// all connections and requests that need it. It must never fall back to another authority, such as the system's.
 type Authority struct {
 	name     ir.Name
 	contents atomic.Pointer[Contents]
 }
 
-// Contents are the contents of an Authority at one moment. They are immutable, and each change of the Secret creates a
-// new value. The result of a verification may be cached while Authority.Contents returns the same value.
+// Contents holds the contents of an Authority at one point in time. It is immutable: each change of the Secret creates
+// a new value. The result of a verification may be cached while Authority.Contents returns the same value.
 type Contents struct {
-	// everything contains all certificates of ca.crt. tops contains those whose issuer is not in ca.crt, and inner
-	// contains the others.
+	// everything contains all certificates of ca.crt. tops contains the certificates whose issuer is not in ca.crt, and
+	// inner contains the others.
 	everything, tops, inner *x509.CertPool
 	authorities             []*x509.Certificate
 	lists                   []*revocations
@@ -44,19 +44,19 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// unread returns the contents for a Secret that is missing or has not been read yet.
+// unread returns the contents of a Secret that does not exist or has not been read yet: every method of it returns err.
 func unread(err error) *Contents { return &Contents{trustErr: err, pairErr: err} }
 
-// Contents returns the current contents, which are never nil.
+// Contents returns the current contents of the Secret. It never returns nil.
 func (a *Authority) Contents() *Contents { return a.contents.Load() }
 
-// Pool returns the certificates of ca.crt. The pool is shared: do not change it.
+// Pool returns the certificates of ca.crt. The pool is shared, so the caller must not change it.
 func (a *Authority) Pool() (*x509.CertPool, error) { return a.Contents().Pool() }
 
-// Pair returns the certificate of tls.crt with its key.
+// Pair returns the certificate in tls.crt with the key in tls.key.
 func (a *Authority) Pair() (*tls.Certificate, error) { return a.Contents().Pair() }
 
-// Pool returns the certificates of ca.crt. The pool is shared: do not change it.
+// Pool returns the certificates of ca.crt. The pool is shared, so the caller must not change it.
 func (c *Contents) Pool() (*x509.CertPool, error) {
 	if c.trustErr != nil {
 		return nil, c.trustErr
@@ -64,7 +64,7 @@ func (c *Contents) Pool() (*x509.CertPool, error) {
 	return c.everything, nil
 }
 
-// Pair returns the certificate of tls.crt with its key.
+// Pair returns the certificate in tls.crt with the key in tls.key.
 func (c *Contents) Pair() (*tls.Certificate, error) {
 	if c.pairErr != nil {
 		return nil, c.pairErr
@@ -78,7 +78,7 @@ func newAuthority(name ir.Name) *Authority {
 	return a
 }
 
-// Keys of a Secret with a certificate authority.
+// The keys of a Secret that contains a certificate authority.
 const (
 	authorityKey  = "ca.crt"
 	revocationKey = "ca.crl"
@@ -86,11 +86,12 @@ const (
 
 var errNoPair = errors.New("there is neither " + tlssecret.CertificateKey + " nor " + tlssecret.PrivateKey)
 
-// ReadContents parses a Secret. The errors in the result are worded for the owner of the Secret.
+// ReadContents parses the data of a Secret. If a part is invalid, the methods of the result return an error that is
+// worded for the owner of the Secret.
 func ReadContents(data map[string][]byte) *Contents {
 	c := &Contents{pairErr: errNoPair}
 	if c.trustErr = c.readTrust(data); c.trustErr != nil {
-		// Drop the parts that were parsed, so that they are not used by mistake.
+		// Drop everything that was parsed before the error, so that it is not used by mistake.
 		*c = Contents{trustErr: c.trustErr, pairErr: errNoPair}
 	}
 	if cert, key := data[tlssecret.CertificateKey], data[tlssecret.PrivateKey]; len(cert) > 0 || len(key) > 0 {
@@ -120,8 +121,8 @@ func (c *Contents) readTrust(data map[string][]byte) error {
 	return err
 }
 
-// pools separates the top certificates from those that another certificate in the bundle has issued, because only the
-// certificates between the client and the top count towards the depth.
+// pools separates the certificates in ca.crt whose issuer is not in ca.crt from the others, because only the
+// certificates between the client's certificate and such a top certificate count towards the verification depth.
 func (c *Contents) pools() {
 	c.everything, c.tops, c.inner = x509.NewCertPool(), x509.NewCertPool(), x509.NewCertPool()
 	names := make(map[string][]*x509.Certificate, len(c.authorities))

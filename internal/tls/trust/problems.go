@@ -14,7 +14,7 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Problems returns a verdict for each object that refers to a Secret without the required contents.
+// Problems returns a verdict for each object that refers to a Secret that lacks required contents or has invalid ones.
 func (s *Store) Problems() []*report.Verdict {
 	now := time.Now()
 	s.checked = now
@@ -30,8 +30,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// byOrigin groups the references to an authority that have the same object and field, and differ only in their user.
-// The result is sorted by object and field.
+// byOrigin groups the references to an authority that come from the same field of the same object. The references in a
+// group only differ in their user. The groups are sorted by object and field.
 func (s *Store) byOrigin(e *entry) [][]*reference {
 	var refs []*reference
 	for user := range e.users {
@@ -64,11 +64,11 @@ func usersOf(refs []*reference) string {
 	return report.List(names, len(names), report.MaxListed)
 }
 
-// problemAdder adds a problem to a verdict.
+// problemAdder adds a problem to the verdict that is being built.
 type problemAdder func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// check returns the problems of a Secret for a group of references. ref is the first of the group, and names lists the
-// users of all of them.
+// check returns the problems of the Secret for a group of references. ref is the first reference of the group, and
+// names lists the users of all references in the group.
 func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
 	var found []report.Problem
 	add := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -93,8 +93,7 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	return found
 }
 
-// checkPair adds the problems of tls.crt and tls.key, if the reference requires them or uses them when they are
-// present.
+// checkPair adds the problems of tls.crt and tls.key, unless the reference does not use them.
 func (e *entry) checkPair(ref *reference, names string, now time.Time, add problemAdder) {
 	if !ref.pair && !ref.client {
 		return
@@ -106,7 +105,7 @@ func (e *entry) checkPair(ref *reference, names string, now time.Time, add probl
 	}
 	switch {
 	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
-		// Only ca.crt is needed, and its problems are already in the list.
+		// Only ca.crt is required, and its problems have already been added.
 	case err != nil:
 		add(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is fixed", err, ref.effect, names)
 	case pair != nil:
@@ -157,7 +156,8 @@ func addExpiry(cert *x509.Certificate, now time.Time, key, effect string, add pr
 	}
 }
 
-// Stale reports whether Problems would return a different result now, only because time has passed.
+// Stale reports whether a validity period has started or ended since the last call of Problems, so that Problems would
+// return a different result now.
 func (s *Store) Stale() bool {
 	if s.checked.IsZero() {
 		return false
@@ -172,7 +172,8 @@ func (s *Store) Stale() bool {
 	return false
 }
 
-// turned reports whether a validity period in the contents started or ended at a moment for which passed returns true.
+// turned reports whether the validity period of a certificate or a revocation list started or ended at a time for which
+// passed returns true.
 func (c *Contents) turned(passed func(time.Time) bool) bool {
 	certificates := c.authorities
 	if c.pair != nil {

@@ -13,23 +13,24 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// reference is the use of a Secret by a part of the document, except as the certificate of a host. It is comparable.
+// reference is one use of a Secret in the configuration, except as the certificate of a host. It is comparable.
 type reference struct {
 	secret ir.Name
-	// origin is the object that names the Secret, and field is the position in that object. A reference without an
-	// origin gets no verdict.
+	// origin is the object that names the Secret, and field is the field of this object. For a reference without an
+	// origin, no verdict is created.
 	origin ir.Ref
 	field  string
-	// ca means that ca.crt is required, and pair that tls.crt and tls.key are required. client uses the pair if there
-	// is one: the pair must then be valid, and the Secret must contain ca.crt or the pair.
+	// ca means that ca.crt is required. pair means that tls.crt and tls.key are required. client means that tls.crt and
+	// tls.key are used as a client certificate if they are present: they must then be valid, and the Secret must
+	// contain either ca.crt or both of them.
 	ca, pair, client bool
-	// user is the part that uses the Secret, such as a host. effect describes what happens while the Secret is invalid,
-	// such as "every request gets 403". Verdicts contain both.
+	// user is what uses the Secret, such as a host. effect describes what happens while the Secret is invalid, such as
+	// "every request gets 403". Messages contain both.
 	user, effect string
 }
 
-// references yields the name and the references of each changed part of the document. The references are nil for a part
-// that uses no Secret.
+// references yields a name for each changed host, listener group, backend and port, together with its references. The
+// references are nil if it uses no Secret.
 func references(d *document.Delta) iter.Seq2[string, []*reference] {
 	return func(yield func(string, []*reference) bool) {
 		for name, h := range d.Hosts {
@@ -77,7 +78,7 @@ func ofHost(name string, h *document.Host) []*reference {
 		next := ofBackendTLS(t, "every request gets 502")
 		next.origin, next.field, next.user = ir.ParseRef(r.Origin),
 			report.AnnotationField(report.BackendTLSSecret), user
-		// An Ingress usually has several routes with the same reference.
+		// An Ingress usually has several routes that refer to the same Secret.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
 		}
@@ -95,8 +96,8 @@ func ofGroup(g *document.ListenerGroup) (all []*reference) {
 	return all
 }
 
-// ofBackend returns the reference of the health check. It has no origin, because the routes of the backend get the
-// verdict.
+// ofBackend returns the reference from the backend's health check. It has no origin, because problems of the Secret are
+// already reported for the routes of the backend.
 func ofBackend(id string, b *document.Backend) []*reference {
 	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil ||
 		b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
@@ -123,8 +124,9 @@ func ofPort(name string, p *document.Port) []*reference {
 	return all
 }
 
-// at sets the origin, the field and the user. If the origin is a Service, the field is its annotation. Otherwise user
-// names the annotation of the Service, because another object defines the port.
+// at sets the origin, the field and the user of a reference from a port. If a Service defines the port, the field is
+// the Service's annotation. If a ConfigMap defines the port, the field is the key of the ConfigMap, and the user
+// includes the annotation, which is on another object.
 func (r *reference) at(p *document.Port, name, annotation string) *reference {
 	r.origin, r.user = p.Origin, "port "+name
 	if p.Origin.Kind == kinds.Service {

@@ -21,7 +21,7 @@ type revocations struct {
 	serials map[string]struct{}
 }
 
-// Verification errors because of a revocation list.
+// The errors of a verification that fails because of a certificate revocation list.
 var (
 	errRevoked     = errors.New("certificate revoked")
 	errNoList      = errors.New("unable to get certificate CRL")
@@ -77,7 +77,7 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 	return r, nil
 }
 
-// of reports whether the list belongs to the issuer.
+// of reports whether the list was issued by the issuer: the names match, and the signature is valid.
 func (r *revocations) of(issuer *x509.Certificate) bool {
 	if !bytes.Equal(r.list.RawIssuer, issuer.RawSubject) {
 		return false
@@ -85,9 +85,9 @@ func (r *revocations) of(issuer *x509.Certificate) bool {
 	return r.signer != nil && r.signer.Equal(issuer) || r.list.CheckSignatureFrom(issuer) == nil
 }
 
-// revoked checks each certificate of a chain, except the last, against the lists of its issuer. It returns an error if
-// a certificate is revoked or there is no valid list for it. It sets *until to the time at which the result may change,
-// if that is earlier.
+// revoked checks each certificate of a chain, except the last, against the revocation lists of its issuer. It returns
+// an error if a certificate is revoked, or if no valid list of its issuer exists. The result may change at the end of a
+// list's validity period; if this is before *until, revoked sets *until to this time.
 func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time.Time) error {
 	if len(c.lists) == 0 {
 		return nil
@@ -100,7 +100,8 @@ func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time
 	return nil
 }
 
-// checkLists checks a certificate against all lists of its issuer, because a newer list may come after an older one.
+// checkLists checks a certificate against all revocation lists of its issuer, because ca.crl may contain an old and a
+// new list of the same issuer.
 func (c *Contents) checkLists(cert, issuer *x509.Certificate, now time.Time, until *time.Time) error {
 	result := errNoList
 	for _, r := range c.lists {

@@ -14,12 +14,14 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// ClientConfig returns the TLS configuration for connections to endpoints. The caller adds application protocols
-// (ALPN). If ClientConfig returns an error, the Secret is invalid, and nothing may be sent. A caller that keeps the
-// result must call again when Authority.Contents returns a new value. It must then drop the sessions and connections
-// made with the old configuration: they use an old pair, or a server that is no longer trusted.
+// ClientConfig returns the TLS configuration for connections to endpoints. The caller adds the application protocols
+// (ALPN). If ClientConfig returns an error, the Secret is invalid, and nothing may be sent to the endpoint. A caller
+// that keeps the result must call ClientConfig again when Authority.Contents returns a new value. It must then also
+// drop the TLS sessions and connections that were made with the old configuration, because they may use an old client
+// certificate, or trust a server that is no longer trusted.
 func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
-	// Check this first: for a Secret that is used only for verification, a missing pair is not the problem to report.
+	// Check ca.crt first: if the Secret is used only for verification, the missing tls.crt is not the problem to
+	// report.
 	if o.Verify && c.trustErr != nil {
 		return nil, c.trustErr
 	}
@@ -28,8 +30,8 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		return nil, err
 	}
 	config := &tls.Config{
-		// VerifyConnection below replaces Go's verification, and is also called for resumed sessions. Go supports no
-		// verification depth, no revocation lists and no common names.
+		// VerifyConnection below replaces the verification of crypto/tls. It is also called for resumed sessions.
+		// crypto/tls does not support a verification depth, revocation lists, or common names.
 		InsecureSkipVerify: true,
 		MinVersion:         version(o.MinVersion), MaxVersion: version(o.MaxVersion), CipherSuites: suites(o.Ciphers),
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
@@ -43,13 +45,14 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		config.ServerName = o.Name
 	}
 	if pair != nil {
-		// As in nginx, send the certificate whatever authorities the server names.
+		// As in nginx, send the certificate even if the server does not list its issuer as an accepted authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	}
 	return config, nil
 }
 
-// pairForServers returns the pair, or nil without an error if the Secret contains only ca.crt.
+// pairForServers returns the client certificate for connections to servers. It returns nil without an error if the
+// Secret contains only ca.crt.
 func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	if errors.Is(c.pairErr, errNoPair) && c.trustErr == nil {
 		return nil, nil
@@ -57,8 +60,9 @@ func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	return c.Pair()
 }
 
-// verifyServer verifies the chain that a server sent, with the server's certificate first. It returns an error unless
-// the chain leads to a certificate in ca.crt and the server's certificate covers name.
+// verifyServer verifies the certificate chain that a server sent; the server's own certificate comes first. It returns
+// an error unless the chain leads to a certificate in ca.crt, within the verification depth, and the server's
+// certificate covers name.
 func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth int, now time.Time) error {
 	if len(chain) == 0 {
 		return errors.New("the endpoint sends no certificate")
@@ -71,7 +75,7 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 			tlssecret.Quote(name))
 	}
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
-		// Go checks name constraints only for DNS names, not for common names.
+		// crypto/x509 checks name constraints only for DNS names, not for common names.
 		return errors.New(
 			"the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
 	}
@@ -82,7 +86,7 @@ func constrained(authority *x509.Certificate) bool {
 	return len(authority.PermittedDNSDomains)+len(authority.ExcludedDNSDomains) > 0
 }
 
-// isFor reports whether a certificate covers a name. As in nginx, the common name is used if the certificate has no
+// isFor reports whether a certificate covers a name. As in nginx, the common name is compared if the certificate has no
 // other names.
 func isFor(leaf *x509.Certificate, name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
@@ -92,7 +96,8 @@ func isFor(leaf *x509.Certificate, name string) bool {
 	return tlssecret.NamesOf(leaf).Cover(name)
 }
 
-// version returns the TLS version with a name, or zero, which selects Go's default, for an unknown name.
+// version returns the number of the named TLS version. If the name is unknown, it returns zero, which selects the
+// default of crypto/tls.
 func version(name string) uint16 {
 	if i := slices.Index(ir.TLSVersions, name); i >= 0 {
 		return tls.VersionTLS10 + uint16(i)
@@ -100,7 +105,8 @@ func version(name string) uint16 {
 	return 0
 }
 
-// suites returns the IDs of the named cipher suites. Without any it returns nil, which selects Go's defaults.
+// suites returns the IDs of the named cipher suites. If there are none, it returns nil, which selects the defaults of
+// crypto/tls.
 func suites(names string) []uint16 {
 	var ids []uint16
 	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {

@@ -12,24 +12,24 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// Store holds the authorities to which parts of the document refer. Authority may be called on any goroutine; only one
-// goroutine may call the other methods.
+// Store holds the certificate authorities that the configuration refers to. The method Authority is safe for concurrent
+// use; all other methods must be called from a single goroutine.
 type Store struct {
-	// mu guards authorities, which Authority reads on any goroutine.
+	// mu guards authorities, because the method Authority may be called from any goroutine.
 	mu          sync.RWMutex
 	authorities map[ir.Name]*entry
-	// references holds the references by the name of the part of the document.
+	// references maps the name of each host, listener group, backend and port to its references.
 	references map[string][]*reference
 	// checked is the time of the last call of Problems.
 	checked time.Time
-	// changed is called with the name of a Secret after its contents have changed. It may be nil.
+	// changed is called with the name of a Secret after the contents of its Authority have changed. It may be nil.
 	changed func(secret ir.Name)
 }
 
-// entry is an authority with the data that only the store needs.
+// entry is an Authority, together with the data that only the Store needs.
 type entry struct {
 	*Authority
-	// users are the names of the parts of the document that refer to the authority.
+	// users holds the names of the hosts, listener groups, backends and ports that refer to the authority.
 	users  map[string]struct{}
 	parsed bool
 	sum    [sha256.Size]byte
@@ -44,9 +44,10 @@ func NewStore() *Store {
 // f runs on the goroutine that changes the store.
 func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 
-// Update sets which parts of the document refer to which Secrets. It returns the Secrets that are new. Until SetSecret
-// sets their contents, every verification with them fails, so call Update before the delta takes effect. A Secret
-// without references is forgotten; its Authority keeps its last contents.
+// Update updates the references to Secrets from the changed parts of the configuration. It returns the Secrets that no
+// part referred to before. Until SetSecret sets their contents, every verification with them fails, so call Update
+// before the changes take effect. A Secret without references is removed from the store; its Authority keeps its last
+// contents.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +82,8 @@ func (s *Store) refer(user string, ref *reference) (added bool) {
 	return added
 }
 
-// Authority returns the authority of a Secret. If no part of the document refers to the Secret, every verification with
-// the result fails, now and later.
+// Authority returns the authority of a Secret. If the configuration does not refer to the Secret, every verification
+// with the result fails, even if the configuration refers to the Secret later.
 func (s *Store) Authority(secret ir.Name) *Authority {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -92,8 +93,8 @@ func (s *Store) Authority(secret ir.Name) *Authority {
 	return newAuthority(secret)
 }
 
-// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
-// without references. It parses the contents only if they differ from the last ones.
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing if the
+// configuration does not refer to the Secret. It parses the contents only if they have changed.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	e := s.authorities[name]
 	if e == nil {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// refusalTime is how long a failed verification may be cached.
+// refusalTime is how long the result of a failed verification may be cached.
 const refusalTime = 10 * time.Second
 
-// VerifyClient verifies the chain that a client sent, with the client's certificate first. It returns an error unless
-// the chain leads to a certificate in ca.crt with at most depth others between them and no certificate is revoked. The
-// result is valid for these contents until the returned time. The error is short and uses the words of OpenSSL where
-// possible, because backends receive it.
+// VerifyClient verifies the certificate chain that a client sent; the client's own certificate comes first. It returns
+// an error unless the chain leads to a certificate in ca.crt, with at most depth certificates in between, and no
+// certificate is revoked. For the same Contents, the result may be cached until the returned time. The error message is
+// short, because backends receive it, and uses the wording of OpenSSL where possible.
 func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.Time) (until time.Time, err error) {
 	if c.trustErr != nil {
 		return now.Add(refusalTime), c.trustErr
@@ -29,8 +29,8 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	return until, nil
 }
 
-// ErrIssuer means that no authority in ca.crt has issued the certificate or has the name of its issuer. There is no
-// other fault.
+// ErrIssuer means that the certificate's issuer is unknown: no certificate in ca.crt has issued it or has the name of
+// its issuer. The certificate has no other error.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
 var (
@@ -67,12 +67,12 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 	return now, err
 }
 
-// mostSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
+// maxSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
 const maxSignatures = 100
 
-// unknown reports whether a chain ends at a certificate whose issuer's name is neither in ca.crt nor in the chain, with
-// valid signatures up to there. A certificate that falsely claims an issuer in ca.crt does not have an unknown issuer:
-// backends must not see its data.
+// unknown reports whether a chain ends at a certificate whose issuer is unknown: neither ca.crt nor the chain contains
+// a certificate with the issuer's name. All signatures up to there must be valid. A certificate that falsely claims an
+// issuer in ca.crt does not count as having an unknown issuer, because backends must not see its data.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	cert, left := chain[0], maxSignatures
 	others := slices.Concat(c.authorities, chain[1:])
@@ -101,7 +101,7 @@ func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	}
 }
 
-// end returns the time at which the first certificate of a chain expires.
+// end returns the earliest time at which a certificate of the chain expires.
 func end(chain []*x509.Certificate) time.Time {
 	until := chain[0].NotAfter
 	for _, cert := range chain[1:] {
@@ -110,7 +110,7 @@ func end(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// worded translates an error of crypto/x509 into one of the errors above.
+// worded returns the error defined above that corresponds to an error of crypto/x509.
 func worded(err error, leaf *x509.Certificate, now time.Time) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
