@@ -20,37 +20,39 @@ import (
 // chain is a list of Caddy routes. Chains are interned by their JSON: all routes with equal JSON share one chain.
 type chain struct {
 	id chainID
-	// source is the JSON of the chain, as in the document.
+	// source is the JSON of the chain, as in the live configuration.
 	source []byte
 	shared *sharedSteps
-	// users is the number of routes in the table that use the chain. Only the table's writer reads or changes it.
+	// users is the reference count: the number of destinations of routes in the table that use the chain. Only the
+	// goroutine that changes the table may access it.
 	users int
 	// refused is the reason why the chain returns 503 instead of running its handlers. It is nil for a chain that
-	// works. Only the table's writer reads or changes it.
+	// works. Only the goroutine that changes the table may access it.
 	refused error
-	// current changes when Caddy loads a new configuration. Requests that started with the old instance also end with
-	// it.
+	// current is the instance for new requests, or nil after the chain was removed from the table. It is replaced when
+	// Caddy loads a new configuration. Requests in flight continue with the old instance.
 	current atomic.Pointer[instance]
 }
 
 // chainID is the SHA-256 digest of a chain's JSON.
 type chainID [sha256.Size]byte
 
-// instance is a chain that was provisioned under one Caddy configuration. If it contains Caddy handlers, it has its own
-// sub-context.
+// instance is a chain that was provisioned for one Caddy configuration. An instance with Caddy handlers has its own
+// caddy.Context, which cancel ends.
 type instance struct {
 	steps  []step
 	cancel func()
 	parts  *configDigest
-	// shared holds those steps that other chains may use too. Only the table's writer reads or changes it.
+	// shared lists the steps that the instance may share with other chains. Only the goroutine that changes the table
+	// may access it.
 	shared []*sharedStep
-	// holders is the number of requests that use the instance, plus one while it is current. When it reaches zero, the
-	// instance is cleaned up and the count stays at zero.
+	// holders is the reference count: the number of requests that use the instance, plus one while it is the current
+	// instance of its chain. When the count reaches zero, the instance is cleaned up and the count stays at zero.
 	holders atomic.Int64
 }
 
-// configDigest identifies the parts of the configuration that a chain uses; see RecordConfig. Successive instances with
-// the same parts share one pointer.
+// configDigest is a digest of the parts of the Caddy configuration that a chain depends on; see RecordConfig. If these
+// parts do not change, the next instance of the chain gets the same pointer.
 type configDigest struct{ digest string }
 
 // provision creates an instance of a chain. ctx is the context of the app. It must not be canceled when Caddy loads a
@@ -73,8 +75,9 @@ func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance
 
 type partsKey struct{}
 
-// RecordConfig records a part of the configuration that a handler depends on. Handlers call it in Provision. If the
-// recorded parts change, the streams of the routes with this handler end after the drain time.
+// RecordConfig records a part of the Caddy configuration that a handler depends on. Handlers call it in Provision. If a
+// recorded part changes, the open streams (such as WebSocket connections) of the routes with this handler are ended
+// after the drain time.
 func RecordConfig(ctx context.Context, part []byte) {
 	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
@@ -83,14 +86,14 @@ func RecordConfig(ctx context.Context, part []byte) {
 
 type sharedKey struct{}
 
-// SharedFrom returns the resources that filters share, for a filter that is provisioned in a chain. It returns nil for
-// other contexts.
+// SharedFrom returns the resources that the filters of all chains share. ctx must be the context with which a chain
+// provisions its handlers. SharedFrom returns nil for other contexts.
 func SharedFrom(ctx context.Context) *filter.Shared {
 	shared, _ := ctx.Value(sharedKey{}).(*filter.Shared)
 	return shared
 }
 
-// newChain returns the chain for some JSON. If Caddy rejects the JSON, the chain returns 503.
+// newChain creates a chain from its JSON. If Caddy rejects the JSON, the chain responds to all requests with 503.
 func newChain(ctx caddy.Context, id chainID, source []byte, shared *sharedSteps) *chain {
 	i, err := provision(ctx, source, shared)
 	c := &chain{users: 1}
@@ -107,7 +110,7 @@ func refusedByCaddy(err error) error {
 	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
-// newUnavailable returns a chain that returns 503 because of why.
+// newUnavailable returns a chain that responds to all requests with 503. why is the reason to report.
 func newUnavailable(why error) *chain {
 	i := &instance{steps: unavailableSteps, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
@@ -122,8 +125,9 @@ func (i *instance) needsCaddy() bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
 }
 
-// provisionAgain provisions the chain again under ctx and replaces the current instance. changed reports whether the
-// handlers now depend on different parts of the configuration. If it returns an error, the chain stays as it was.
+// provisionAgain provisions the chain under ctx and makes the result the current instance. A working chain without
+// Caddy handlers stays unchanged. changed reports whether the parts of the Caddy configuration that the handlers depend
+// on have changed. If provisioning fails, the current instance stays in use.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	if c.refused == nil && !c.current.Load().needsCaddy() {
 		return false, nil
@@ -144,18 +148,18 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// unavailableSteps holds the steps of a chain that Caddy rejected.
+// unavailableSteps are the steps of a chain that cannot be used. They respond with 503.
 var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 
-// Apply returns 503. The reason is reported once as a Refusal and not logged for each request.
+// Apply responds with 503. The reason is reported as a Refusal, so it is not logged for each request.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusServiceUnavailable, "")
 }
 
-// acquire returns the instance for a new request. The caller releases it. acquire returns nil if the chain is no longer
-// in the table; the request then has to look up its route again.
+// acquire returns the current instance for a new request and increments its reference count. The caller must call
+// release. acquire returns nil if the chain is no longer in the table; the caller must then look up the route again.
 func (c *chain) acquire() *instance {
 	for {
 		i := c.current.Load()
@@ -163,7 +167,7 @@ func (c *chain) acquire() *instance {
 			return nil
 		}
 		holders := i.holders.Load()
-		// At zero the instance has just been replaced, and the next one is already current.
+		// If the count is zero, the instance has just been replaced, and Load will return the new instance.
 		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
 			return i
 		}
@@ -177,8 +181,8 @@ func (i *instance) release() {
 	}
 }
 
-// replace makes next the current instance; nil removes the current one. The old instance is cleaned up after its last
-// request.
+// replace makes next the current instance. If next is nil, the chain has no instance any more. The old instance is
+// cleaned up when its last request has ended.
 func (c *chain) replace(next *instance) {
 	if old := c.current.Swap(next); old != nil {
 		c.shared.forget(old.shared)

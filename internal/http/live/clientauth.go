@@ -10,7 +10,7 @@ import (
 )
 
 // RequestsClientCert reports whether the TLS handshake for a server name on a port should request a client certificate.
-// The name is as the client sent it, or empty.
+// name is the server name as the client sent it. It may be empty.
 func (t *Table) RequestsClientCert(port uint16, name string) bool {
 	name = message.Hostname(name)
 	x := t.indexFor(port, name)
@@ -29,8 +29,8 @@ func (h *host) requestsClientCert() bool {
 	return h != nil && h.clients != nil && h.clients.RequestsCert()
 }
 
-// acceptsSameClients reports whether two hosts accept the same clients, so that a stream may continue when one host
-// replaces the other.
+// acceptsSameClients reports whether two hosts have the same configuration for client certificates. If so, open streams
+// may continue when one host replaces the other.
 func (h *host) acceptsSameClients(other *host) bool {
 	a, b := h.clientAuth, other.clientAuth
 	if a == nil || b == nil {
@@ -41,10 +41,11 @@ func (h *host) acceptsSameClients(other *host) bool {
 	return x == y
 }
 
-// admit returns the response for a request that must not reach its route, or nil. A request is rejected if its
-// connection was made for another host and one of the two hosts requests client certificates, or if the host does not
-// accept the client. If the host has a client policy and the client is accepted, admit stores the client in the
-// exchange and sets the client header fields of the request.
+// admit checks the client certificate of a request. It returns nil if the request may proceed to its route, otherwise
+// the response to send. A request is rejected if its connection was made for another host and one of the two hosts
+// requests client certificates, or if the host does not accept the client. If the host has a policy for client
+// certificates and accepts the client, admit stores the client in the exchange and sets the request header fields that
+// describe the client certificate.
 func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
 	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
 		return mtls.Misdirected
@@ -61,8 +62,8 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 	return nil
 }
 
-// misdirected reports whether the handshake of the connection was for another host than the request, and one of the two
-// hosts requests client certificates. A client without a server name was served as the fallback host.
+// misdirected reports whether the TLS handshake was for a different host than the request, and at least one of the two
+// hosts requests client certificates. A handshake without a server name counts as a handshake for the fallback host.
 func (x *index) misdirected(server, name string, h *host) bool {
 	server = message.Hostname(server)
 	if server == name {
@@ -75,8 +76,9 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	return h.requestsClientCert() || served.requestsClientCert()
 }
 
-// checkStreams ends the streams of clients that a changed Secret no longer accepts, after the drain time. The check is
-// repeated then, because the Secret may have changed again.
+// checkStreams is called when a Secret with CA certificates has changed. It ends the open streams of clients whose
+// certificates are no longer accepted, after the drain time. The certificates are checked again at that time, because
+// the Secret may have changed once more.
 func (t *Table) checkStreams(secret ir.Name) {
 	var list []endingStreams
 	t.hostsWithClientAuth(func(h *host) {
@@ -90,7 +92,7 @@ func (t *Table) checkStreams(secret ir.Name) {
 	t.drain(list)
 }
 
-// rejects reports whether the client of a stream would be rejected now.
+// rejects reports whether the host would now reject the client certificate of a stream.
 func (h *host) rejects(s stream) bool {
 	_, refusal := h.clients.Check(s.connection)
 	return refusal != nil && !s.anyClient
@@ -99,9 +101,9 @@ func (h *host) rejects(s stream) bool {
 // challenges is the path below which certificate authorities fetch ACME HTTP-01 challenges.
 const challenges = "/.well-known/acme-challenge"
 
-// servesChallenges reports whether a request fetches an ACME challenge and the route serves only challenges.
-// Certificate authorities present no client certificate. The path of the request is checked too, because a regular
-// expression that begins with the prefix may match other paths.
+// servesChallenges reports whether a request fetches an ACME challenge and the path of the route is below the challenge
+// path. Such a request needs no client certificate, because certificate authorities do not present one. The path of the
+// request is checked as well, because a regular expression that begins with the challenge path may match other paths.
 func (r *Route) servesChallenges(request *message.Request) bool {
 	return r != nil && strings.HasPrefix(r.Path, challenges) &&
 		strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")

@@ -14,14 +14,14 @@ import (
 type conditions struct {
 	method                  string
 	headers, query, cookies []valueMatch
-	// session is the backend to which the request's session must belong. Nil means that the session does not matter.
+	// If session is not nil, the request must have a session cookie for this backend.
 	session *balancer.Backend
 }
 
 // valueMatch is a compiled ir.ValueMatch.
 type valueMatch struct {
 	name, value string
-	// regex is nil if the whole value is compared with value.
+	// regex is the compiled regular expression in value. It is nil if value must match exactly.
 	regex *pattern.Pattern
 }
 
@@ -53,8 +53,8 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	return all, nil
 }
 
-// hold reports whether a request meets all conditions. A value that would take too long to search does not meet its
-// condition.
+// hold reports whether a request meets all conditions. A condition whose regular expression takes too long to match is
+// not met.
 func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
 		all(c.headers, headerOf(r), b) && all(c.query, r.QueryValue, b) && all(c.cookies, r.Cookie, b)

@@ -18,7 +18,7 @@ import (
 type errorPages struct {
 	statuses []int
 	ownOnly  bool
-	// own is the error page backend that the route names. It may be nil.
+	// own is the route's own backend for error pages. It is nil if only the default backend can serve them.
 	own *balancer.Backend
 }
 
@@ -107,8 +107,8 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	return fmt.Errorf("%w; requesting the error page: %w", err, failed)
 }
 
-// setDefault replaces the default backend; an empty id removes it. Requests in flight end with the backend that they
-// started with.
+// setDefault sets the default backend by its ID. An empty ID removes the default backend. Requests in flight continue
+// with the old backend.
 func (t *Table) setDefault(id string) {
 	old := t.global.fallback.Load()
 	if old != nil && old.backend.ID() == id {

@@ -78,10 +78,10 @@ func (t *Table) setTracer(of *ir.Collector) {
 	t.global.tracer.Swap(tracing.New(of, t.spans)).Retire()
 }
 
-// Spans returns the exporter of spans, which also has its metrics.
+// Spans returns the exporter of OpenTelemetry spans. It also provides the metrics of the export.
 func (t *Table) Spans() *tracing.Exports { return t.spans }
 
-// AccessLogs returns the files of the access log, with their metrics.
+// AccessLogs returns the open files of the access log. It also provides their metrics.
 func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
 
 // AccessLog returns the log of HTTP requests. Nil means that requests are not logged.
@@ -100,13 +100,13 @@ func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 // there is no such header.
 func (t *Table) HSTS() string { return t.global.responseHeaders.Load().hsts }
 
-// StreamPolicy returns the settings for TLS passthrough connections, which have no port of their own.
+// StreamPolicy returns the settings for TLS passthrough connections. TCP and UDP ports have their own settings.
 func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 
 // DrainTime returns how long streams may continue after their route was removed.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// responseHeaders holds the header changes for all responses: secure for those over TLS, plain for the others.
+// responseHeaders holds the header changes for all responses: secure for responses over TLS, plain for other responses.
 type responseHeaders struct {
 	hsts          string
 	headers       *exchange.Headers
@@ -134,7 +134,7 @@ func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	return a
 }
 
-// Always returns the header changes for all responses. secure selects the responses to requests over TLS.
+// Always returns the header changes that apply to every response. secure must be true for requests over TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.responseHeaders.Load().secure

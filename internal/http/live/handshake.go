@@ -37,9 +37,10 @@ func newHandshakes(g *ir.Global) *handshakes {
 	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
 }
 
-// Speaks reports whether the TLS versions for a server name on a port are versions, as TLSPolicy.Versions names them.
-// server is as the client sent it, or empty. It returns false for all versions if the handshake must be rejected: if no
-// listener of the port covers the name, or if unknown names are rejected and no host has this name.
+// Speaks reports whether the TLS versions that are enabled for a server name on a port are equal to versions, which has
+// the format of TLSPolicy.Versions. server is the server name as the client sent it. It may be empty. If the handshake
+// must be rejected, Speaks returns false for every value of versions. This is the case if no listener of the port
+// covers the name, or if unknown names are rejected and no host has this name.
 func (t *Table) Speaks(port uint16, server, versions string) bool {
 	name := message.Hostname(server)
 	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
@@ -54,7 +55,7 @@ func (t *Table) Speaks(port uint16, server, versions string) bool {
 }
 
 // Handshake returns the TLS configuration for a server name on a port: config itself, or a copy with the ciphers and
-// protocols of the host. server is as the client sent it, or empty.
+// protocols of the host. server is the server name as the client sent it. It may be empty.
 func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
 	name := message.Hostname(server)
 	g := t.global.handshakes.Load()

@@ -26,8 +26,8 @@ type Route struct {
 	// redirect configures the redirect to HTTPS for requests without TLS. It may be nil.
 	redirect *ir.HTTPSRedirect
 	streams  *streams
-	// position is the index of the route in its host. begin is the literal prefix of every path that the regular
-	// expression matches.
+	// position is the index of the route in host.all. begin is the literal prefix of the route's regular expression:
+	// only paths that begin with it can match.
 	position int
 	begin    string
 	// conditions are nil for a route that takes all requests for its path. next is the route that is tried if the
@@ -46,14 +46,14 @@ type Route struct {
 	split *split.Split[*destination]
 }
 
-// destination is a backend with the handler chain that requests pass on their way to it.
+// destination is a backend and the handler chain that processes requests before they are forwarded to it.
 type destination struct {
-	// backend is nil for a chain that responds by itself.
+	// backend is nil if the chain responds without an endpoint, for example with a redirect.
 	backend *balancer.Backend
 	chain   *chain
 	// secured configures the TLS connections to endpoints. If it is nil, the destination uses the shared connections.
 	secured *proxy.Secured
-	// access and users are as in the document.
+	// access and users are copied from the fields Access and Users of document.Destination.
 	access string
 	users  []ir.Users
 }
@@ -64,16 +64,16 @@ type host struct {
 	exact  map[string]*Route
 	prefix prefixes
 	regex  []*Route
-	// aliasOf is the name of the host that serves the requests for this host. It is usually empty. expression is the
-	// compiled name of the host if the name is a regular expression, otherwise nil.
+	// If the host is an alias, aliasOf is the name of the host whose routes serve its requests. Otherwise it is empty.
+	// If the name of the host is a regular expression, expression is the compiled name. Otherwise it is nil.
 	aliasOf    string
 	expression *pattern.Pattern
-	// aliasBy and aliasSince are as in the document.
+	// aliasBy and aliasSince are copied from the fields AliasBy and AliasSince of document.Host.
 	aliasBy    string
 	aliasSince int64
-	// uniform is the result of isUniform. It is set after all routes are added.
+	// uniform stores the result of isUniform. It is set after all routes have been added.
 	uniform bool
-	// all has every route once, in the order of the document.
+	// all lists each route once, in the order of the live configuration.
 	all []*Route
 	// handshake is nil for a host that uses the global TLS settings.
 	handshake *handshake
@@ -85,9 +85,10 @@ type host struct {
 	passthrough *Passthrough
 }
 
-// find returns the route for a request and its clean path, or nil. An exact path wins over the longest prefix, and the
-// longest prefix wins over the first regular expression that matches. Regular expressions that come before that exact
-// path or prefix in the document are tried first. find returns an error if matching would take too long.
+// find returns the route for a request, or nil if no route matches. path is the path of the request as returned by
+// message.CleanPath. An exact path takes precedence over the longest prefix, and both take precedence over regular
+// expressions that follow them in the live configuration. Otherwise the first regular expression that matches is used.
+// find returns an error if matching would take too long.
 func (h *host) find(path string, r *message.Request) (*Route, error) {
 	budget := pattern.NewBudget()
 	plain := h.exact[path].first(r, &budget)
@@ -107,13 +108,13 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 }
 
 // errTooLong is the error for a path that takes too long to match against the regular expressions of the host. Any of
-// these expressions may protect the path, so none of them may be skipped.
+// these expressions may belong to a route that restricts access to the path, so none of them may be skipped.
 var errTooLong = exchange.Fail(http.StatusRequestURITooLong,
 	errors.New("the path is too long for the regular expressions of its host"))
 
-// search returns the first of routes whose regular expression matches, or nil. It skips expressions whose literal
-// prefix the path does not have, so that the expressions of one namespace do not use up the time for the paths of
-// another one.
+// search returns the first route whose regular expression matches path, or nil. If the path does not begin with the
+// literal prefix of an expression, the expression is skipped and does not use up the time budget. So the expressions of
+// one namespace do not slow down the paths of another namespace.
 func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
 	for _, route := range routes {
 		if !pattern.MayBegin(path, route.begin) {
@@ -132,7 +133,8 @@ func search(routes []*Route, path string, r *message.Request, b *pattern.Budget)
 	return nil, nil
 }
 
-// first returns the first route of a path whose conditions hold, or nil. r is the first route of the list.
+// first returns the first route whose conditions the request meets, or nil. r is the start of a linked list of routes
+// with the same path. It may be nil.
 func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
 		r = r.next
@@ -187,8 +189,9 @@ func (r *Route) with(next *Route) *Route {
 	return r
 }
 
-// append adds a route after the others of the same path. Routes that accept the same clients share their streams. A
-// request may match a different one of them after weights or conditions change, and this must not end its stream.
+// append adds a route to the end of the list of routes with the same path. Routes in the list that accept the same
+// clients share their streams: after weights or conditions change, a request may match a different route, and this must
+// not end its stream.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
 		if last.accessKey() == next.accessKey() {

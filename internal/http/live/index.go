@@ -10,16 +10,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// index finds the virtual host of a request. It is immutable. The method with returns a new index that shares the
-// unchanged parts, so the cost of a change does not depend on the number of hosts.
+// index finds the virtual host of a request. It is immutable. A change creates a new index that shares the unchanged
+// parts with the old one, so that its cost does not depend on the number of hosts.
 type index struct {
 	exact hosts
-	// wildcard stores "*.example.com" as ".example.com", which is a substring of the name that is looked up.
+	// wildcard maps ".example.com" to the host "*.example.com". The key is a substring of each name that matches, so
+	// that a lookup does not allocate memory.
 	wildcard hosts
-	// deep stores "**.example.com" as ".example.com". Such a host matches names with any number of labels before the
-	// suffix. There are only few of them.
+	// deep maps ".example.com" to the host "**.example.com", which matches names with any number of labels before the
+	// suffix. There are only a few such hosts.
 	deep map[string]*host
-	// expressions are the hosts whose names are regular expressions, oldest first. There are only few of them.
+	// expressions are the hosts whose names are regular expressions, oldest first. There are only a few such hosts.
 	expressions []*host
 	fallback    *host
 	// withClientAuth is the number of hosts with a policy for client certificates.
@@ -37,8 +38,8 @@ func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
 
 func (h *hosts) get(name string) *host { return h[shard(name)][name] }
 
-// set changes the host of a name. own marks the shards that no other index shares. If the shard of the name is not
-// marked, set copies and marks it first. A nil value removes the name.
+// set sets the host for a name. A nil host removes the name. own marks the shards that no other index uses. If the
+// shard of the name is not marked, set first replaces it with a copy, which it marks.
 func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	i := shard(name)
 	if !own[i] {
@@ -54,7 +55,8 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	}
 }
 
-// with returns an index with the given hosts changed. A nil host is removed.
+// with returns a copy of the index in which the hosts in changed replace the hosts with the same names. A nil value
+// removes the host.
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
 	var exact, wildcard [len(hosts{})]bool
@@ -94,8 +96,8 @@ func withExpression(list []*host, name string, h *host) []*host {
 	return list
 }
 
-// olderName sorts hosts by age, as objects are sorted. Of hosts of the same age, the one whose object has the last
-// namespace and name comes first.
+// olderName compares hosts by age, so that the oldest comes first. If two hosts have the same age, the host whose
+// object comes last in alphabetical order (by kind, namespace and name) comes first.
 func olderName(a, b *host) int {
 	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy),
 		cmp.Compare(a.name, b.name))
@@ -140,8 +142,8 @@ func (x *index) lookup(name string) *host {
 }
 
 // search returns the host of the first regular expression that matches a name. ok is false if no expression matches. If
-// matching would take too long, search returns no host and true: the fallback is only for names that match no other
-// host.
+// matching takes too long, search returns nil and true, so that the fallback host does not serve a name that may match
+// another host.
 func (x *index) search(name string) (found *host, ok bool) {
 	budget := pattern.NewNameBudget()
 	for _, h := range x.expressions {

@@ -11,13 +11,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// ServerPorts represents all ports of the servers. On these ports the virtual hosts of all Ingresses are served.
+// ServerPorts is used in place of a port number for all ports of Caddy's HTTP servers, which serve the virtual hosts of
+// Ingresses.
 const ServerPorts uint16 = 0
 
-// group holds the virtual hosts of one listener group.
+// group holds the virtual hosts of one listener group, which are the same for all listeners in the group.
 type group struct {
 	index atomic.Pointer[index]
-	// refused holds, by host, the routes that are not served as their document defines them.
+	// refused maps host names to the routes of the host that are not served as configured.
 	refused map[string][]refused
 }
 
@@ -38,7 +39,7 @@ func (t *Table) UpdateGroup(name string, changes map[string]*document.Host) {
 	t.update(g, changes)
 }
 
-// RemoveGroup removes a listener group and its hosts. No listener may belong to it any more.
+// RemoveGroup removes a listener group and its hosts. The group must not have any listeners.
 func (t *Table) RemoveGroup(name string) {
 	g := t.groups[name]
 	if g == nil {
@@ -50,13 +51,14 @@ func (t *Table) RemoveGroup(name string) {
 	delete(t.groups, name)
 }
 
-// Listener is a port in addition to the server ports, or the part of such a port that serves certain host names. It
-// serves the hosts of its group.
+// Listener serves the virtual hosts of a listener group on a port that is not one of the server ports. Several
+// listeners with different host names may share a port.
 type Listener struct {
-	// Name is unique.
+	// Name is unique among all listeners.
 	Name string
 	Port uint16
-	// Hostname is as in the document.
+	// Hostname limits the listener to certain host names. It may begin with a wildcard. If it is empty, the listener
+	// serves all host names.
 	Hostname string
 	// Group is the name of a listener group.
 	Group string
@@ -68,12 +70,13 @@ type listener struct {
 	group          *group
 }
 
-// listeners holds all listeners by port. The listeners of a port are in the order in which they are tried. The value is
-// immutable.
+// listeners maps port numbers to listeners. The listeners of a port are sorted by the specificity of their host names.
+// The map is immutable.
 type listeners map[uint16][]*listener
 
-// SetListeners replaces the listeners of all ports except the server ports. If a port has several listeners, a request
-// or a handshake uses the listener with the most specific host name that covers its name.
+// SetListeners replaces the listeners of all ports except the server ports. If a port has several listeners, the
+// listener with the most specific matching host name is used. It is compared with the host of the request or the server
+// name of the handshake.
 func (t *Table) SetListeners(all []Listener) {
 	next := listeners{}
 	for _, l := range all {
@@ -87,8 +90,8 @@ func (t *Table) SetListeners(all []Listener) {
 	t.listeners.Store(&next)
 }
 
-// compareSpecificity sorts host names by how specific they are: names without a wildcard first, then longer names, and
-// last the empty name, which covers every host.
+// compareSpecificity compares host names, so that more specific names come first: names without a wildcard come before
+// names with a wildcard, longer names before shorter ones, and the empty name, which covers all names, comes last.
 func compareSpecificity(a, b string) int {
 	wild := func(name string) int { return strings.LastIndexByte(name, '*') + 1 }
 	if a == "" || b == "" {
@@ -108,8 +111,8 @@ func (l *listeners) find(port uint16, name string) *listener {
 	return nil
 }
 
-// covers reports whether a host name of a document covers a name. "*.example.com" covers names with one more label,
-// "**.example.com" names with any number of additional labels, and an empty host name covers all names.
+// covers reports whether hostname, the host name of a listener, covers name. "*.example.com" covers names with one more
+// label, "**.example.com" names with any number of additional labels, and an empty host name covers all names.
 func covers(hostname, name string) bool {
 	if suffix, ok := strings.CutPrefix(hostname, "**"); ok {
 		return len(name) > len(suffix) && strings.HasSuffix(name, suffix)
@@ -121,8 +124,9 @@ func covers(hostname, name string) bool {
 	return hostname == "" || hostname == name
 }
 
-// ListenerFor returns the name of the listener of a port for a server name. server is as the client sent it, or empty.
-// The result is empty for ServerPorts and if no listener covers the name.
+// ListenerFor returns the name of the listener that serves a server name on a port. server is the server name as the
+// client sent it. It may be empty. ListenerFor returns an empty string for ServerPorts, and if no listener covers the
+// name.
 func (t *Table) ListenerFor(port uint16, server string) string {
 	if l := t.listeners.Load().find(port, message.Hostname(server)); l != nil {
 		return l.name
@@ -130,7 +134,7 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 	return ""
 }
 
-// emptyIndex is the index for names that no listener of their port covers.
+// emptyIndex is an index without hosts. It is used for a name that is not covered by any listener of the port.
 var emptyIndex = &index{}
 
 // indexFor returns the virtual hosts for a port and a name in lower case.
@@ -144,8 +148,8 @@ func (t *Table) indexFor(port uint16, name string) *index {
 	return emptyIndex
 }
 
-// misdirected reports whether the connection was made for a different listener of its port than the request. That
-// listener may have other certificates and policies.
+// misdirected reports whether the server name of the TLS handshake and the host of the request belong to different
+// listeners of the port, which may have different certificates and policies.
 func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	if conn.Listener == ServerPorts || conn.TLS == nil {
 		return false
@@ -154,7 +158,7 @@ func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	return all.find(conn.Listener, message.Hostname(conn.TLS.ServerName)) != all.find(conn.Listener, name)
 }
 
-// allGroups yields every group. Only the goroutine that changes the table may call it, and allHosts and
+// allGroups yields every group. Only the goroutine that changes the table may call allGroups, allHosts and
 // hostsWithClientAuth.
 func (t *Table) allGroups(yield func(*group) bool) {
 	if !yield(&t.group) {
@@ -174,8 +178,8 @@ func (t *Table) allHosts(yield func(*host)) {
 	}
 }
 
-// hostsWithClientAuth calls yield with every host that has a policy for client certificates. It may call it with other
-// hosts too.
+// hostsWithClientAuth calls yield with every host of each group that contains a host with a policy for client
+// certificates. The other hosts in such a group may have no policy, so yield must check for it.
 func (t *Table) hostsWithClientAuth(yield func(*host)) {
 	for g := range t.allGroups {
 		if x := g.index.Load(); x.withClientAuth > 0 {

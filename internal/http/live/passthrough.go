@@ -14,14 +14,15 @@ import (
 
 // Passthrough handles the TLS connections of a host whose backend terminates TLS.
 type Passthrough struct {
-	// Backends selects the backend of a connection. It always has at least one.
+	// Backends selects the backend for each connection. It contains at least one backend.
 	Backends *split.Split[*balancer.Backend]
 
 	streams *streams
 }
 
-// passthrough returns nil for a host whose TLS is terminated here. If no backend has a weight, connections are closed:
-// the owner of the host does not want TLS to be terminated here either.
+// passthrough returns the TLS passthrough of a host, or nil if TLS is terminated here. If no backend has a positive
+// weight, the returned Passthrough closes all connections. TLS is not terminated here in this case, because the owner
+// of the host has configured passthrough.
 func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthrough {
 	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
 		return nil
@@ -35,8 +36,8 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
 }
 
-// PassesAny reports whether a port has a host with TLS passthrough. Otherwise the server name does not have to be read
-// from connections.
+// PassesAny reports whether a port has a host with TLS passthrough. If it returns false, the server name of new
+// connections does not have to be read.
 func (t *Table) PassesAny(port uint16) bool {
 	if port == ServerPorts {
 		return t.index.Load().withPassthrough > 0
@@ -45,8 +46,8 @@ func (t *Table) PassesAny(port uint16) bool {
 		func(l *listener) bool { return l.group.index.Load().withPassthrough > 0 })
 }
 
-// Passthrough returns the passthrough of a server name on a port. server is as the client sent it, or empty. It returns
-// nil if TLS is terminated here, as for all unknown names.
+// Passthrough returns the TLS passthrough for a server name on a port, or nil if TLS is terminated here. server is the
+// server name as the client sent it. It may be empty. TLS for unknown names is always terminated here.
 func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	x := t.indexFor(port, message.Hostname(server))
 	if x.withPassthrough == 0 || server == "" {
@@ -59,8 +60,8 @@ func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	return h.passthrough
 }
 
-// Register registers a connection. end is called some time after the host stops passing connections through, as HTTP
-// streams end after their route is removed. The caller calls the returned function when the connection has ended.
+// Register registers a passthrough connection. When the host no longer uses passthrough, end is called after the drain
+// time. The caller must call ended when the connection has ended.
 func (p *Passthrough) Register(end context.CancelFunc) (ended func()) {
 	return p.streams.add(end, stream{})
 }
@@ -73,8 +74,9 @@ func (h *host) passthroughCount() int {
 	return 1
 }
 
-// inheritPassthrough hands the passthrough connections of the previous version of a host to h, even if the backend
-// changed. If h has no passthrough, it returns these connections, which have to end.
+// inheritPassthrough moves the open passthrough connections of before, the previous version of the host, to h, even if
+// the backend changed. If h is nil or does not use passthrough, inheritPassthrough returns these connections, and the
+// caller must end them.
 func (h *host) inheritPassthrough(before *host) []endingStreams {
 	switch {
 	case before.passthrough == nil:

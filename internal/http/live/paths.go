@@ -9,8 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Limits for a path that servers may read in more than one way, on hosts where this affects access control. Each
-// reading costs a route lookup. An S3 object key has at most 1024 bytes, which become 3072 if each byte is escaped.
+// Limits for ambiguous paths, which servers may interpret in more than one way. They apply to hosts whose routes may
+// accept different clients. Each interpretation costs a route lookup. An S3 object key has at most 1024 bytes, which
+// become 3072 if each byte is escaped.
 const (
 	maxAmbiguous = 4 << 10
 	maxReadings  = 16
@@ -22,8 +23,8 @@ var (
 	errStrict = errors.New("the path is ambiguous, and strict_paths rejects ambiguous paths")
 )
 
-// checkPath rejects a request whose path an endpoint may read as another path with different access rules. The endpoint
-// gets the path as the client sent it, and may decode and clean it differently from the router.
+// checkPath rejects a request if an endpoint may interpret its path as another path with different access rules. The
+// endpoint gets the path as the client sent it, and may decode and clean it differently from the router.
 func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	strict := t.options.Load().StrictPaths
 	if !strict && (route == nil || h.uniform) || !message.Ambiguous(x.EscapedPath) {
@@ -52,9 +53,9 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	return nil
 }
 
-// admitsAll reports whether every client that the route accepts may also access path, which leads to the route other,
-// or to no route if other is nil. No client may access a path without a route. A path that is still ambiguous is
-// allowed, because no endpoint would serve anything for it.
+// admitsAll reports whether all clients that r accepts may also access path. other is the route for path. If other is
+// nil, path has no route, and admitsAll returns false. It returns true if such a path is still ambiguous, because no
+// endpoint would serve it.
 func (r *Route) admitsAll(path string, other *Route) bool {
 	if other == nil {
 		return message.Ambiguous(path)

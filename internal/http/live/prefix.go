@@ -10,10 +10,11 @@ import (
 // prefixes is a tree with the prefix routes of a host, one level for each path element. A lookup reads each element of
 // a request path once and stops at the last level that has routes.
 type prefixes struct {
-	// routes is nil for an element that only leads to longer prefixes.
+	// routes is the list of routes for this prefix. It is nil if the node only leads to longer prefixes.
 	routes *Route
 	above  *prefixes
-	// Most elements have a single child, which is stored in name and only. below is used for several children.
+	// Most nodes have a single child, which is stored in only; name is its path element. If a node has several
+	// children, they are stored in below instead.
 	name  string
 	only  *prefixes
 	below map[string]*prefixes
@@ -64,7 +65,8 @@ func (p *prefixes) put(element string, next *prefixes) {
 	}
 }
 
-// longest returns the route with the longest prefix of a clean path whose conditions hold, or nil.
+// longest returns the route with the longest prefix that matches path, or nil. It skips routes whose conditions the
+// request does not meet. path must be clean.
 func (p *prefixes) longest(path string, r *message.Request, b *pattern.Budget) *Route {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)

@@ -15,14 +15,15 @@ const (
 	StatusPath = "/nginx_status"
 )
 
-// probes are the routes of these requests. They are not logged in the access log.
+// probes are the routes for HealthPath and StatusPath. Requests for them are not written to the access log.
 var probes = map[string]*exchange.Route{
 	HealthPath: {Path: HealthPath, Type: "exact", Unlogged: true},
 	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
 }
 
-// isProbe reports whether a request is for the controller itself. As in nginx, an Ingress for all hosts takes
-// precedence if its path is a regular expression or longer than "/".
+// isProbe reports whether the controller must answer a request itself, because it is for HealthPath or StatusPath on an
+// unknown host. As in nginx, an Ingress for all hosts takes precedence if its path is a regular expression or longer
+// than "/".
 func (t *Table) isProbe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
 	if h != nil && h != index.fallback || x.PassesOn || x.Conn.Listener != ServerPorts || probes[path] == nil {
 		return false

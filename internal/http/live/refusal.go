@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// Refusal describes a part of a document that is not served. All other parts are served.
+// Refusal describes a part of the live configuration that is not served as configured, usually a route. Other parts are
+// not affected.
 type Refusal struct {
 	// Host and Path identify the route. Path may be empty. Origin is the object from which the route comes.
 	Host, Path, Origin string
 	Err                error
 }
 
-// refused is a route that is left out because of err. If err is nil, the route returns 503 while its chain is rejected.
+// refused is a route that is not served as configured. err is the reason. If err is nil, the route returns 503 as long
+// as Caddy rejects its chain.
 type refused struct {
 	route *Route
 	err   error
@@ -23,8 +25,8 @@ func (g *group) refuse(r *Route, err error) {
 	g.refused[r.Host] = append(g.refused[r.Host], refused{r, err})
 }
 
-// Refused returns the parts that are not served at present, ordered by host and route, so that all replicas report the
-// same. Only the goroutine that changes the table may call it.
+// Refused returns the parts of the live configuration that are currently not served as configured. They are sorted, so
+// that all replicas report them in the same order. Only the goroutine that changes the table may call it.
 func (t *Table) Refused() []Refusal {
 	all := t.group.appendRefused(nil)
 	for _, name := range slices.Sorted(maps.Keys(t.groups)) {

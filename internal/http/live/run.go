@@ -32,7 +32,8 @@ type ChainRun struct {
 	to          *destination
 }
 
-// chainRuns is a pool of ChainRun values. Runs of exchanges that are kept do not return to it.
+// chainRuns is a pool of ChainRun values. A ChainRun is not returned to the pool if a Caddy handler may still use its
+// exchange.
 var chainRuns = pools.NewStructs[ChainRun]("live: visit")
 
 // run runs the steps of the chain, starting with the step at index from.
@@ -93,8 +94,8 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 	return errors.Join(err, w.Finish())
 }
 
-// enter calls fn after it copied the changes that Caddy handlers made to the request into the exchange. During the
-// call, responses are written to w.
+// enter copies the changes that Caddy handlers made to the request into the exchange, and then calls fn. The response
+// of fn is written to w.
 func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
@@ -109,7 +110,8 @@ func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error
 	return err
 }
 
-// Apply applies a filter to a request that comes from a Caddy handler, and then calls next unless the filter responded.
+// Apply applies a filter to a request that comes from a Caddy handler, and then calls next, unless the filter responded
+// or failed.
 func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return v.enter(w, r, func() error {
 		responded, err := f.Apply(v.x)
@@ -132,7 +134,8 @@ func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Hand
 	return l.Handler.ServeHTTP(w, r)
 }
 
-// failureOf keeps the status of an error that a Caddy handler returned.
+// failureOf converts a caddyhttp.HandlerError to an exchange.Failure with the same status. It returns other errors
+// unchanged.
 func failureOf(err error) error {
 	var theirs caddyhttp.HandlerError
 	if errors.As(err, &theirs) && !errors.As(err, new(*exchange.Failure)) {

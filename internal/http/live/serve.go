@@ -17,12 +17,12 @@ type Outcome int
 const (
 	// Served means that a chain responded or failed.
 	Served Outcome = iota
-	// NotReady means that the table is not complete yet.
+	// NotReady means that MarkReady was not called yet.
 	NotReady
 	// NoHost means that no route matches the host and the path.
 	NoHost
-	// Probe means that no Ingress owns the host and the request is for the controller itself: the path of its route is
-	// HealthPath or StatusPath.
+	// Probe means that the caller must answer the request itself, because it is for HealthPath or StatusPath and no
+	// Ingress serves it. The route of the exchange has one of these paths.
 	Probe
 )
 
@@ -30,8 +30,9 @@ const (
 var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request matches a block list of the ConfigMap"))
 
 // Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
-// Serve fills in the route. Unless the outcome is Served, nothing was written. The status of an error is
-// exchange.StatusOf(err). If there is an error, nothing was written, unless it is exchange.ErrAborted.
+// Serve fills in the route. If the outcome is not Served, no part of the response was written. If err is not nil, no
+// part was written either, unless err is exchange.ErrAborted. exchange.StatusOf(err) is the status with which the
+// caller should respond.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	client, policy := x.Writer, t.global.compress.Load()
 	if policy == nil {
@@ -52,7 +53,7 @@ func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	return outcome, err
 }
 
-// serve does the work of Serve. The writer of the exchange may compress.
+// serve implements Serve. The writer of the exchange may compress the response.
 func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
@@ -100,8 +101,8 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	}
 }
 
-// beforeRoute responds to requests that must not reach a chain: those that are redirected to HTTPS, that came over a
-// connection for another host, or whose client is not accepted.
+// beforeRoute responds to requests that must not reach a chain: requests that are redirected to HTTPS, requests on a
+// TLS connection for another host, and requests whose client certificate is not accepted.
 func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host,
 	route *Route) (responded bool, err error) {
 	// The redirect comes first, because there is no client certificate without TLS.

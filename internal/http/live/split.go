@@ -5,7 +5,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// newSplit creates the split of a document with more than one share.
+// newSplit creates the split of a route with several destinations. to creates the destination of a share.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
@@ -19,8 +19,8 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 // empty.
 func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
-// to chooses the destination of a request. It always finds one, because a split without weights is rejected when its
-// route is added.
+// to chooses the destination of a request. It never returns nil, because a split without positive weights is rejected
+// when its route is added.
 func (r *Route) to() *destination {
 	if r.split == nil {
 		return &r.destination
@@ -52,7 +52,8 @@ func (r *Route) accessKey() string {
 	return all
 }
 
-// refused returns the reason why a destination returns 503, for the first such destination. It returns nil if all work.
+// refused returns nil if the chains of all destinations work. Otherwise it returns the reason why the chain of a
+// destination returns 503, for the first such destination.
 func (r *Route) refused() error {
 	for d := range r.destinations {
 		if d.chain.refused != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// sharedSteps holds the steps that depend only on their JSON. All chains with equal JSON for a step share it, because
-// in a cluster with many chains most of them differ in a single step. Only the table's writer uses it.
+// sharedSteps holds the steps that depend only on their JSON. Chains share steps with equal JSON to save memory: in a
+// cluster with many chains, most chains differ in a single step. Only the goroutine that changes the table may use it.
 type sharedSteps struct {
 	// filters holds the resources that filters share.
 	filters *filter.Shared
@@ -30,7 +30,7 @@ type sharedSteps struct {
 type sharedStep struct {
 	step
 	source string
-	// users is the number of chain instances that use the step.
+	// users is the reference count: the number of chain instances that use the step.
 	users int
 }
 
@@ -45,8 +45,8 @@ func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 	return one
 }
 
-// forget decrements the users of each step and removes the steps without users. Requests that are using a removed step
-// continue.
+// forget decrements the reference count of each step and removes the steps that no instance uses any more. Requests
+// that are using a removed step continue.
 func (s *sharedSteps) forget(steps []*sharedStep) {
 	for _, one := range steps {
 		if one.users--; one.users == 0 {
@@ -63,7 +63,7 @@ type chainBuilder struct {
 	// other parts of a chain.
 	sub    *caddy.Context
 	cancel func()
-	// sum digests the parts of the configuration that handlers use.
+	// sum is the hash of the parts of the Caddy configuration that handlers pass to RecordConfig.
 	sum   hash.Hash
 	steps []step
 	taken []*sharedStep
@@ -119,7 +119,7 @@ func (b *chainBuilder) compile(routes caddyhttp.RouteList) (err error) {
 	return err
 }
 
-// conditional reports whether a route applies only to some requests or is terminal.
+// conditional reports whether a route has matchers, belongs to a group or is terminal.
 func conditional(r caddyhttp.Route) bool {
 	return len(r.MatcherSetsRaw) > 0 || r.Group != "" || r.Terminal
 }
@@ -131,7 +131,8 @@ func (m matched) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return m.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// proxyHandler is the name of the last handler of a chain.
+// proxyHandler is the module name of the handler that forwards requests to endpoints. It is the last handler of a
+// chain.
 const proxyHandler = "k8singress_proxy"
 
 // add appends the step for a handler. It reuses a shared step with the same JSON.

@@ -13,8 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// streams holds the open requests of one route that may never end, such as upgraded connections and event streams. A
-// route keeps its streams through all changes, except changes of the clients that it accepts.
+// streams holds the open streams of one route. Streams are requests that may never end, such as WebSocket connections
+// and event streams. When a new version of the route replaces the old one, the streams continue, unless the new version
+// accepts different clients.
 type streams struct {
 	// all counts the streams of all routes.
 	all  *drainGroup
@@ -26,11 +27,12 @@ type streams struct {
 type stream struct {
 	// of identifies the parts of the configuration that the chain used when the stream started.
 	of *configDigest
-	// connection is nil without TLS.
+	// connection is the TLS state of the client's connection. It is nil without TLS.
 	connection *tls.ConnectionState
-	// anyClient is true if the stream is accepted with any client certificate, or without one.
+	// anyClient is true if the stream does not need a client certificate, although the host requires client
+	// certificates.
 	anyClient bool
-	// began is the time before the client of the stream was authenticated.
+	// began is when the request entered its handler chain, before the client was authenticated.
 	began time.Time
 }
 
@@ -45,7 +47,7 @@ func isCall(r *message.Request) bool {
 }
 
 // register registers a request as a stream and gives it a context that is canceled when the streams of the route end.
-// The caller calls the returned function when the request has been served.
+// The caller must call ended when the request has been served.
 func (s *streams) register(r *message.Request, is stream) (ended func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	left := s.add(cancel, is)
@@ -56,8 +58,8 @@ func (s *streams) register(r *message.Request, is stream) (ended func()) {
 	}
 }
 
-// add registers a stream. cancel is called when the streams of the route end. The caller calls the returned function
-// when the stream has ended.
+// add registers a stream. cancel is called when the streams of the route end. The caller must call left when the stream
+// has ended.
 func (s *streams) add(cancel context.CancelFunc, is stream) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +83,8 @@ func (s *streams) snapshot() map[*context.CancelFunc]stream {
 	return maps.Clone(s.open)
 }
 
-// endingStreams are streams that have to end: all streams of a route, or, if has is not nil, those for which it returns
-// true.
+// endingStreams selects streams that must be ended: the streams for which has returns true, or all streams of a route
+// if has is nil.
 type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
@@ -107,8 +109,9 @@ func (e endingStreams) none() bool {
 	return true
 }
 
-// keepStreams hands the streams of the previous version of a host to the routes of h with the same path, if they accept
-// the same clients. It returns the streams that no route takes over. h may be nil.
+// keepStreams moves the streams of before, the previous version of the host, to the routes of h with the same path, if
+// these routes accept the same clients. It returns the remaining streams, which must be ended. h is nil if the host was
+// removed. before is nil if the host is new.
 func (h *host) keepStreams(before *host) []endingStreams {
 	if before == nil {
 		return nil
@@ -140,7 +143,8 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	return list
 }
 
-// streamsOf returns the streams of the chains in before whose configuration digest is the given one.
+// streamsOf returns the streams that were started with an old configuration. before maps chains to the digests of their
+// old configurations.
 func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	var list []endingStreams
 	if len(before) == 0 {
@@ -158,12 +162,12 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	return list
 }
 
-// registrationGrace is the time within which every request that found a route before its removal has registered its
-// stream.
+// registrationGrace is the maximum time that a request needs to register its stream after it has found its route.
+// During this time, streams may still be added to a route that was removed.
 const registrationGrace = 10 * time.Second
 
-// drain ends streams after the drain time. Because the drain time may be very long, lists without open streams are
-// dropped after at most registrationGrace.
+// drain ends the streams in list after the drain time. The drain time may be very long, so entries without open streams
+// are removed from the list after at most registrationGrace.
 func (t *Table) drain(list []endingStreams) {
 	if len(list) == 0 {
 		return
@@ -190,7 +194,8 @@ func (t *Table) AwaitStreams(ctx context.Context) {
 	}
 }
 
-// drainGroup is a counter with a wait for zero. Unlike with a sync.WaitGroup, the count may grow during the wait.
+// drainGroup is a counter that callers can wait for to become zero. Unlike with a sync.WaitGroup, the count may grow
+// while callers wait.
 type drainGroup struct {
 	mu sync.Mutex
 	n  int

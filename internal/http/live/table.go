@@ -1,6 +1,6 @@
-// Package live serves HTTP requests from tables that change at run time. The tables hold virtual hosts, paths, and the
-// chains of Caddy handlers that routes share. Requests read immutable values behind atomic pointers. A single writer
-// replaces these values.
+// Package live serves HTTP requests from a routing table that changes at run time, without a reload of Caddy. The table
+// holds virtual hosts, their routes, and the handler chains that the routes share. Requests read immutable values
+// through atomic pointers. Only one goroutine replaces these values.
 package live
 
 import (
@@ -26,9 +26,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// Table is the HTTP part of the live configuration. Only one goroutine may call the methods that change it.
+// Table holds the virtual hosts, routes and HTTP settings of the live configuration. Only one goroutine may call the
+// methods that change it.
 type Table struct {
-	// group holds the virtual hosts of all Ingresses. groups holds the other listener groups by name.
+	// The embedded group holds the virtual hosts of all Ingresses. groups holds the other listener groups by name.
 	group
 	groups    map[string]*group
 	listeners atomic.Pointer[listeners]
@@ -39,7 +40,7 @@ type Table struct {
 	authorities *trust.Store
 	// connections holds the connections to endpoints. They outlive the chains that use them.
 	connections *proxy.Pool
-	// services holds the connections to external services that filters call.
+	// services holds the connections to services that filters call, such as external authentication services.
 	services *proxy.Pool
 	// logs are the files of the access log.
 	logs *accesslog.Files
@@ -60,7 +61,7 @@ type Table struct {
 
 // Options are administrator settings that are read for each request. Kubernetes objects cannot change them.
 type Options struct {
-	// StrictPaths rejects each path that servers may read in more than one way.
+	// StrictPaths rejects all ambiguous paths, which servers may interpret in more than one way.
 	StrictPaths bool
 	// NoAccessLog disables the access logs of requests and connections. The ConfigMap cannot enable them again.
 	NoAccessLog bool
@@ -99,14 +100,14 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 // Shared returns the resources that the filters of all chains share.
 func (t *Table) Shared() *filter.Shared { return t.shared }
 
-// MarkReady marks the table as complete. From then on, a host that is not in the table does not exist.
+// MarkReady marks the table as complete. From then on, Serve routes requests instead of returning NotReady.
 func (t *Table) MarkReady() { t.ready.Store(true) }
 
 // Ready reports whether MarkReady was called.
 func (t *Table) Ready() bool { return t.ready.Load() }
 
-// Update changes the hosts of Ingresses; nil removes a host. A route whose chain Caddy rejects returns 503. Other
-// routes are not affected.
+// Update adds, replaces and removes hosts of Ingresses. A nil value removes the host. If Caddy rejects the chain of a
+// route, this route returns 503. Other routes are not affected.
 func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
 
 func (t *Table) update(g *group, changes map[string]*document.Host) {
@@ -135,8 +136,8 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 	t.drain(ending)
 }
 
-// retryRefused provisions the rejected chains of hosts once more, because the module or resource that Caddy missed may
-// be available now.
+// retryRefused provisions the rejected chains of hosts again, because the module or resource that was missing may be
+// available now.
 func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
@@ -207,8 +208,8 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 	return err
 }
 
-// makeUnavailable makes a route return 503 for every request for its path. Without it, these requests would go to the
-// next route, which may lack the access rules of this one.
+// makeUnavailable makes a route return 503 for every request for its path. If the route were removed, these requests
+// would go to the next route, which may lack its access rules.
 func (t *Table) makeUnavailable(r *Route, why error) {
 	t.dropRoute(r)
 	r.split, r.errors, r.destination = nil, nil, destination{chain: newUnavailable(why)}
@@ -233,7 +234,7 @@ func (t *Table) chainOf(d *document.Destination) *chain {
 	return t.sharedChain(d.Chain)
 }
 
-// sharedChain returns the chain with this JSON and increments its users.
+// sharedChain returns the chain with this JSON and increments its reference count. It creates the chain if necessary.
 func (t *Table) sharedChain(source []byte) *chain {
 	id := chainID(sha256.Sum256(source))
 	if c, ok := t.chains[id]; ok {
@@ -267,11 +268,12 @@ func (t *Table) forget(c *chain) {
 	}
 }
 
-// Adopt provisions all chains again under ctx, the context of Caddy's newest configuration, including rejected chains.
-// New chains use ctx too. Requests in flight end with the instance that they started with. If a chain now uses
-// different parts of the configuration, its streams end after the drain time. If a chain cannot be provisioned under
-// ctx, because it names something that the new configuration lacks, the old instance stays in use, so that a protected
-// route does not lose its protection. ctx must outlive its configuration.
+// Adopt provisions all chains again under ctx, the context of a new Caddy configuration. This includes rejected chains.
+// Chains that are created later use ctx too. Requests in flight continue with the old instance of their chain. If the
+// parts of the configuration that a chain uses have changed, its streams end after the drain time. If a chain cannot be
+// provisioned under ctx, because it refers to something that the new configuration does not contain, the old instance
+// stays in use, so that access to its routes stays restricted. ctx must not be canceled when Caddy loads the next
+// configuration.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
@@ -290,8 +292,8 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends all chains. Requests in flight run to their end. Passthrough connections may have no end, so they are
-// closed after the drain time.
+// Close removes all hosts, listeners and chains. Requests in flight can finish. Passthrough connections may never end,
+// so they are closed after the drain time.
 func (t *Table) Close() {
 	t.endPassthrough()
 	t.shared.Mirrors.Close()
