@@ -9,15 +9,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// CanaryBackend identifies one backend of a canary.
+// CanaryBackend identifies a backend to which a canary sends its share of the requests.
 type CanaryBackend struct {
 	Canary ir.Ref
 	// Backend is the ID of the backend.
 	Backend string
 }
 
-// canaries joins canaries with the main objects of the host: the canaries that name the host, and the canaries whose
-// default backend is for every host. known reports whether the host has a main object.
+// canaries connects canaries with the main objects whose requests they share. results are the canaries with a rule for
+// the host; fallbacks are the canaries whose default backend serves every host. known reports whether the host has a
+// main object.
 func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
@@ -31,17 +32,17 @@ func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	}
 	for _, r := range fallbacks {
 		main, found := m.taken[m.key(r, r.Fallback.Match)]
-		// On a named host a path or another default backend may take precedence, so a missing main object is not
-		// reported.
+		// For a named host, it is normal that a path or another default backend takes precedence. So a missing main
+		// object is only reported for the host "".
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
 		}
 	}
 }
 
-// join lets a canary take its share of the requests for a path. As in ingress-nginx, this requires a main object with
-// the same host, path and path type. Here the main object must also be in the canary's namespace, because the requests
-// belong to its owner.
+// join adds the canary r to the path p of its main object. As in ingress-nginx, a main object with the same host, path
+// and path type must exist. It must also be in the same namespace, so that a canary cannot take requests from another
+// tenant. If the canary cannot be added, a problem is reported.
 func (m *mergeState) join(r *Contribution, p *Path) {
 	key := m.key(r, p.Match)
 	main, found := m.taken[key]
@@ -80,7 +81,8 @@ func (m *mergeState) join(r *Contribution, p *Path) {
 	m.problem(r, problem)
 }
 
-// noMain returns the message that no main Ingress has the path, or that the main Ingress has it with another path type.
+// noMain returns the message for a canary without a main Ingress. The message says if a main Ingress has the same path
+// with a different path type.
 func (m *mergeState) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
@@ -104,16 +106,16 @@ func pathType(t ir.MatchType) string {
 	return "Prefix"
 }
 
-// share replaces one route with several.
+// share replaces route in the list of the host's routes with the routes in by.
 func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
 }
 
-// routesWith returns the routes that divide the requests of a main route between its backend and the canary's backend,
-// in the order of ingress-nginx: first the sessions that already belong to one of the two, then the header, the cookie
-// and the weight. All other settings are copied from the main route. While the canary's backend has no endpoints, its
-// requests go to the main backend.
+// routesWith returns the routes that divide the requests of the route main between its backend and the canary's
+// backend. As in ingress-nginx, session cookies have the highest precedence, then the canary's header, its cookie and
+// its weight. All other settings are copied from main. While the canary's backend has no endpoints, the main backend
+// serves its requests.
 func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
 	toMain := main.Backends
 	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// certificates chooses the certificate of the host. The owner decides: an entry of spec.tls applies only to hosts for
-// which its namespace has a rule.
+// certificates chooses the certificate of the host. Only the owner of the host can configure it: an entry of spec.tls
+// has no effect on a host that is owned by another namespace.
 func (m *mergeState) certificates() {
 	host := m.Host.Host
 	for _, r := range m.results {
@@ -32,7 +32,7 @@ func (m *mergeState) certificates() {
 	}
 }
 
-// mayCertify reports whether an object may choose the certificate of the host.
+// mayCertify reports whether an object may configure the certificate of the host.
 func (m *mergeState) mayCertify(r *Contribution) bool {
 	host, namespace := m.Host.Host, r.namespace()
 	above := m.around.ownerAbove()
@@ -53,14 +53,15 @@ func (m *mergeState) rulesBelow(namespace string) bool {
 	return m.around.Below[namespace] > 0
 }
 
-// certificate keeps the first certificate of the host. A later certificate from an issuer is not a conflict, because it
-// does not have to be issued.
+// certificate sets the certificate of the host, unless an older object has already set it. In that case it reports a
+// conflict if c uses different Secrets. There is no conflict if c would come from an issuer, because such a certificate
+// is only issued if it is needed.
 func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
-		// The host is a wildcard that no rule names, so each namespace can list its own certificate.
+		// The host is a wildcard without a rule, so each namespace may have its own certificate for it.
 		m.addCandidate(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
@@ -76,7 +77,9 @@ func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	}
 }
 
-// reportForeignEntry adds a problem for an entry of spec.tls that has no effect on the host.
+// reportForeignEntry handles an entry of spec.tls whose object may not configure the certificate of the host. It
+// reports that the entry has no effect, unless the entry provides a wildcard certificate for hosts of its own
+// namespace.
 func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
 	switch {
@@ -100,7 +103,8 @@ func (m *mergeState) reportForeignEntry(r *Contribution, c *ir.Certificate) {
 	m.problem(r, p)
 }
 
-// noRule returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
+// noRule returns the message for a host in spec.tls for which the namespace has no rule. ingress-nginx requires a rule,
+// too.
 func noRule(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf(
@@ -113,8 +117,8 @@ func noRule(r *Contribution, c *ir.Certificate) string {
 			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
-// addCandidate stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret
-// is missing, because the hosts below the wildcard cannot use it.
+// addCandidate stores the certificate c for a wildcard that is not owned by the namespace of r. It ignores c if the
+// Secret is missing, because the hosts below the wildcard cannot use it.
 func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return
@@ -125,8 +129,9 @@ func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	m.Others[r.namespace()] = c
 }
 
-// certificateOfWildcard uses the certificate that the owner lists for the wildcard above the host. This is necessary if
-// the wildcard itself shows the certificate of another namespace.
+// certificateOfWildcard sets the certificate of the host to the certificate that its owner configured for the wildcard
+// above it, if the host has no certificate of its own. This is necessary if the wildcard itself uses the certificate of
+// another namespace.
 func (m *mergeState) certificateOfWildcard() {
 	above := m.around.Above
 	if m.Certificate != nil || m.Implied != nil && m.Implied.Refusal == nil || m.Owner.By == nil || above == nil {

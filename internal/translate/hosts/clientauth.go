@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// clientAuths determines which client certificates the host requests. The Ingresses of the owner are considered first.
+// clientAuths determines the client certificate settings of the host. The Ingresses of the owner take precedence.
 func (m *mergeState) clientAuths() {
 	for _, own := range []bool{true, false} {
 		for r := range m.ofOwner(own) {
@@ -22,11 +22,11 @@ func (m *mergeState) clientAuths() {
 	}
 }
 
-// clientAuth applies the client certificate settings of one Ingress. The oldest Ingress of the owner that has such
-// settings decides for the whole host. Like ingress-nginx, clientAuth assumes that the Ingresses of one namespace
-// belong to the same people, so an Ingress of the owner with other settings only gets a warning. The paths of an
-// Ingress of another namespace return 403 if its settings differ, because the host would let in clients that the
-// Ingress does not accept.
+// clientAuth applies the client certificate settings of one Ingress. Settings apply to the whole host, and the oldest
+// Ingress of the owner that requires client certificates sets them. Other Ingresses of the owner with different
+// settings only get a warning, because all Ingresses of a namespace are assumed to belong to the same team, as in
+// ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403, because the host
+// would allow clients that this Ingress does not accept.
 func (m *mergeState) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {
@@ -55,8 +55,8 @@ func (m *mergeState) clientAuth(r *Contribution) {
 	}
 }
 
-// otherClientAuth returns the message to an object of another namespace about the client certificates that the owner
-// requires.
+// otherClientAuth returns the message for an Ingress of another namespace whose client certificate settings differ from
+// the owner's settings.
 func (m *mergeState) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
 		return fmt.Sprintf("%s owns %s and requires no client certificates, which applies to the whole host",
@@ -73,9 +73,9 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 	return x == y
 }
 
-// addFallback adds the default backend of an Ingress without rules. If that Ingress requires client certificates and
-// the host does not require the same ones, all its requests get 403, because the host does not verify clients as the
-// Ingress requires.
+// addFallback adds the default backend of an Ingress without rules to the host. If the Ingress requires client
+// certificates and the host has different settings for them, all requests for this default backend get 403, because its
+// clients would not be verified as the Ingress requires.
 func (m *mergeState) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
@@ -86,11 +86,11 @@ func (m *mergeState) addFallback(r *Contribution) {
 	m.add(r, p)
 }
 
-// unsecured warns each Ingress whose endpoints speak TLS and that has no proxy-ssl-secret, if another Ingress of the
-// host has one. In ingress-nginx the Secret would apply to both. Here it does not, because an Ingress must not present
-// the client certificate of another owner.
+// unsecured warns an Ingress whose endpoints use TLS and that has no proxy-ssl-secret, if another Ingress for the same
+// host has one. In ingress-nginx, the Secret would apply to both Ingresses. Here it does not, because otherwise an
+// Ingress could use the client certificate of another tenant.
 func (m *mergeState) unsecured(results []*Contribution) {
-	// All paths of an Ingress have the same TLS settings, so the first path is enough.
+	// All paths of an Ingress have the same TLS settings for their endpoints, so the first path is sufficient.
 	i := slices.IndexFunc(results, func(r *Contribution) bool {
 		paths := r.Paths[m.Host.Host]
 		return len(paths) > 0 && paths[0].Proxy.TLS != nil

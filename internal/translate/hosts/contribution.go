@@ -1,6 +1,6 @@
-// Package hosts merges the settings of all objects for one host name: the paths, the certificate, and the settings for
-// the host as a whole. It is independent of the kind of object: package ingress translates Ingresses into
-// Contributions, and other kinds of routes can do the same. It does no I/O.
+// Package hosts merges the settings that several objects configure for the same host name: paths, certificates, and
+// settings for the host as a whole. It is independent of the kind of object: package ingress translates each Ingress
+// into a Contribution, and other kinds of objects with routes can do the same. It does no I/O.
 package hosts
 
 import (
@@ -12,86 +12,91 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Contribution holds the settings of one object for its hosts. It must not be changed after it was passed to Merge.
+// Contribution holds the settings that one object configures for its hosts. It must not be changed after it was passed
+// to Merge.
 type Contribution struct {
 	Object kinds.Object
-	// Paths holds the paths by host. A host that a rule names without paths has an empty entry.
+	// Paths maps each host to its paths. A host in a rule without paths is a key with an empty list.
 	Paths map[string][]*Path
-	// Fallback is the default backend of an object without rules. It serves requests that no path matches. It is nil
-	// for an object with rules.
+	// Fallback is the default backend of an object without rules. It serves requests that no path matches. It is nil if
+	// the object has rules.
 	Fallback *Path
-	// Root handles requests for exactly "/" on all hosts for which the object has paths. It has neither a backend nor a
-	// match. Nil adds no such route.
+	// Root handles requests for exactly "/" on all hosts for which the object has paths. Its fields Backend and Match
+	// are not set. If Root is nil, no route for "/" is added.
 	Root *Path
-	// Aliases are additional names of the hosts: names, wildcards, and regular expressions after "~". WWW is the status
-	// code of the redirect between the host with "www." and the host without it. Zero disables the redirect.
+	// Aliases are additional names of the hosts. An alias is a name, a wildcard, or "~" followed by a regular
+	// expression. WWW is the status code of the redirect between a host with the prefix "www." and the host without it.
+	// Zero disables the redirect.
 	Aliases []string
 	WWW     int
-	// Certificates holds, by host, the certificates of the hosts that the object lists for TLS. Absent lists the hosts
-	// among them whose Secret does not exist.
+	// Certificates maps each host in spec.tls to its certificate. Absent lists the hosts whose Secret does not exist.
 	Certificates map[string]*ir.Certificate
 	Absent       []string
-	// Implied holds, by host, the certificates of hosts that the object does not list for TLS. They are used if no
-	// object lists the host.
+	// Implied maps hosts that are not in the object's spec.tls to certificates from an issuer. A certificate is used
+	// only if no object lists its host.
 	Implied map[string]*Implied
-	// TLSHosts are the hosts and wildcards that the object lists for TLS, whether or not they get a certificate. AllTLS
-	// means that the object lists all hosts of its rules.
+	// TLSHosts are the hosts and wildcards in the object's spec.tls, whether or not they get a certificate. AllTLS is
+	// true if an entry of spec.tls applies to all hosts of the object's rules.
 	TLSHosts []string
 	AllTLS   bool
-	// PassesThrough forwards the TLS connections of the hosts, without terminating TLS, to the backend of the path "/".
+	// PassesThrough is true if TLS connections for the hosts are forwarded to the backend of the path "/" without
+	// terminating TLS.
 	PassesThrough bool
-	// Closed means that all paths return 503.
+	// Closed is true if all paths return 503.
 	Closed bool
-	// ClientAuth requests client certificates on the hosts. Nil disables it.
+	// ClientAuth configures client certificates for the hosts. If it is nil, the object requests no client
+	// certificates.
 	ClientAuth *ir.ClientAuth
-	// Unsecured means that the endpoints speak TLS and that the object has no proxy-ssl-secret, so that it gets a
-	// warning if another object of the host has one. It is false if the key proxy-ssl-location-only is true.
+	// Unsecured is true if the endpoints use TLS and the object has no proxy-ssl-secret. The object then gets a warning
+	// if another object for the same host has one. It is false if the ConfigMap key proxy-ssl-location-only is true,
+	// because this key disables the warning.
 	Unsecured bool
-	// TLS is the policy for TLS handshakes of the hosts. AsksCiphers means that the object itself configures the
-	// ciphers.
+	// TLS configures the TLS handshakes for the hosts. AsksCiphers is true if the ciphers come from the object itself
+	// and not from the defaults.
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
-	// Canary shares the requests of other objects. An object with a Canary has, besides this, only Paths and a
-	// Fallback. Nil means that the object is not a canary.
+	// Canary configures which share of the requests for the main objects goes to this object. If it is set, only Paths
+	// and Fallback are set as well. It is nil if the object is not a canary.
 	Canary *ir.Canary
-	// PatternSize is the total size, in instructions, of the object's regular expressions that are not paths. An
-	// expression that is compiled several times is counted as often.
+	// PatternSize is the total size of the object's regular expressions, except its paths, counted in instructions of
+	// the compiled expressions. If an expression is compiled several times, each time is counted.
 	PatternSize int
-	// AliasSize is the part of PatternSize that belongs to Aliases.
+	// AliasSize is the part of PatternSize for the regular expressions in Aliases.
 	AliasSize int
-	// PatternsRefused rejects all paths of the object that are regular expressions.
+	// PatternsRefused is true if all paths that are regular expressions are rejected, because the limit for the
+	// namespace is exceeded.
 	PatternsRefused bool
 }
 
-// Path is one path of one host.
+// Path is one path of a host, with its backend and settings.
 type Path struct {
 	Match ir.PathMatch
-	// Redirect redirects requests to HTTPS on hosts whose owner wants HTTPS, or on every host with RedirectAlways. Nil
-	// disables the redirect.
+	// Redirect is the redirect from HTTP to HTTPS, or nil. It applies only to hosts that are served over HTTPS, or to
+	// every host if RedirectAlways is true.
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool
 
 	Filters []ir.Filter
 	Proxy   ir.Proxy
 	Backend *ir.Backend
-	// ErrorPages replaces error responses. Nil leaves them unchanged.
+	// ErrorPages configures the replacement of error responses. If it is nil, error responses are not replaced.
 	ErrorPages *ir.ErrorPages
-	// Unlogged excludes requests for the path from the access log.
+	// Unlogged is true if requests for the path are not written to the access log.
 	Unlogged bool
 	// Tracing is nil if requests for the path are not traced.
 	Tracing *ir.Tracing
-	// Regex turns all paths of the same namespace on the host into regular expressions.
+	// Regex is true if the path makes all paths of its namespace on the same host regular expressions.
 	Regex bool
-	// Last marks a default backend: it serves requests that no other path of the host matches.
+	// Last is true for a default backend, which serves requests that no other path of the host matches.
 	Last bool
-	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
+	// Field is the field of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }
 
-// Implied is the certificate of a host that is not listed for TLS.
+// Implied is a certificate from an issuer for a host that is not listed in spec.tls.
 type Implied struct {
 	Certificate *ir.Certificate
-	// Refusal explains why no issuer can issue the certificate. It is nil if an issuer can.
+	// Refusal is the reason why no issuer can issue the certificate, or nil if an issuer can.
 	Refusal *report.Problem
 }
 
@@ -100,14 +105,15 @@ func (c *Contribution) Ref() ir.Ref { return snapshot.RefOf(c.Object) }
 
 func (c *Contribution) namespace() string { return c.Object.GetNamespace() }
 
-// Rules reports whether a rule of the object names the host.
+// Rules reports whether the object has a rule for the host.
 func (c *Contribution) Rules(host string) bool {
 	_, ok := c.Paths[host]
 	return ok
 }
 
-// secures reports whether the object lists a host of its rules for TLS, or requests a certificate for it from an
-// issuer. It does not matter whether the certificate is valid: a host whose Secret is missing is meant for HTTPS, too.
+// secures reports whether the object has a rule for the host and either lists the host in spec.tls or requests a
+// certificate for it from an issuer. The certificate does not have to exist: a host whose Secret is missing should
+// still use HTTPS.
 func (c *Contribution) secures(host string) bool {
 	if !c.Rules(host) || host == "" {
 		return false
@@ -124,11 +130,11 @@ func (c *Contribution) secures(host string) bool {
 	return false
 }
 
-// catchesAll reports whether the object serves all hosts that no rule names.
+// catchesAll reports whether the object serves requests for hosts that are not in any rule.
 func (c *Contribution) catchesAll() bool { return c.Fallback != nil || c.Rules("") }
 
-// WildcardOf returns the wildcard that covers a host: "*.example.com" for "www.example.com". It returns "" if no
-// wildcard can cover the host.
+// WildcardOf returns the wildcard that covers a host, such as "*.example.com" for "www.example.com". It returns "" if
+// the host cannot be covered by a wildcard.
 func WildcardOf(host string) string {
 	dot := strings.IndexByte(host, '.')
 	if dot <= 0 || strings.HasPrefix(host, "*.") {
@@ -137,7 +143,7 @@ func WildcardOf(host string) string {
 	return "*" + host[dot:]
 }
 
-// OrEvery returns the name of a host for a message: "every host" for the empty host.
+// OrEvery returns host for use in a message, or "every host" if host is empty.
 func OrEvery(host string) string {
 	if host == "" {
 		return "every host"

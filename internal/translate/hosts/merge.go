@@ -11,66 +11,70 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// Merged is one merged host, with the problems that Merge found in its objects.
+// Merged is the result of Merge for one host, including the problems of the merged objects.
 type Merged struct {
 	Host *ir.VirtualHost
-	// Owner is the namespace that owns the host. It alone decides about settings for the host as a whole.
+	// Owner is the namespace that owns the host. Only its objects can configure settings for the host as a whole.
 	Owner ownership.Owner
-	// Certificate is nil if no Ingress lists the host in spec.tls. Absent means that its Secret does not exist.
+	// Certificate is nil if no Ingress lists the host in spec.tls. Absent is true if the Secret of the certificate does
+	// not exist.
 	Certificate *ir.Certificate
 	Absent      bool
-	// Others holds, by namespace, the certificates that other namespaces list for a wildcard. Each is used only for the
-	// hosts of its namespace.
+	// Others maps namespaces that do not own a wildcard to their certificates for this wildcard. Each certificate is
+	// used only for hosts of its namespace.
 	Others map[string]*ir.Certificate
-	// Implied is the certificate of a host that is not listed for TLS, or nil. It is used if no wildcard certificate
-	// covers the host.
+	// Implied is the certificate from an issuer for a host that is not listed in spec.tls, or nil. It is used if no
+	// wildcard certificate covers the host.
 	Implied *Implied
-	// Secure means that the owner wants clients to use HTTPS for the host.
+	// Secure is true if the owner configured the host for HTTPS.
 	Secure bool
-	// PassedIn is the namespace whose Ingresses pass the TLS connections of the host through to a backend. It is empty
-	// if TLS is terminated here.
+	// PassedIn is the namespace whose Ingress forwards the TLS connections of the host to a backend. It is empty if the
+	// controller terminates TLS.
 	PassedIn string
-	// Names are additional names that the owner requests for the host. It is usually nil.
+	// Names are the aliases that the owner requests for the host. It is nil for most hosts.
 	Names []Name
-	// Mains lists, for each canary backend, the main objects whose requests it shares. It is nil without canaries.
+	// Mains maps each backend of a canary to the main objects whose requests it shares. It is nil if the host has no
+	// canaries.
 	Mains map[CanaryBackend][]ir.Ref
-	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil without
-	// such paths.
+	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil if no
+	// path is a regular expression.
 	PatternSizes []PatternSize
-	// Problems is nil if there are no problems.
+	// Problems maps objects to their problems with this host. It is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
 
-// mergeState is the state of one call of Merge.
+// mergeState is the state of one call to Merge.
 type mergeState struct {
 	Merged
 	around *HostContext
 	// regex is the set of namespaces whose paths are regular expressions on this host. It is nil if it is empty.
 	regex map[string]bool
-	// results and fallbacks are the contributions to merge, without canaries, the oldest first.
+	// results are the objects with rules to merge, and fallbacks the default backends of objects without rules. Both
+	// are sorted by age, the oldest first, and do not include canaries.
 	results, fallbacks []*Contribution
-	// secure is true if Secure is set for the host or for the wildcard above it.
+	// secure is true if Secure is set for the host, or for a wildcard with the same owner that covers the host.
 	secure bool
 	taken  map[ir.PathMatch]claim
-	// conflicting is the set of objects whose paths return 403, because another object decides about the client
-	// certificates of the host.
+	// conflicting is the set of objects whose paths return 403, because the client certificate settings of the host
+	// differ from their own settings.
 	conflicting map[*Contribution]bool
 	patterns    patterns
 }
 
-// claim is a path that is served, with its object and its route.
+// claim is a path that is served, with the object that defines it and the resulting route.
 type claim struct {
 	by    *Contribution
 	path  *Path
 	route *ir.Route
-	// canary shares the requests of the path. It is nil for most paths.
+	// canary is the canary that shares the requests for the path. It is nil for most paths.
 	canary *Contribution
 }
 
-// Merge combines the contributions of several Ingresses to a host. If two Ingresses define the same path, the oldest
-// one wins. For settings of the host as a whole, the oldest Ingress of the owner wins. The other Ingresses get a
-// warning. Requests that no path of the host matches are served by the first of the owner's fallbacks. For the host "",
-// which stands for every host, the fallbacks of all namespaces are considered.
+// Merge combines the settings that several objects configure for one host. If two objects define the same path, the
+// older object wins. Settings for the host as a whole come from the oldest object of the owner that configures them.
+// The other objects get a warning. Requests that match no path are served by the first of the owner's default backends.
+// The host "" stands for every host that has no rule; for it, the default backends of all namespaces are used. around
+// describes the owner policy and the wildcard above the host.
 func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
 	return around.merge(host, results, fallbacks, around.owner(host, results, fallbacks))
 }
@@ -106,12 +110,13 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	} else {
 		m.Host = nil
 	}
-	// A copy lets the garbage collector free the rest of m, which is larger.
+	// Return a copy, so that the garbage collector can free the larger mergeState.
 	merged := m.Merged
 	return &merged
 }
 
-// mains sorts contributions by age and separates the canaries, which serve no requests on their own.
+// mains sorts contributions by age and returns canaries separately, because a canary serves no requests without a main
+// object.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {
@@ -127,8 +132,8 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
-// elder returns the name of the Ingress origin for a message to r. The name starts with "the older" if age decided
-// between the two.
+// elder returns the name of the Ingress origin for a message to r. The name is prefixed with "the older" if this
+// Ingress takes precedence over r because of its age.
 func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)
@@ -136,7 +141,7 @@ func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	return origin.String()
 }
 
-// resultOf returns the contribution of an Ingress, or nil if it does not contribute to the host.
+// resultOf returns the contribution of an object, or nil if the object does not configure the host.
 func (m *mergeState) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
 		if r.Ref() == origin {
@@ -153,7 +158,8 @@ func (m *mergeState) problem(of *Contribution, p report.Problem) {
 	m.Problems[of.Ref()] = append(m.Problems[of.Ref()], p)
 }
 
-// paths adds the paths of one Ingress. If last is true it adds only default backends, otherwise only other paths.
+// paths adds the paths of one object to the host. If last is true, it adds only default backends. Otherwise it adds
+// only the other paths.
 func (m *mergeState) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last && m.admits(r, p) {
@@ -192,7 +198,7 @@ func (m *mergeState) add(r *Contribution, p *Path) {
 	m.Host.Routes = append(m.Host.Routes, route)
 }
 
-// toHTTPS returns the filter that redirects requests for a path to HTTPS, or nil.
+// toHTTPS returns the filter that redirects requests for a path to HTTPS, or nil if requests are not redirected.
 func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	if p.Redirect == nil || !m.secure && !p.RedirectAlways {
 		return nil
@@ -200,8 +206,8 @@ func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	return []ir.Filter{*p.Redirect}
 }
 
-// key returns the key of a path in m.taken. Paths that match the same requests have the same key: a trailing slash
-// changes the meaning of a regular expression, but not of a prefix.
+// key returns the key of a path in m.taken. Two paths that match the same requests have the same key. So the trailing
+// slash of a prefix is removed, but the trailing slash of a regular expression is kept, because it changes the meaning.
 func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex[r.namespace()] {
 		match.Path = strings.TrimSuffix(match.Path, "/")
@@ -209,9 +215,9 @@ func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	return match
 }
 
-// conflict warns an Ingress that one of its paths is not served. Other paths are expected to take precedence over a
-// default backend. So a default backend gets a warning only if it loses to another default backend, or if it can serve
-// no host at all.
+// conflict warns an object that its path p is not served, because the path of winner takes precedence. For a default
+// backend this is normal, so it gets a warning only if it conflicts with another default backend, or if its object has
+// no rules and it serves no requests at all.
 func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
@@ -242,9 +248,9 @@ func (m *mergeState) explain(r *Contribution, p *Path, winner claim) string {
 	return fmt.Sprintf("%s defines the same path %s of %s, and gets the requests", who, path, of)
 }
 
-// fallback adds the default backend of an Ingress without rules, to the host "" and to the hosts of its own namespace.
-// An Ingress that loses on the host "" gets a warning. A named host with its own path or default backend causes no
-// warning.
+// fallback adds the default backend of an object without rules to the host "" and to the hosts of its namespace. On the
+// host "", a conflict with another default backend is reported. On other hosts, other paths and default backends take
+// precedence without a warning.
 func (m *mergeState) fallback(r *Contribution) {
 	if host := m.Host.Host; host != "" && !m.Owner.Is(r.namespace()) || host == "" && !m.serves(r) {
 		return

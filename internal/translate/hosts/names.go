@@ -15,12 +15,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// Name is an additional name that the owner of a host requests for it.
+// Name is an alias that the owner of a host requests for the host.
 type Name struct {
-	// Name has the form of the Host of an ir.VirtualHost, or is "~" and a regular expression.
+	// Name is the alias, in the format of ir.VirtualHost.Host, or "~" followed by a regular expression.
 	Name string
-	// Of is the host that gets the name. Status is the status code of a redirect from the name to the host. If it is
-	// zero, the host is served under the name. By is the object that requests the name.
+	// Of is the host that the name is an alias of. Status is the status code of a redirect from the alias to the host.
+	// If it is zero, requests for the alias are served like requests for the host. By is the object that requests the
+	// alias.
 	Of     string
 	Status int
 	By     kinds.Object
@@ -33,8 +34,8 @@ func (n *Name) field() string {
 	return report.AnnotationField(report.ServerAlias)
 }
 
-// names collects the additional names of the host. Only its owner can add names. If several Ingresses list aliases, the
-// oldest one wins.
+// names collects the aliases of the host. Only the owner of the host can request aliases. If several of its Ingresses
+// request different aliases, the oldest one wins.
 func (m *mergeState) names() {
 	var aliases, www *Contribution
 	for r := range m.ofOwner(true) {
@@ -109,31 +110,31 @@ func (m *mergeState) withoutName(r *Contribution, annotation, message string) {
 	})
 }
 
-// Naming decides which host gets an additional name.
+// Naming decides which host gets an alias.
 type Naming struct {
 	Policy ownership.Policy
-	// NoCatchAll rejects names that can match hosts of any owner, as the option disable_catch_all rejects rules without
-	// a host.
+	// NoCatchAll rejects aliases that can match hosts of any owner. It is set by the option disable_catch_all, which
+	// also rejects rules without a host.
 	NoCatchAll bool
-	// Merged returns a merged host, or nil if there is no such host.
+	// Merged returns the merge result for a host, or nil if the host does not exist.
 	Merged func(host string) *Merged
 }
 
-// Named is the result of Resolve for one name.
+// Named is the result of Resolve for one alias.
 type Named struct {
-	// Host is nil if no host gets the name.
+	// Host is the virtual host for the alias. It is nil if the alias is not served.
 	Host *ir.VirtualHost
-	// Certificate is the certificate of the host that gets the name, or nil.
+	// Certificate is the certificate for the alias, copied from its host, or nil.
 	Certificate *ir.Certificate
-	// Namespace is the namespace of the host that gets the name. It is empty if no host gets it.
+	// Namespace is the namespace of the host that the alias belongs to. It is empty if no host gets the alias.
 	Namespace string
-	// Problems is nil if there are no problems.
+	// Problems maps objects to their problems with this alias. It is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
 
-// Resolve decides which host gets a name. A rule for the name takes precedence over all requests for it as an
-// additional name. An additional name does not make its namespace the owner of the name, so it cannot take requests
-// from another namespace.
+// Resolve decides which of the hosts in wants gets the alias name. If an Ingress has a rule for name, no host gets it.
+// A namespace does not become the owner of its aliases, so an alias is rejected if the requests for it belong to
+// another namespace.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {
 		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))
@@ -165,7 +166,7 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// give assigns the name to a host.
+// give assigns the alias w to the host to.
 func (n *Named) give(w *Name, to *Merged) {
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
@@ -195,8 +196,8 @@ func (n *Named) give(w *Name, to *Merged) {
 	}}}
 }
 
-// CertificateHost returns the host of the certificate for a name. It turns "**.example.com" into "*.example.com",
-// because a wildcard in a certificate covers exactly one label.
+// CertificateHost returns the host for which the certificate of an alias must be valid. It turns "**.example.com" into
+// "*.example.com", because a wildcard in a certificate matches exactly one label.
 func CertificateHost(name string) string {
 	if strings.HasPrefix(name, "**.") {
 		return name[1:]
@@ -204,10 +205,10 @@ func CertificateHost(name string) string {
 	return name
 }
 
-// displayName returns a name as it is written in its Ingress.
+// displayName returns an alias in the format in which the Ingress contains it.
 func displayName(name string) string { return CertificateHost(name) }
 
-// refusal returns the reason why a host cannot get a name, or nil.
+// refusal returns the reason why the alias w is rejected, or nil if it is allowed.
 func (s *Naming) refusal(w *Name) *report.Problem {
 	host, namespace := CertificateHost(w.Name), w.By.GetNamespace()
 	if p := s.tooWide(w.Name); p != nil {
@@ -235,7 +236,8 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 	return nil
 }
 
-// tooWide returns a problem if a name can match hosts of any owner and the administrator does not allow such names.
+// tooWide returns a problem if an alias can match hosts of any owner and the administrator does not allow such aliases.
+// Otherwise it returns nil.
 func (s *Naming) tooWide(name string) *report.Problem {
 	if !s.NoCatchAll && !s.Policy.Exclusive || !isWide(name) {
 		return nil
@@ -250,8 +252,8 @@ func (s *Naming) tooWide(name string) *report.Problem {
 				"names, or use a wildcard below your own domain", displayName(name), option)}
 }
 
-// isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and
-// *.co.uk. No namespace owns all names that these match.
+// isWide reports whether an alias is a regular expression, or a wildcard directly below a public suffix, such as *.com
+// or *.co.uk. Such an alias matches names of many owners.
 func isWide(name string) bool {
 	if name[0] == '~' {
 		return true
@@ -264,7 +266,8 @@ func isWide(name string) bool {
 	return suffix == domain
 }
 
-// others returns the hosts that would get the requests for a name if the name did not exist.
+// others returns the hosts that get the requests for an alias if the alias is not served: the wildcard above it, or ""
+// for a regular expression.
 func (s *Naming) others(name string) []string {
 	if name[0] == '~' {
 		return []string{""}
@@ -275,8 +278,8 @@ func (s *Naming) others(name string) []string {
 	return nil
 }
 
-// reservedFor returns the hosts that a name matches and that are reserved for other namespaces, as text for a message.
-// It returns "" if there are none. A regular expression is assumed to match every reserved host.
+// reservedFor returns the hosts that an alias matches and that are reserved for other namespaces, formatted for a
+// message. It returns "" if there are no such hosts. A regular expression is assumed to match every reserved host.
 func (s *Naming) reservedFor(name, namespace string) string {
 	if name[0] != '~' && !s.Policy.Admits(CertificateHost(name), namespace) {
 		return displayName(name)

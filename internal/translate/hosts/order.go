@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// sort puts the routes into the order in which they are tried.
+// sort sorts the routes of the host into the order in which they are matched.
 func (m *mergeState) sort() {
 	if m.regex == nil {
 		slices.SortStableFunc(m.Host.Routes, byPath)
@@ -24,7 +24,7 @@ func (m *mergeState) sort() {
 		}
 		own[namespace] = append(own[namespace], r)
 	}
-	// The owner of the host comes first, then the other namespaces in the order of their first routes.
+	// Start with the owner of the host. The other namespaces follow in the order of their first routes.
 	slices.SortStableFunc(namespaces, func(a, b string) int { return compareBool(m.Owner.Is(b), m.Owner.Is(a)) })
 	var all []*ir.Route
 	for _, namespace := range namespaces {
@@ -39,8 +39,8 @@ func (m *mergeState) sort() {
 	m.Host.Routes = all
 }
 
-// byLiteral sorts routes by the number of their literal characters, so that among can merge them with regular
-// expressions of other namespaces. If two routes match the same path, the exact or longer one still comes first.
+// byLiteral sorts routes by their number of literal characters (see literal), the largest first. The function among
+// requires this order. If two routes match the same path, an exact path or the longer prefix still comes first.
 func byLiteral(a, b *ir.Route) int {
 	return cmp.Compare(literal(b.Match.PathMatch), literal(a.Match.PathMatch))
 }
@@ -54,15 +54,16 @@ func byPath(a, b *ir.Route) int {
 	)
 }
 
-// byText sorts regular expressions as ingress-nginx sorts the locations of a host: by length, then by text, both
-// descending.
+// byText sorts regular expressions in the order in which ingress-nginx sorts the locations of a host: longer
+// expressions first, and expressions of the same length in descending alphabetical order.
 func (m *mergeState) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 
-// among merges the routes of one namespace into the routes of the namespaces before it. Both keep their order. Each
-// route is placed after all routes that have at least as many literal characters. So a regular expression, however
-// long, takes requests from a path of another namespace only if it has more literal characters than that path.
+// among inserts the routes in more, which belong to one namespace, into the routes in all, which belong to other
+// namespaces. Both keep their order. Each route is inserted after all routes with at least as many literal characters
+// (see literal). So even a long regular expression takes requests from a path of another namespace only if it has more
+// literal characters than that path.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
 	for i, r := range all {
@@ -81,7 +82,8 @@ func among(all, more []*ir.Route) []*ir.Route {
 	return append(joined, all[next:]...)
 }
 
-// literal returns the number of leading characters that each matching path must have literally.
+// literal returns the number of literal characters with which each path that matches must start. It is at least 1 for
+// paths that are not regular expressions.
 func literal(match ir.PathMatch) int {
 	if match.Type != ir.MatchRegex {
 		return max(prefixLength(&ir.Route{Match: ir.Match{PathMatch: match}}), 1)

@@ -12,22 +12,21 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// HostContext holds the context of a host, which Merge needs in addition to the contributions. The zero value
-// describes a host that no wildcard covers, with the zero Policy, which allows everything.
+// HostContext describes what surrounds a host and influences how it is merged: the ownership policy, the wildcard above
+// it, and the hosts below it. The zero value is a host without a wildcard above it and a policy that allows everything.
 type HostContext struct {
 	Policy ownership.Policy
-	// Above is the wildcard that covers the host. It is nil if there is no such wildcard.
+	// Above is the merge result of the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
-	// NamedBy is the namespace of the host that has this name as an additional name, if no rule names it. It is usually
-	// empty.
+	// NamedBy is the namespace that uses this host as an alias, if the host has no rule. It is empty for most hosts.
 	NamedBy string
-	// Below is, for a wildcard, the number of rules by namespace that name a host below it. It is nil if there are
-	// none.
+	// Below maps namespaces to the number of their rules for hosts that this wildcard covers. It is nil if there are no
+	// such rules, or if the host is not a wildcard.
 	Below map[string]int
 }
 
-// owner returns the owner of a host. An object that only serves the challenges of certificate authorities there, as
-// Policy.Solvers allows, does not claim the host.
+// owner returns the owner of a host. An object that only serves ACME challenges on the host, as Policy.Solvers allows,
+// cannot become the owner.
 func (s *HostContext) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
 	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
 		for _, r := range results {
@@ -59,17 +58,18 @@ func (s *HostContext) solves(r *Contribution, p *Path) bool {
 	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
 }
 
-// serves reports whether the paths of an object may be served on the host.
+// serves reports whether the policy allows the object to serve its paths on the host.
 func (m *mergeState) serves(r *Contribution) bool {
 	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
 }
 
-// admits reports whether one path of an object may be served on the host.
+// admits reports whether the object may serve the path p on the host. A path for ACME challenges may be allowed even if
+// other paths are not.
 func (m *mergeState) admits(r *Contribution, p *Path) bool {
 	return m.serves(r) || m.around.solves(r, p)
 }
 
-// known reports whether the host has any path or default backend that may be served.
+// known reports whether at least one path or default backend may be served on the host.
 func (m *mergeState) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) ||
@@ -79,9 +79,9 @@ func (m *mergeState) known() bool {
 		})
 }
 
-// findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx, one regular expression turns
-// all paths of its host into regular expressions. Here it changes only the paths of its own namespace, because other
-// namespaces did not request it.
+// findPatterns sets m.regex to the namespaces whose paths are regular expressions. In ingress-nginx, one such path
+// makes all paths of the host regular expressions. Here it only affects the paths of the same namespace, so that it
+// cannot change the meaning of other tenants' paths.
 func (m *mergeState) findPatterns() {
 	for _, r := range m.results {
 		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
@@ -93,8 +93,8 @@ func (m *mergeState) findPatterns() {
 	}
 }
 
-// findSecure determines whether the owner wants clients to use HTTPS for the host. The wildcard above the host decides
-// as well, if it has the same owner.
+// findSecure determines whether the host should be served over HTTPS. This is also the case if the wildcard above the
+// host should be, and has the same owner.
 func (m *mergeState) findSecure() {
 	m.Secure = slices.ContainsFunc(m.results,
 		func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
@@ -102,9 +102,9 @@ func (m *mergeState) findSecure() {
 	m.secure = m.Secure || above != nil && above.Secure && m.Owner.Is(above.Owner.Namespace)
 }
 
-// opensForStrangers reports whether a path of another namespace would be served without the client certificate that the
-// host requires, because it is a path for the challenges of certificate authorities. The other namespace could use such
-// a path to get a certificate for the host. It adds a problem to r in this case.
+// opensForStrangers reports whether p is an ACME challenge path from another namespace on a host that requires client
+// certificates. Challenge paths are exempt from that requirement, so the other namespace could use p to obtain a
+// certificate for the host. In this case a problem is added to r, and the path must return 403.
 func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	if m.Host.ClientAuth == nil || m.Owner.Is(r.namespace()) || !strings.HasPrefix(p.Match.Path, ownership.Challenges) {
 		return false
@@ -120,7 +120,7 @@ func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	return true
 }
 
-// ownerFor returns the name of the owner's object for a message to another object of the host.
+// ownerFor returns the name of the object that owns the host, for a message to the object r.
 func (m *mergeState) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
@@ -131,7 +131,8 @@ func (m *mergeState) ownerFor(r *Contribution) string {
 	return snapshot.RefOf(m.Owner.By).String()
 }
 
-// addOwnerProblems names the owner of the host to objects of other namespaces, and those objects to the owner.
+// addOwnerProblems informs objects of other namespaces about the owner of the host, and informs the owner about those
+// objects.
 func (m *mergeState) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {
@@ -157,9 +158,9 @@ func (m *mergeState) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message with
-// the namespace that receives the requests. The messages contain namespaces only, so a change of one object does not
-// change the problems of all hosts around it.
+// addWildcardProblems informs the owner if a wildcard and a host below it have different owners, and says which
+// namespace receives the requests. The messages mention namespaces but no objects. Otherwise, a change of one object
+// would change the problems of many other hosts.
 func (m *mergeState) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
@@ -194,7 +195,7 @@ func (m *mergeState) addWildcardProblems() {
 	}
 }
 
-// refuse reports why the paths of an object are not served on the host.
+// refuse adds a problem to r that explains why its paths are not served on the host.
 func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(
@@ -210,8 +211,9 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner reports to the oldest object of the owner which other objects have rules for the host. The
-// severity is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
+// addProblemsOfOwner informs the oldest object of the owner about other objects with rules for the host: served
+// contains those whose paths are served, and refused the rejected ones. Served objects cause a warning, or only an Info
+// message if the administrator reserved the host for several namespaces, because then they are expected.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return
@@ -240,8 +242,8 @@ func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	}
 }
 
-// handshake takes the TLS versions of the owner's oldest Ingress, and the ciphers of the owner's oldest Ingress that
-// configures ciphers.
+// handshake sets the TLS versions and ciphers of the host. The versions come from the oldest Ingress of the owner. The
+// ciphers come from the oldest Ingress of the owner that configures ciphers.
 func (m *mergeState) handshake() {
 	var chosen *Contribution
 	for r := range m.ofOwner(true) {
@@ -275,8 +277,8 @@ func (m *mergeState) otherCiphers(r *Contribution, message string) {
 	})
 }
 
-// ofOwner yields the Ingresses that have a rule for the host, the oldest first. If own is true it yields the owner's
-// Ingresses, otherwise all others.
+// ofOwner yields the objects with a rule for the host, the oldest first. If own is true, it yields the owner's objects.
+// Otherwise it yields the objects of all other namespaces.
 func (m *mergeState) ofOwner(own bool) func(yield func(*Contribution) bool) {
 	return func(yield func(*Contribution) bool) {
 		for _, r := range m.results {

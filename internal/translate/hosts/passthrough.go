@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. In
-// ingress-nginx any Ingress of the host can do so. Here it must be in the owner's namespace, because it would otherwise
-// take the connections of an owner who did not agree.
+// passthrough forwards the TLS connections of the host to the backend of its path "/" if an Ingress requests this. In
+// ingress-nginx any Ingress for the host can request it. Here the Ingress must be in the owner's namespace, so that
+// other tenants cannot take over the owner's connections.
 func (m *mergeState) passthrough(results []*Contribution) {
 	host := m.Host.Host
 	var chosen *Contribution
@@ -43,15 +43,15 @@ func (m *mergeState) passthrough(results []*Contribution) {
 	}
 	m.PassedIn = chosen.Object.GetNamespace()
 	if m.Certificate != nil && m.Certificate.Automated {
-		// The backend presents its own certificate.
+		// The backend terminates TLS with its own certificate, so no certificate has to be issued.
 		m.Certificate = nil
 	}
 	m.Implied = nil
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected. An
-// owner who rejects requests does not want the clients to reach the backend over TLS either.
+// keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected.
+// Passing them through would let clients reach a backend that its owner does not want them to reach.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
@@ -65,7 +65,8 @@ func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	})
 }
 
-// closes returns the Ingress that rejects all requests for the path "/", or nil, and the status code of the responses.
+// closes returns the object that causes all requests for the path "/" to be rejected, and the status code of the
+// responses. It returns nil if requests are not rejected.
 func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {
@@ -81,7 +82,7 @@ func (m *mergeState) closes(root claim) (by *Contribution, status string) {
 	return nil, ""
 }
 
-// mayPass reports whether an Ingress may request passthrough for the host.
+// mayPass reports whether an Ingress may request passthrough for the host. If not, it adds a problem that explains why.
 func (m *mergeState) mayPass(r *Contribution) bool {
 	switch {
 	case m.Host.Host == "":
@@ -103,8 +104,8 @@ func (m *mergeState) mayPass(r *Contribution) bool {
 	return false
 }
 
-// root returns the owner's path "/", or the zero claim if the owner has no such path. Paths of other namespaces never
-// get passed-through connections.
+// root returns the owner's path "/" on the host, or the zero value if the owner has no such path. Connections are never
+// passed through to backends of other namespaces.
 func (m *mergeState) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
 		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]
@@ -115,7 +116,8 @@ func (m *mergeState) root(chosen *Contribution) claim {
 	return claim{}
 }
 
-// addPassthroughProblems warns the Ingresses of the host that their other paths get no requests over TLS.
+// addPassthroughProblems warns all Ingresses with other paths on the host that these paths only get requests without
+// TLS.
 func (m *mergeState) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
 	for _, r := range results {
 		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })

@@ -11,17 +11,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// patterns holds the total sizes of a host's regular expressions.
+// patterns holds the total sizes of the regular expressions in the paths of a host.
 type patterns struct {
-	// size is the total of the owner's expressions, others is the total of all other namespaces.
+	// size is the total size of the owner's regular expressions. others is the total size for all other namespaces
+	// together.
 	size, others int
-	// standIns are routes that return 503 in place of a rejected path, with the length of that path, which determines
-	// the position of the route.
+	// standIns contains the routes that return 503 in place of rejected paths. The value is the length of the rejected
+	// path, which determines the position of the route.
 	standIns map[*ir.Route]int
 }
 
-// PatternSize is the size of regular expressions of one Ingress, in instructions. If an Ingress has several
-// PatternSizes, they add up.
+// PatternSize is the size of compiled regular expressions of an Ingress, counted in program instructions. If a list
+// contains several PatternSizes of the same Ingress, their sizes must be added.
 type PatternSize struct {
 	Ingress ir.Ref
 	Size    int
@@ -35,7 +36,8 @@ func (m *mergeState) countPattern(of ir.Ref, size int) {
 	m.PatternSizes = append(m.PatternSizes, PatternSize{of, size})
 }
 
-// readPattern returns the size of a path that is a regular expression, or false if the path is invalid or rejected.
+// readPattern compiles the path p, which is a regular expression, and returns its size. It returns false if the path is
+// invalid, or if the regular expressions of the object are rejected.
 func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	size, err := pattern.PathSize(p.Match.Path)
 	if err != nil {
@@ -49,8 +51,9 @@ func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	return size, !r.PatternsRefused
 }
 
-// takePattern adds a pattern of the given size to the host, and reports whether it is within the limit. Older patterns
-// come first, and patterns of other namespaces do not reduce the owner's limit.
+// takePattern adds the size of the path p to the total of the host. It returns false if the limit is exceeded. Paths
+// must be added from the oldest object to the youngest. Paths of other namespaces do not count towards the limit for
+// the owner.
 func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {
@@ -76,8 +79,9 @@ func (m *mergeState) refusePattern(r *Contribution, p *Path, reason report.Reaso
 	})
 }
 
-// withoutPattern removes a path and returns the outcome for a message. If the path may exist to restrict access,
-// its prefix returns 503 instead, because another path would accept these requests.
+// withoutPattern handles a path that is rejected, and returns a description of the effect for a message. If the path
+// may restrict access, requests that start with its literal prefix get 503, because another path could otherwise serve
+// them without the restriction. If not, the path is ignored.
 func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
 	if !guards {
@@ -96,7 +100,8 @@ func (m *mergeState) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	return fmt.Sprintf("all paths that start with %s get 503, because the path may restrict access", prefix)
 }
 
-// length returns the text length by which a regular expression route is sorted.
+// length returns the length of a regular expression, for sorting. For a route that replaces a rejected path, it returns
+// the length of that path.
 func (p *patterns) length(r *ir.Route) int {
 	if length, ok := p.standIns[r]; ok {
 		return length
@@ -104,9 +109,9 @@ func (p *patterns) length(r *ir.Route) int {
 	return len(r.Match.Path)
 }
 
-// WithoutPatterns returns a copy of the contribution for an object whose regular expressions are rejected, because the
-// total of its namespace is too large. Paths are removed as in withoutPattern. If a setting other than a path is a
-// regular expression, all paths return 503.
+// WithoutPatterns returns a copy of the contribution in which regular expressions are rejected, because the total size
+// in the namespace exceeds the limit. Paths are handled as described at withoutPattern. If settings other than paths
+// contain regular expressions, all paths return 503.
 func (c *Contribution) WithoutPatterns() *Contribution {
 	rest := *c
 	rest.PatternsRefused = true

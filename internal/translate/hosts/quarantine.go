@@ -11,15 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// MergeIsolatingPanics calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeIsolatingPanics
-// searches, from the oldest Ingress on, for the first one with which it panics. This Ingress gets a problem. Its paths
-// return 503 on this host, because they may exist to protect a path of another Ingress. All other Ingresses are served
-// as before. An Ingress that makes Merge panic even then is ignored on this host.
+// MergeIsolatingPanics works like Merge, but isolates Ingresses that make Merge panic. If Merge panics, it searches for
+// the oldest Ingress that causes the panic, and reports a problem. The paths of this Ingress return 503 on this host,
+// because they may protect a path of another Ingress. All other Ingresses are served normally. If Merge still panics,
+// the Ingress is ignored on this host.
 //
-// The result depends only on the current objects, not on the previous state of the host, so all replicas serve the
-// same.
+// The result depends only on the current objects, not on the previous state of the host, so all replicas serve the same
+// configuration.
 //
-// The owner of the host is determined once, from all contributions.
+// The owner of the host is determined once, with all objects, before any of them is isolated.
 func MergeIsolatingPanics(host string, results []*Contribution, fallbacks []*Contribution,
 	around *HostContext) *Merged {
 	owner := around.owner(host, results, fallbacks)
@@ -29,7 +29,7 @@ func MergeIsolatingPanics(host string, results []*Contribution, fallbacks []*Con
 	return isolatingPanics(plain, host, results, fallbacks)
 }
 
-// merge has the signature of Merge without the surroundings of the host.
+// merge is a function like Merge, but without the parameter around.
 type merge func(host string, results []*Contribution, fallbacks []*Contribution) *Merged
 
 func isolatingPanics(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
@@ -37,7 +37,7 @@ func isolatingPanics(merge merge, host string, results []*Contribution, fallback
 	if fault == nil {
 		return merged
 	}
-	// The lists belong to the caller.
+	// Clone the lists, because they belong to the caller.
 	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
 	slices.SortFunc(results, canariesFirst)
 	slices.SortFunc(fallbacks, canariesFirst)
@@ -53,29 +53,28 @@ func isolatingPanics(merge merge, host string, results []*Contribution, fallback
 	return merged
 }
 
-// canariesFirst sorts a canary before the main object, so that the canary is isolated if the two make Merge panic
-// together.
+// canariesFirst sorts canaries before main objects, and sorts by age otherwise.
 func canariesFirst(a, b *Contribution) int {
 	return cmp.Or(compareBool(b.Canary != nil, a.Canary != nil), older(a, b))
 }
 
-// try calls merge and returns its panic, or nil.
+// try calls m. If m panics, try returns the panic as fault. Otherwise fault is nil.
 func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault *panics.Panic) {
 	fault = panics.Try(func() { merged = m(host, results, fallbacks) })
 	return merged, fault
 }
 
-// quarantine holds the Ingresses of a host that make Merge panic.
+// quarantine records the objects that make Merge panic on a host.
 type quarantine struct {
 	host string
-	// faults holds, by contribution, the panic that it causes. stands is the set of the contributions that replace them
-	// and return 503.
+	// faults maps each isolated object to the panic that it caused. stands is the set of replacements for these
+	// objects, whose paths return 503.
 	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }
 
-// isolate replaces the first Ingress with which merge panics. The caller has checked that merge panics with the whole
-// lists.
+// isolate finds the first object that makes merge panic, and replaces it by an object whose paths return 503. If it is
+// already such a replacement, it is removed. The caller must have checked that merge panics for the complete lists.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) *panics.Panic {
@@ -92,7 +91,7 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	first := sort.Search(len(*list)-1, func(i int) bool { return upTo(i) != nil })
 	r := (*list)[first]
 	if q.stands[r] {
-		// The replacement with its 503 paths makes Merge panic, too.
+		// The replacement, whose paths return 503, makes Merge panic as well.
 		*list = slices.Delete(*list, first, first+1)
 		return
 	}
@@ -101,8 +100,8 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	q.stands[(*list)[first]] = true
 }
 
-// closedOn returns the replacement for an Ingress that cannot be merged on a host. Its paths return 503. Its settings
-// for the host as a whole are kept, because they also protect the paths of other Ingresses.
+// closedOn returns a replacement for an object that cannot be merged on a host. Its paths return 503. Settings for the
+// host as a whole, such as client certificates, are kept, because they also protect the paths of other objects.
 func (r *Contribution) closedOn(host string) *Contribution {
 	stand := &Contribution{
 		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent,
@@ -127,7 +126,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	return stand
 }
 
-// Closed returns a copy of the path whose requests get 503.
+// Closed returns a copy of the path that returns 503 for all requests.
 func (p *Path) Closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last,
@@ -135,7 +134,7 @@ func (p *Path) Closed() *Path {
 	}
 }
 
-// addProblems adds a problem to each Ingress in quarantine.
+// addProblems adds a problem to each isolated object.
 func (q *quarantine) addProblems(merged *Merged) {
 	if merged.Problems == nil {
 		merged.Problems = map[ir.Ref][]report.Problem{}

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// appRoot inserts a route for exactly "/" before all other routes, if the owner of the host configures one. The oldest
-// Ingress of the owner wins, as for all settings of the host as a whole.
+// appRoot inserts a route for exactly "/" before all other routes, if an Ingress of the owner has the annotation
+// app-root. If several Ingresses have it, the oldest one wins.
 func (m *mergeState) appRoot() {
 	host := m.Host.Host
 	var chosen *Contribution
