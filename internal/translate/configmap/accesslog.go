@@ -17,7 +17,7 @@ import (
 // maxFormatBytes is the maximum length of a log format, in bytes.
 const maxFormatBytes = 8 << 10
 
-// The keys for the access log.
+// The ConfigMap keys that configure the access log.
 var (
 	disableAccessLog = Key{
 		Name: "disable-access-log", Scope: process,
@@ -132,7 +132,7 @@ var (
 	}
 )
 
-// Syslog is the syslog server that receives the access log if On is true. A zero Port is port 514.
+// Syslog configures the syslog server that receives the access log if On is true. If Port is zero, port 514 is used.
 type Syslog struct {
 	On   bool
 	Host string
@@ -149,8 +149,8 @@ func escape(as ir.LogEscape) func(*Config, string) error {
 	}
 }
 
-// logOff returns a parser that turns logs off if the value is true. If it is false, the logs stay as other keys set
-// them.
+// logOff returns a parser for a key that disables logs. The value true disables them; false leaves the logs as other
+// keys configure them.
 func logOff(of func(*Config) []*bool) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		off, err := nginx.Bool(value)
@@ -163,8 +163,8 @@ func logOff(of func(*Config) []*bool) func(*Config, string) error {
 	}
 }
 
-// finishAccessLog sets the destinations of the logs. The path for HTTP takes precedence over the common path, and a
-// syslog server over both.
+// finishAccessLog sets the destinations of the access logs. For HTTP requests, http-access-log-path takes precedence
+// over access-log-path, and a syslog server takes precedence over both.
 func (c *Config) finishAccessLog() {
 	c.Global.StreamLog.Path = cmp.Or(c.Global.StreamLog.Path, c.Global.AccessLog.Path)
 	if c.HTTPLogPath != "" {
@@ -194,7 +194,8 @@ func readStreamFormat(value string) (string, error) {
 	return formatWithout(value, func(s nginx.Split) []string { return s.Others(nginx.StreamVariables) })
 }
 
-// formatWithout checks a log format. The error names the variables that do not exist; the format is used nevertheless.
+// formatWithout checks a log format. If the format contains unknown variables, it is used nevertheless, and the error
+// lists these variables.
 func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
 	switch {
 	case len(value) > maxFormatBytes:

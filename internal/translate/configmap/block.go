@@ -19,7 +19,7 @@ const (
 	allRefused = "all requests for all Ingresses get 503"
 )
 
-// The keys that reject requests with 403 on all hosts.
+// The ConfigMap keys that reject requests on all hosts with 403.
 var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
@@ -45,10 +45,10 @@ var (
 	}
 )
 
-// close makes all Ingresses return 503, because an invalid key may restrict access to them.
+// close makes all requests for all Ingresses get 503, because an invalid key may restrict access to them.
 func (c *Config) close() { c.Defaults.Closed = true }
 
-// readTexts reads a comma-separated list of texts and regular expressions.
+// readTexts reads a comma-separated list of strings and regular expressions.
 func readTexts(value string) ([]string, error) {
 	var list []string
 	for text := range strings.SplitSeq(value, ",") {
@@ -78,10 +78,10 @@ var errQuote = errors.New(
 	"an entry starts with a quote and does not end with one: write quotes at both ends or none, without a comma " +
 		"between them")
 
-// unescaped replaces the escape sequences of nginx. A backslash before any other character is kept.
+// unescaped replaces the escape sequences that nginx knows. A backslash before any other character is kept.
 var unescaped = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n")
 
-// unquote returns a word as nginx reads it in its configuration.
+// unquote removes the quotes and escape sequences from a word, as nginx does when it reads its configuration.
 func unquote(word string) (string, error) {
 	if q := word[0]; q == '"' || q == '\'' {
 		if len(word) == 1 || word[len(word)-1] != q {

@@ -8,7 +8,7 @@ import (
 
 const booleans = "true or false"
 
-// The keys for the client's address.
+// The ConfigMap keys that determine the address of a client.
 var (
 	useForwardedHeaders = Key{
 		Name: "use-forwarded-headers", Scope: process,
@@ -67,8 +67,8 @@ var (
 	}
 )
 
-// trustsEveryone returns a warning if a key trusts addresses that clients send and every client may send them. This is
-// the default of ingress-nginx, so the key takes effect nevertheless.
+// trustsEveryone returns a warning if on is true and every client is trusted, so that clients can choose the address
+// that is assumed for them. This is the default of ingress-nginx, so the key takes effect nevertheless.
 func trustsEveryone(c *Config, on bool) string {
 	if !on || len(c.Global.Clients.Trusted) > 0 {
 		return ""

@@ -85,7 +85,8 @@ var (
 	}
 )
 
-// orNone returns a parser for a number from 0 to most. It returns -1 for 0, because a zero field means the default.
+// orNone returns a parser for a number from 0 to most. It returns -1 for the value 0, because 0 in the configuration
+// means the default.
 func orNone(most int) func(string) (int, error) {
 	return func(value string) (int, error) {
 		n, err := nginx.Number(0, most)(value)
@@ -96,7 +97,7 @@ func orNone(most int) func(string) (int, error) {
 	}
 }
 
-// readTypes returns the media types sorted and in lower case.
+// readTypes reads a space-separated list of media types, and returns them in lower case and sorted.
 func readTypes(value string) ([]string, error) {
 	types := strings.Fields(strings.ToLower(value))
 	for _, media := range types {

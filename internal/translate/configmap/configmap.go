@@ -1,5 +1,5 @@
-// Package configmap parses the ConfigMap of ingress-nginx. It holds settings for all Ingresses, or for the Ingresses of
-// one class. table.go lists its keys.
+// Package configmap parses the controller's ConfigMap, which has the same keys as in ingress-nginx. A ConfigMap holds
+// settings for all Ingresses, or for the Ingresses of one class. table.go lists the keys.
 package configmap
 
 //go:generate go test -run ^TestReference$ -update
@@ -17,35 +17,36 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// Config holds the settings of a ConfigMap as typed values.
+// Config holds the parsed settings of a ConfigMap.
 type Config struct {
-	// Defaults are the settings of Ingresses without annotations.
+	// Defaults are the settings that apply to an Ingress without annotations.
 	Defaults annotations.Settings
-	// Global applies to every request. Global.Streams applies also to TCP and UDP ports whose Services have no settings
-	// of their own.
+	// Global holds settings that apply to every request. Global.Streams applies to the TCP and UDP ports whose Services
+	// do not configure these settings.
 	Global ir.Global
-	// AddHeaders and SetHeaders name ConfigMaps for Global.Headers, which ReadHeaders parses. Zero means that there is
-	// none.
+	// AddHeaders and SetHeaders are the names of the ConfigMaps that contain Global.Headers. ReadHeaders parses them.
+	// The zero value means that no ConfigMap is set.
 	AddHeaders, SetHeaders ir.Name
 
-	// AnyPathType means that paths of any type may be regular expressions. Only package lint uses it.
+	// AnyPathType is true if paths of any path type may contain regular expressions. Only package lint uses it.
 	AnyPathType bool
 
-	// HTTPLogPath overrides the path of Global.AccessLog while keys are parsed. It is empty when Parse returns.
+	// HTTPLogPath is the value of http-access-log-path, which overrides the path in Global.AccessLog. It is only set
+	// while keys are parsed, and empty when Parse returns.
 	HTTPLogPath string
-	// Syslog overrides both paths.
+	// Syslog, if enabled, overrides HTTPLogPath and the path in Global.AccessLog.
 	Syslog Syslog
 }
 
-// Parse parses the data of the ConfigMap for all Ingresses. base holds the options of the controller. An invalid key is
-// reported and ignored, and the other keys take effect. If the invalid key may restrict access, Parse sets
-// Defaults.Closed.
+// Parse parses the data of the ConfigMap for all Ingresses. base holds the settings from the controller's options. An
+// invalid key is ignored and reported. If an invalid key may restrict access, Parse sets Defaults.Closed, so that all
+// requests get 503.
 func Parse(base annotations.Settings, data map[string]string) (*Config, []report.Problem) {
 	return read(base, data, false)
 }
 
-// ParseClass parses the data of the ConfigMap of one class. base holds the settings for all classes. Keys that apply to
-// the whole process are reported and have no effect.
+// ParseClass parses the data of the ConfigMap for one IngressClass. base holds the settings for all Ingresses. Keys
+// that apply to the whole process are ignored and reported.
 func ParseClass(base annotations.Settings, data map[string]string) (annotations.Settings, []report.Problem) {
 	config, problems := read(base, data, true)
 	return config.Defaults, problems
@@ -57,8 +58,8 @@ type reading struct {
 	class bool
 }
 
-// read parses a ConfigMap. A panic becomes a problem of the ConfigMap, and Defaults.Closed is set, because the
-// ConfigMap may restrict access.
+// read parses a ConfigMap. class reports whether it is the ConfigMap of an IngressClass. If parsing panics, read
+// reports a problem and sets Defaults.Closed, so that all requests get 503, because the ConfigMap may restrict access.
 func read(base annotations.Settings, data map[string]string, class bool) (config *Config, problems []report.Problem) {
 	config = &Config{Defaults: base}
 	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}
@@ -91,12 +92,12 @@ func (r *reading) all(data map[string]string) {
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }
 
-// one parses one key. An empty value has no effect.
+// one parses one key of the ConfigMap. An empty value is ignored.
 func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil && value == "false" && fates[name] == fateLater:
-		// The value false requests no feature that is missing here.
+		// The value false disables a feature that is not supported anyway, so no warning is necessary.
 	case row == nil:
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:

@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// maxRequests is the maximum for requests per connection. No connection lives long enough to reach it.
+	// maxRequests is the maximum number of requests per connection. In practice no connection lives long enough to
+	// reach it.
 	maxRequests = 1 << 30
-	// minHead and maxHead are the smallest and largest limit for the size of request heads, in bytes. Browsers need
-	// the smallest one. The largest one bounds the memory for each head that is being read.
+	// minHead and maxHead are the smallest and the largest limit that can be configured for the headers of a request,
+	// in bytes. Requests of browsers fit into minHead. maxHead bounds the memory that a client can use before its
+	// request is complete.
 	minHead, maxHead = 4 << 10, 1 << 20
-	// maxStreams is the maximum number of concurrent streams that common HTTP/2 implementations accept.
+	// maxStreams is the largest limit for concurrent streams that common HTTP/2 implementations accept.
 	maxStreams = 1 << 16
 )
 
-// The keys for client connections.
+// The ConfigMap keys that configure client connections.
 var (
 	clientHeaderTimeout = Key{
 		Name: "client-header-timeout", Scope: process,
@@ -81,7 +83,7 @@ var (
 	}
 )
 
-// readHeaderBuffers returns the total size of all buffers, in bytes.
+// readHeaderBuffers parses the number and size of header buffers, and returns their total size in bytes.
 func readHeaderBuffers(value string) (int, error) {
 	fields := strings.Fields(value)
 	if len(fields) != 2 {

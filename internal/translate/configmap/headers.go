@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxHeaderBytes is the maximum length of a header name, and maxHeadersBytes the maximum size of all headers in a
-	// ConfigMap, in bytes.
+	// maxHeaderBytes is the maximum length of a header name, in bytes. maxHeadersBytes is the maximum total size of the
+	// headers in a ConfigMap, in bytes.
 	maxHeaderBytes, maxHeadersBytes = 128, 16 << 10
 	headerMapValues                 = "namespace/name"
 	headerMapDoc                    = "Values may contain nginx variables. While the ConfigMap does not exist, no " +
 		"headers are added. Invalid headers are ignored."
 )
 
-// The keys for headers of all requests and responses.
+// The ConfigMap keys that add or remove headers of all requests and responses.
 var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
@@ -61,7 +61,8 @@ var (
 	}
 )
 
-// The keys for header names that endpoints may confuse with others.
+// The ConfigMap keys for request headers with underscores or invalid characters, which endpoints may confuse with other
+// headers.
 var (
 	enableUnderscoresInHeaders = Key{
 		Name: "enable-underscores-in-headers", Scope: process,
@@ -86,7 +87,7 @@ const mistakableDoc = "Since many endpoints treat such a name like the name with
 	"X_Forwarded_For is always removed, if its letters and digits are the same as in a header that the controller " +
 	"reads or sets. A change also applies to open connections."
 
-// readName reads the namespace and name of an object.
+// readName parses the name of an object in the format namespace/name.
 func readName(value string) (ir.Name, error) {
 	namespace, name, _ := strings.Cut(value, "/")
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -95,8 +96,8 @@ func readName(value string) (ir.Name, error) {
 	return ir.Name{Namespace: namespace, Name: name}, nil
 }
 
-// checkHeaderName rejects invalid names, and the names of headers that describe a connection or the length of a
-// message.
+// checkHeaderName returns an error for an invalid header name, and for headers that describe the connection or the
+// length of the body.
 func checkHeaderName(name string) error {
 	if _, err := nginx.Chars("-_", maxHeaderBytes)(name); err != nil {
 		return err
@@ -107,8 +108,8 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// ReadHeaders parses the data of a ConfigMap that add-headers or proxy-set-headers names. It returns the valid headers,
-// sorted by name, and the errors of the other keys.
+// ReadHeaders parses the data of a ConfigMap that is referenced by add-headers or proxy-set-headers. It returns the
+// valid headers, sorted by name, and the error for each invalid key.
 func ReadHeaders(data map[string]string) (headers []ir.Header, bad map[string]error) {
 	bad = map[string]error{}
 	size := 0

@@ -9,27 +9,28 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// knownKeys lists the keys of ingress-nginx v1.15.1. Each line has a key, its fate if it is not in the table, and
-// optionally a reason or a replacement.
+// knownKeys lists the keys of ingress-nginx v1.15.1. Each line contains a key. If this controller does not support the
+// key, the key is followed by its fate, and optionally by a note with the reason or a replacement.
 //
 //go:embed known.txt
 var knownKeys string
 
-// fate is the handling of a key that is not in the table.
+// fate says how a key of ingress-nginx is handled that is not supported.
 type fate string
 
 const (
-	// fateTuning is for nginx settings without a visible effect. They are not reported.
+	// fateTuning is the fate of nginx settings without a visible effect. They cause no warning.
 	fateTuning fate = "tuning"
-	// fateDead is for keys that have no effect in ingress-nginx either.
+	// fateDead is the fate of keys that have no effect in ingress-nginx either.
 	fateDead fate = "dead"
-	// fateNever is for keys that will not be supported. Each has a note with the reason or a replacement.
+	// fateNever is the fate of keys that will never be supported. Each has a note with the reason or a replacement.
 	fateNever fate = "never"
-	// fateLater is for keys that are not supported yet.
+	// fateLater is the fate of keys that are not supported yet.
 	fateLater fate = "later"
 )
 
-// names are the keys of ingress-nginx in the order of knownKeys. fates and notes hold, by key, the fate and the note.
+// names are the keys of ingress-nginx, in the order of knownKeys. fates and notes map the keys to their fates and
+// notes.
 var names, fates, notes = readKnown(knownKeys)
 
 func readKnown(text string) (names []string, fates map[string]fate, notes map[string]string) {
@@ -46,7 +47,7 @@ func readKnown(text string) (names []string, fates map[string]fate, notes map[st
 	return names, fates, notes
 }
 
-// other reports a key that is not in the table.
+// other reports a key that is not in Table. The message depends on the fate of the key.
 func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:

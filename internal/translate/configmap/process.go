@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// retryNonIdempotent applies to all Ingresses. A single Ingress can set it as a part of proxy-next-upstream.
+// retryNonIdempotent is the key retry-non-idempotent. It applies to all Ingresses. An Ingress can set the same option
+// in proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
 	Doc: "Retries POST, LOCK and PATCH requests at another endpoint, too, even if an endpoint may have received " +
@@ -17,7 +18,7 @@ var retryNonIdempotent = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
 
-// maxConnections is more than the number of connections that an operating system allows to one address.
+// maxConnections is larger than the number of connections that can be open from one address to another.
 const maxConnections = 65535
 
 // The keys for connections.
@@ -50,7 +51,7 @@ var (
 	}
 )
 
-// generateRequestID sets the field to the opposite of its value, because the default of the key is true.
+// generateRequestID stores the negated value in the settings, because the default of the key is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
 	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get " +
@@ -71,7 +72,7 @@ func readKeepalive(value string) (time.Duration, error) {
 	return nginx.Seconds(1)(value)
 }
 
-// readDrain reads a time. Zero stands for no limit, and becomes the longest possible time.
+// readDrain reads a number of seconds. 0 means no limit, and is converted to the longest possible duration.
 func readDrain(value string) (time.Duration, error) {
 	d, err := nginx.Time(value)
 	if err == nil && d == 0 {
@@ -80,15 +81,16 @@ func readDrain(value string) (time.Duration, error) {
 	return d, err
 }
 
-// autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https overrides it.
+// autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https takes precedence over
+// it.
 var autoHTTPS = Key{
 	Name: "auto-https", Doc: "This key does not exist in ingress-nginx. " + annotations.AutoHTTPS.Doc,
 	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
 	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
 
-// strictValidatePathType affects only the warnings of lint. Existing Ingresses are served in any case, as in
-// ingress-nginx.
+// strictValidatePathType only affects the warnings of the lint command. As in ingress-nginx, existing Ingresses are
+// served whatever its value is.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
 	Doc: "Makes `caddy k8singress lint` warn about paths of the types Exact and Prefix with characters other " +
@@ -97,8 +99,8 @@ var strictValidatePathType = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
 
-// proxySSLLocationOnly affects only verdicts. The annotations proxy-ssl-* apply to the paths of their own Ingress in
-// any case.
+// proxySSLLocationOnly only affects warnings. Whatever its value is, the annotations proxy-ssl-* apply only to the
+// paths of their own Ingress.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
 	Doc: "Controls a warning. The annotations proxy-ssl-* always apply only to the paths of their own Ingress. " +
@@ -108,7 +110,7 @@ var proxySSLLocationOnly = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }
 
-// allowCrossNamespaceResources is the key for annotations that refer to objects of other namespaces.
+// allowCrossNamespaceResources allows annotations to refer to objects in other namespaces.
 var allowCrossNamespaceResources = Key{
 	Name: "allow-cross-namespace-resources", Scope: process,
 	Doc: "Allows annotations of an Ingress to refer to Secrets of other namespaces. Every author of Ingresses " +

@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The keys for the redirect to HTTPS that have no annotation.
+// The ConfigMap keys for the redirect to HTTPS, as far as no annotation has the same name.
 var (
 	httpRedirectCode = Key{
 		Name:   "http-redirect-code",

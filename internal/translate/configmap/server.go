@@ -2,7 +2,7 @@ package configmap
 
 import "github.com/k8singress/k8singress/internal/model/nginx"
 
-// The keys for the Server header of responses.
+// The ConfigMap keys that configure the Server header of responses.
 var (
 	serverTokens = Key{
 		Name: "server-tokens", Scope: process,

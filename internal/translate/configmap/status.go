@@ -7,7 +7,7 @@ const statusDoc = "Other clients get 403. The page shows nginx's numbers of conn
 	"no client; the other list still applies. If use-forwarded-headers trusts all clients, any client can claim an " +
 	"address in the list."
 
-// The keys for the clients that may read the status page.
+// The ConfigMap keys that list the clients that may read the status page.
 var (
 	nginxStatusIPv4 = Key{
 		Name: "nginx-status-ipv4-whitelist", Scope: process,
@@ -24,7 +24,8 @@ var (
 	}
 )
 
-// readStatusReaders reads a list of networks. An invalid list allows no client, instead of the clients in the default.
+// readStatusReaders reads a list of networks whose clients may read the status page. If the list is invalid, no client
+// may read the page.
 func readStatusReaders(value string) ([]string, error) {
 	networks, err := nginx.AllNetworks(value)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxStreamTries = 100
-	// oneTry tries no second endpoint.
+	// oneTry is a number of tries that disables retries.
 	oneTry = 1
 )
 
@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// parseStreamTries sets the number of tries. It keeps a single try if proxy-stream-next-upstream, which is parsed
-// first, is off.
+// parseStreamTries sets the maximum number of tries. If proxy-stream-next-upstream, which is parsed first, is off, only
+// one try is made, whatever the value is.
 func parseStreamTries(c *Config, value string) error {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {

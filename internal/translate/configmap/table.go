@@ -5,15 +5,15 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// Key is one row of the table.
+// Key is one row of Table: a ConfigMap key with its documentation and its parser.
 type Key = option.Row[Config, string]
 
-// process is the scope of keys that apply to the whole process, so that a class cannot have its own value. Keys of
-// other scopes are defaults for Ingresses.
+// process is the scope of keys that apply to the whole process, so they have no effect in the ConfigMap of one class.
+// All other keys provide default settings for Ingresses.
 const process option.Scope = "the process"
 
-// Table lists the supported keys. The keys that an Ingress can override come first. A new key needs a line here. It
-// also needs a row in the file of its feature, unless an annotation has the same name.
+// Table lists the supported keys. The keys that an annotation can override come first. To add a key, add it here, and
+// declare it in the file of its feature, unless it has the name of an annotation.
 var Table = option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
 	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"),
@@ -74,7 +74,7 @@ var Table = option.Table[Config, string]{
 	blockCIDRs, blockUserAgents, blockReferers,
 }
 
-// annotation returns the key that applies the annotation of the same name to all Ingresses.
+// annotation returns a key that sets the default for the annotation of the same name.
 func annotation(name string) Key {
 	row := annotations.Table.Find(name)
 	if row == nil {
@@ -83,15 +83,15 @@ func annotation(name string) Key {
 	return ofIngresses(row)
 }
 
-// named returns the key that applies the annotation of another name to all Ingresses.
+// named returns a key that sets the default for an annotation with a different name. of is the name of the annotation.
 func named(name, of string) Key {
 	key := annotation(of)
 	key.Name = name
 	return key
 }
 
-// ofIngresses returns the key that applies a row of annotations.Settings to all Ingresses. The row does not have to be
-// an annotation.
+// ofIngresses returns a key that applies to the default settings of all Ingresses. row describes the key and parses its
+// value; it does not have to be an annotation.
 func ofIngresses(row *annotations.Annotation) Key {
 	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
 }

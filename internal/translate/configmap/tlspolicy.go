@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The keys for TLS handshakes that have no annotation.
+// The ConfigMap keys for TLS handshakes, as far as no annotation has the same name.
 var (
 	sslProtocols = Key{
 		Name:   "ssl-protocols",
@@ -51,7 +51,7 @@ var (
 var errNoVersion = errors.New(
 	"the value contains neither TLSv1.2 nor TLSv1.3, and other versions are not supported: both are offered")
 
-// readProtocols reads TLS versions. It ignores unknown versions and names them in the error.
+// readProtocols reads a list of TLS versions. Unknown versions are ignored, and the error lists them.
 func readProtocols(value string) (ir.TLSVersion, error) {
 	spoken := map[string]bool{}
 	var others []string

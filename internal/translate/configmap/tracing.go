@@ -17,14 +17,14 @@ import (
 const (
 	// maxSpans is the maximum number of queued spans. Each takes about a kilobyte.
 	maxSpans = 1 << 16
-	// maxDelay is the maximum time that a span waits, in milliseconds.
+	// maxDelay is the maximum time before a queued span is exported, in milliseconds.
 	maxDelay = 600_000
-	// maxServiceName is the maximum length of the controller's name in traces, in bytes.
+	// maxServiceName is the maximum length of the service name in traces, in bytes.
 	maxServiceName = 128
 	maxPort        = 65535
 )
 
-// The keys for OpenTelemetry. Package translate reports tracing without a collector.
+// The ConfigMap keys for OpenTelemetry. Package translate warns if tracing is enabled and no collector is set.
 var (
 	enableOpenTelemetry    = unchecked("enable-opentelemetry")
 	openTelemetryTrust     = unchecked("opentelemetry-trust-incoming-span")
@@ -98,7 +98,8 @@ var (
 	}
 )
 
-// readHostFor returns a parser for a host without a port. port is the key for the port.
+// readHostFor returns a parser for a host without a port. port is the name of the key for the port, for the error
+// message.
 func readHostFor(port string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if address, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil {
@@ -121,7 +122,8 @@ func readServiceName(value string) (string, error) {
 	return value, nil
 }
 
-// readRatio reads a ratio. It returns -1 for 0, because a zero field means the default.
+// readRatio reads a number from 0 to 1. It returns -1 for the value 0, because 0 in the configuration means the
+// default.
 func readRatio(value string) (float64, error) {
 	ratio, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
