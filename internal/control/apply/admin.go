@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// adminTimeout is the timeout of one request. Loading a configuration waits for the apps of the old one to stop.
+	// adminTimeout is the timeout of one request to the admin API. It is long because Caddy responds only after the
+	// apps of the previous configuration have stopped.
 	adminTimeout = 30 * time.Second
-	// conflicts is the maximum number of attempts if other clients of the API change the configuration at the same
-	// time.
+	// conflicts is the maximum number of attempts to change the configuration while other clients of the admin API
+	// change it too.
 	conflicts = 5
 	// maxConfig is the maximum size of a configuration in bytes, the same as in Caddy.
 	maxConfig = 100 << 20
@@ -78,7 +79,7 @@ func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error)
 			return false, fmt.Errorf("decoding the configuration: %w", err)
 		}
 		if *into == nil {
-			// The admin API returns null if there is no configuration.
+			// The admin API returns null if Caddy has no configuration.
 			*into = map[string]any{}
 		}
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are now missing, refused
-// or unhealthy. It may be called on any goroutine.
+// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are currently missing,
+// not allowed or unhealthy. It is safe for concurrent use.
 func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
-	// reference identifies a use of a backend, because an Ingress may have many paths with the same backend.
+	// reference identifies a backend in a field of an object. It is used to report a problem only once if many paths of
+	// an Ingress have the same backend.
 	type reference struct {
 		origin         ir.Ref
 		field, backend string
@@ -48,7 +49,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	return verdicts
 }
 
-// withoutEndpoints returns what happens to the requests for a backend without endpoints, for a message.
+// withoutEndpoints describes, for a message, what happens to the requests for backend b if it has no endpoints.
 func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
 	if effect := fallbackEffect(r.Backends, b.Backend, "requests go"); effect != "" {
 		return effect
@@ -60,8 +61,8 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// fallbackEffect returns the part of a message that names the fallback backend. It is empty if there is no other
-// backend.
+// fallbackEffect returns the part of a message that names the fallback backend, or "" if there is no fallback backend
+// other than the given one.
 func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
@@ -71,8 +72,8 @@ func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) str
 	return ""
 }
 
-// endpointProblem returns the current problem with the endpoints of a backend, or nil. effect is what happens without
-// endpoints, for the message.
+// endpointProblem returns the current problem with the endpoints of a backend, or nil. effect is the part of the
+// message that describes what happens while there are no endpoints.
 func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
 	refused := l.refused(b.ID)
@@ -105,8 +106,8 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	return l.healthProblem(b)
 }
 
-// refused returns a list of endpoints of a backend that are left out because connections to them are not allowed. It
-// names only the first few.
+// refused lists, for a message, the endpoints of a backend that are not used because connections to their addresses are
+// not allowed. It names only the first few endpoints.
 func (l *Live) refused(id string) string {
 	const most = 4
 	var all []string
@@ -120,8 +121,9 @@ func (l *Live) refused(id string) string {
 	return strings.Join(all, ", ")
 }
 
-// healthProblem returns the problem of a backend with unhealthy endpoints, or nil. It is reported in the admin API and
-// as a metric, but not as an Event, because endpoints that fail now and then would create a new Event each time.
+// healthProblem returns a problem if a backend has unhealthy endpoints, otherwise nil. The problem is reported in the
+// admin API and as a metric, but not as an Event, because endpoints that fail now and then would create a new Event
+// each time.
 func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	s, _ := l.Health.State(b.ID)
 	if s.Unhealthy == 0 {

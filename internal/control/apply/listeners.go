@@ -21,22 +21,25 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// servers maps each protocol to the server whose limits and TLS settings its listeners use.
+// servers maps each protocol to the name of the HTTP server whose limits and TLS settings apply to the listeners with
+// this protocol.
 var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer,
 	ir.ListenerHTTPS: structure.HTTPSServer}
 
-// listening is the state of the listeners of listener groups, which are separate from the listeners of the servers.
+// listening is the state of the listeners in the listener groups of the configuration. These listeners are opened in
+// addition to the listeners of the HTTP servers.
 type listening struct {
 	groups map[string]*document.ListenerGroup
-	// opened holds the open addresses. The keys consist of protocol and address.
+	// opened holds the open listen addresses. A key consists of the protocol and the address.
 	opened map[string]*front.Opened
-	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses that still have
-	// open connections. Requests on these connections still find their hosts.
+	// bound maps the same keys to the listeners that share an open address. leaving lists closed addresses that still
+	// have open connections. Requests on these connections are still routed to their hosts.
 	bound   map[string][]live.Listener
 	leaving []departed
-	// gone is the set of removed groups. A group is deleted from it when all of its listeners have left.
+	// gone is the set of removed listener groups. A group is deleted from the set when the last connection of its
+	// listeners has ended.
 	gone map[string]bool
-	// early is set if some listeners are not open yet because their server has not started.
+	// early is set if some listeners are not open yet because the HTTP server for their protocol has not started.
 	early bool
 	// refused holds the verdicts on the listeners that could not be opened.
 	refused []*report.Verdict
@@ -44,24 +47,24 @@ type listening struct {
 	admin string
 }
 
-// departed is a closed address with its listeners.
+// departed is a closed listen address, with the listeners that used it.
 type departed struct {
 	opened    *front.Opened
 	listeners []live.Listener
 }
 
-// bound is a listener of a group.
+// bound is a listener, with the name of its group and the object that defines it.
 type bound struct {
 	ir.Listener
 	group  string
 	origin ir.Ref
 }
 
-// name returns a name that is unique among the listeners of all groups.
+// name returns the name of the listener with the name of its group, which makes it unique among all groups.
 func (b *bound) name() string { return b.group + "/" + b.Name }
 
-// updateGroups changes the hosts of groups and the certificates of their listeners. The hosts of removed groups stay
-// until listen removes them.
+// updateGroups updates the hosts of listener groups and the certificates of their listeners. The hosts of removed
+// groups are kept until listen removes them.
 func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 	for name, g := range changes {
 		before := l.listening.groups[name]
@@ -79,7 +82,7 @@ func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 		}
 		l.listening.groups[name] = g
 		if l.listening.gone[name] {
-			// It is a new group with the name of a removed one.
+			// A new group has the name of a removed group.
 			l.forgetGroup(name)
 		}
 		l.Table.UpdateGroup(name, document.DiffHosts(before, g))
@@ -96,8 +99,8 @@ func boundOf(name string, g *document.ListenerGroup) (all []bound) {
 	return all
 }
 
-// Listen opens and closes the ports of listener groups. It must be called after Apply, when the contents of the
-// listeners' Secrets have been set.
+// Listen opens and closes the ports of listener groups. It must be called after Apply, once the contents of the Secrets
+// to which the listeners refer have been set.
 func (l *Live) Listen(d *document.Delta) {
 	if len(d.ListenerGroups) == 0 {
 		return
@@ -110,10 +113,11 @@ func (l *Live) Listen(d *document.Delta) {
 	l.listen()
 }
 
-// IsEarly reports whether listeners wait for a server that is about to start. StartListeners opens them later.
+// IsEarly reports whether listeners are not open yet because their HTTP server has not started. StartListeners opens
+// them later.
 func (l *Live) IsEarly() bool { return l.listening.early }
 
-// StartListeners opens the ports of listeners whose server has started.
+// StartListeners opens the ports of listeners whose HTTP server has started.
 func (l *Live) StartListeners() { l.listen() }
 
 func (l *Live) forgetGroup(name string) {
@@ -121,7 +125,7 @@ func (l *Live) forgetGroup(name string) {
 	delete(l.listening.gone, name)
 }
 
-// listen opens and closes ports so that they match the current groups.
+// listen opens and closes ports so that they match the listeners of the current groups.
 func (l *Live) listen() {
 	s := &l.listening
 	s.refused, s.early = nil, false
@@ -155,8 +159,8 @@ func (l *Live) listen() {
 	l.guardPorts()
 }
 
-// closeAllBut closes the addresses that are no longer wanted, or whose server has stopped. It forgets closed addresses
-// whose connections have ended.
+// closeAllBut closes the addresses that are not in wanted, and addresses whose HTTP server has stopped. It also removes
+// closed addresses from the list once their connections have ended.
 func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s := &l.listening
 	for key, opened := range s.opened {
@@ -170,8 +174,8 @@ func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
 }
 
-// withLeaving adds the listeners of closed addresses that still have open connections, except for ports that are open
-// again.
+// withLeaving returns the open listeners together with the listeners of closed addresses that still have open
+// connections. It omits closed addresses whose port is open again.
 func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	all := slices.Clone(open)
 	for _, d := range s.leaving {
@@ -191,7 +195,7 @@ func (s *listening) isLeaving(group string) bool {
 	})
 }
 
-// claimedPort is a port with the listeners that share it. They have the same protocol.
+// claimedPort is a port with the listeners that share it. All of them use the same protocol.
 type claimedPort struct {
 	protocol  ir.ListenerProtocol
 	listeners []bound
@@ -199,7 +203,7 @@ type claimedPort struct {
 	err       error
 }
 
-// entries returns the listeners in the form that the table uses.
+// entries returns the listeners of the port in the form that live.Table expects.
 func (p *claimedPort) entries() (all []live.Listener) {
 	for i := range p.listeners {
 		of := &p.listeners[i]
@@ -213,8 +217,8 @@ func (p *claimedPort) key(address caddy.NetworkAddress) string {
 		strconv.Itoa(int(address.StartPort)))
 }
 
-// claimPorts assigns each port to the first listener that requests it, and to the listeners that can share the port
-// with it. It returns the ports sorted by number.
+// claimPorts assigns each port to the first listener that requests it. Other listeners share the port if they are
+// compatible with the first one, and are refused otherwise. It returns the ports sorted by number.
 func (l *Live) claimPorts() []*claimedPort {
 	all := map[uint16]*claimedPort{}
 	for _, group := range slices.Sorted(maps.Keys(l.listening.groups)) {
@@ -236,7 +240,8 @@ func (l *Live) claimPorts() []*claimedPort {
 	return sorted
 }
 
-// fits returns an error if a listener cannot share the port with its other listeners. p is nil if there are none.
+// fits returns an error if a listener is not valid, or cannot share the port with the listeners that already use it. p
+// is nil if no listener uses the port yet.
 func (p *claimedPort) fits(of *bound) error {
 	switch {
 	case of.Port == 0:
@@ -257,8 +262,8 @@ func (p *claimedPort) fits(of *bound) error {
 	return nil
 }
 
-// addresses returns the addresses to open for a port. It returns an error if another part of this process uses one of
-// them.
+// addresses returns the addresses to open for a port. It returns an error if the admin API or a TCP or UDP port uses
+// one of them.
 func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 	all, err := front.Process().Addresses(servers[p.protocol], p.listeners[0].Port)
 	if err != nil {
@@ -297,7 +302,7 @@ func (l *Live) open(p *claimedPort) error {
 	return errors.Join(errs...)
 }
 
-// refuse adds a verdict on the object that defines a listener.
+// refuse adds a verdict on the object that defines a listener, with err as the reason why the listener is not open.
 func (s *listening) refuse(of *bound, err error) {
 	p := report.Problem{
 		Severity: report.Error, Reason: report.PortConflict,

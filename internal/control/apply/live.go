@@ -1,5 +1,5 @@
-// Package apply applies rendered configuration. It changes the live tables from which requests are served, and changes
-// the structure through Caddy's admin API.
+// Package apply puts a rendered configuration into effect. It changes the live tables that route requests, and changes
+// the static part of the configuration through Caddy's admin API.
 package apply
 
 import (
@@ -25,11 +25,12 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Live holds the live tables. Only one goroutine may use it, but the tables serve requests on any goroutine.
+// Live holds the live tables, which route requests and connections. Its methods must be called on a single goroutine,
+// except where noted. The tables themselves serve requests concurrently.
 type Live struct {
 	Table *live.Table
 	Secrets
-	// Names resolves the names of ExternalName Services. The caller must configure and run it.
+	// Names resolves the host names of ExternalName Services. The caller must configure it and call its Run method.
 	Names *resolver.Resolver
 
 	// Health runs the health checks of endpoints.
@@ -40,11 +41,11 @@ type Live struct {
 	listening listening
 	log       *zap.Logger
 	ctx       caddy.Context
-	// held holds the verdicts on the ports that could not be opened.
+	// held holds the verdicts on the TCP and UDP ports that could not be opened.
 	held map[string]*report.Verdict
 }
 
-// NewLive returns tables without entries.
+// NewLive returns live tables without routes. table is the endpoint table.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	secrets := NewSecrets()
 	served := live.NewTable(table, secrets.Trust)
@@ -54,7 +55,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		ports: l4app.New(log, l4app.Tables{
 			Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust, AccessLog: served.StreamLog,
 		}),
-		// The resolver sets addresses directly, because the table may be changed on any goroutine.
+		// The resolver may set addresses in the table directly, because the table is safe for concurrent use.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		Health: health.New(table.Guard(), secrets.Trust.Authority),
 		held:   map[string]*report.Verdict{}, log: log.Named("listeners"),
@@ -63,8 +64,9 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	}
 }
 
-// Adopt provisions handler chains under a new Caddy configuration, which ctx must outlive. admin is the address of its
-// admin API. Ports on which the configuration itself listens are closed.
+// Adopt makes a new Caddy configuration the one under which handler chains are provisioned. ctx is its context and must
+// not end before the chains are replaced. admin is the address of its admin API. Ports on which the configuration
+// itself listens are closed.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.recordPorts(nil, l.ports.Adopt(ctx))
@@ -73,7 +75,8 @@ func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	return l.Table.Adopt(ctx)
 }
 
-// Apply changes the tables. Endpoints are set before the routes that use them. Listen must be called afterwards.
+// Apply changes the live tables. Endpoints are set before the routes that use them. The caller must call Listen
+// afterwards.
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
@@ -100,9 +103,9 @@ func (l *Live) Apply(d *document.Delta) {
 	}
 }
 
-// smallestFirst returns the IDs of the backends in the delta, except removed ones, sorted by the number of their
-// endpoints. If a namespace exceeds its quota, the largest backends then lose endpoints, and the result is the same in
-// each replica.
+// smallestFirst returns the IDs of the new and changed backends in the delta, sorted by their number of endpoints. If a
+// namespace exceeds its endpoint quota, the backends with the most endpoints are then cut, and all replicas cut the
+// same endpoints.
 func smallestFirst(all map[string]*document.Backend) []string {
 	ids := make([]string, 0, len(all))
 	for id, b := range all {
@@ -116,8 +119,8 @@ func smallestFirst(all map[string]*document.Backend) []string {
 	return ids
 }
 
-// setBackend sets the endpoints of a backend. A backend for an external name keeps its endpoints until the name has
-// been resolved.
+// setBackend sets the endpoints of a backend. The endpoints of a backend with an external name are kept until the
+// resolver has resolved the name.
 func (l *Live) setBackend(id string, b *document.Backend) {
 	l.endpoints.Guard().SetName(id, b.ExternalName != "")
 	if b.ExternalName != "" {
@@ -169,7 +172,7 @@ func (l *Live) recordPorts(changed map[string]*document.Port, refused []l4app.Re
 	}
 }
 
-// RetryPorts tries again to open the ports that could not be opened, including the ports of listeners.
+// RetryPorts tries again to open the TCP and UDP ports, and the ports of listeners, that could not be opened before.
 func (l *Live) RetryPorts() {
 	refused := l.ports.Retry(l.ctx)
 	clear(l.held)
@@ -177,16 +180,17 @@ func (l *Live) RetryPorts() {
 	l.listen()
 }
 
-// OpenPorts returns the sorted names of the open TCP and UDP ports.
+// OpenPorts returns the sorted names of the open TCP and UDP ports, such as "tcp/5432".
 func (l *Live) OpenPorts() []string { return l.ports.Names() }
 
-// Pending reports whether RetryPorts must be called later: a port was refused, or the connections of a closed listener
-// have not ended.
+// Pending reports whether RetryPorts must be called again later, because a port could not be opened, or because a
+// closed listener still has open connections.
 func (l *Live) Pending() bool {
 	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
 }
 
-// Verdicts returns the problems that the tables found, for the objects that define the entries.
+// Verdicts returns the problems that were found when the live tables were changed, on the objects that define the
+// routes and ports.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
 	for _, r := range l.Table.Refused() {
@@ -199,10 +203,10 @@ func (l *Live) Verdicts() []*report.Verdict {
 	return append(all, l.Secrets.Problems()...)
 }
 
-// Ports returns the TCP and UDP ports. Callers may only use methods that are safe on any goroutine.
+// Ports returns the TCP and UDP ports. The caller may only use methods that are safe for concurrent use.
 func (l *Live) Ports() *l4app.Ports { return l.ports }
 
-// Close stops everything that runs.
+// Close closes all ports and stops the background goroutines.
 func (l *Live) Close() {
 	l.Health.Close()
 	l.listening.close()
@@ -210,10 +214,10 @@ func (l *Live) Close() {
 	l.Table.Close()
 }
 
-// listeners are the commands that list listening processes, by protocol.
+// listeners maps a protocol to the command that lists the processes that listen on its ports.
 var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
-// refusedPort returns the verdict on the object that defines a refused port.
+// refusedPort returns the verdict that a port could not be opened, on the object that defines the port.
 func refusedPort(r l4app.Refusal) *report.Verdict {
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{

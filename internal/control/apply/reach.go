@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// The components that listen, as names for the guard. The Service of the controller is in front of the process.
+// The components of this process that listen on addresses, and the controller's own Service, which forwards to this
+// process. Connections to these addresses are forbidden.
 const (
 	ofOptions   = "options"
 	ofServers   = "servers"
@@ -21,9 +22,9 @@ const (
 	ofService   = "service"
 )
 
-// Reach sets to which addresses connections are allowed, and on which addresses this process listens by its options:
-// servers for clients, and own for the administrator. It takes effect at once: endpoints to which connections are not
-// allowed are left out.
+// Reach sets the options that allow or forbid connections to addresses, and the addresses on which this process listens
+// according to its options: servers for clients, and own for the administrator. It takes effect at once: endpoints to
+// which connections are not allowed are no longer used.
 func (l *Live) Reach(o reach.Options, servers, own []string) {
 	guard := l.endpoints.Guard()
 	guard.Configure(o)
@@ -32,7 +33,7 @@ func (l *Live) Reach(o reach.Options, servers, own []string) {
 	l.endpoints.Sift()
 }
 
-// public marks listeners as open to clients.
+// public marks listen addresses as open to clients, and returns them.
 func public(all []reach.Listening) []reach.Listening {
 	for i := range all {
 		all[i].Public = true
@@ -40,14 +41,14 @@ func public(all []reach.Listening) []reach.Listening {
 	return all
 }
 
-// ReachService sets the addresses of the controller's own Service.
+// ReachService sets the addresses of the controller's own Service, so that connections to them are forbidden.
 func (l *Live) ReachService(own []reach.Listening) {
 	if l.endpoints.Guard().Listen(ofService, public(own)) {
 		l.endpoints.Sift()
 	}
 }
 
-// guardPorts passes the addresses of the open ports and listeners to the guard, which forbids connections to them.
+// guardPorts forbids connections to the addresses on which the open TCP and UDP ports and the listeners listen.
 func (l *Live) guardPorts() {
 	var addresses []string
 	for _, key := range slices.Sorted(maps.Keys(l.listening.opened)) {
@@ -66,7 +67,8 @@ func (l *Live) guardPorts() {
 var localhost = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 
 // listeningAt parses listen addresses. Invalid addresses are skipped, because Caddy reports them. Unix sockets are
-// skipped, because they have no port. A host name stands for all addresses of this machine, except "localhost".
+// skipped, because they have no port. A host name is treated as all addresses of this machine, except "localhost",
+// which is treated as the loopback addresses.
 func listeningAt(addresses []string) []reach.Listening {
 	var all []reach.Listening
 	for _, text := range addresses {

@@ -11,19 +11,19 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// Secrets holds the stores for the contents of Secrets: certificates for TLS handshakes, certificate authorities, and
-// users.
+// Secrets holds what is loaded from Secrets: certificates for TLS handshakes, certificate authorities, and the user
+// lists of basic authentication.
 type Secrets struct {
 	Certificates *certs.Store
 	Trust        *trust.Store
 	Users        *basicauth.Store
 }
 
-// NewSecrets returns empty stores.
+// NewSecrets returns a Secrets with empty stores.
 func NewSecrets() Secrets { return Secrets{certs.NewStore(), trust.NewStore(), basicauth.NewStore()} }
 
-// Update sets which parts of the document refer to which Secrets, except for certificates. It returns the Secrets whose
-// contents must be set before the delta takes effect.
+// Update records which parts of the configuration refer to which Secrets, except Secrets with certificates for TLS
+// handshakes. It returns the Secrets whose contents must be set before the delta takes effect.
 func (s Secrets) Update(d *document.Delta) []ir.Name {
 	return slices.Concat(s.Trust.Update(d), s.Users.Update(d))
 }
@@ -35,10 +35,11 @@ func (s Secrets) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.Certificates.SetSecret(name, data, present)
 }
 
-// Problems returns a verdict for each object that refers to a missing or unsuitable Secret.
+// Problems returns a verdict for each object that refers to a missing Secret or to a Secret with invalid contents.
 func (s Secrets) Problems() []*report.Verdict {
 	return slices.Concat(s.Certificates.Problems(), s.Trust.Problems(), s.Users.Problems())
 }
 
-// Stale reports whether Problems would return a different result now, only because time has passed.
+// Stale reports whether Problems would now return a different result only because time has passed, for example because
+// a certificate has expired.
 func (s Secrets) Stale() bool { return s.Certificates.Stale() || s.Trust.Stale() }

@@ -16,17 +16,17 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// configPath is the route of Caddy's admin API for the whole configuration.
+// configPath is the path of the whole configuration in Caddy's admin API.
 const configPath = "/config/"
 
-// processPath is the route that returns processToken.
+// processPath is the path in the admin API at which this process returns processToken.
 const processPath = "/k8singress/process"
 
-// processToken is a random text that identifies this process. Other processes cannot know it, except those that may
-// read its configuration.
+// processToken is a random string that identifies this process. Another process can know it only if it may read the
+// admin API of this process.
 var processToken = rand.Text()
 
-// ProcessRoute returns the route of the admin API with which a client in this process verifies that it talks to this
+// ProcessRoute returns the admin API route with which a client in this process verifies that it is connected to this
 // process. The server sends the token to the client, not the other way round, because another process at the address
 // could accept any token.
 func ProcessRoute() caddy.AdminRoute {
@@ -43,8 +43,8 @@ var ErrAnotherProcess = errors.New(
 	"another process responds there, so nothing is written to it; set \"admin\" of the app k8singress to the " +
 		"address in \"listen\" of \"admin\" in the configuration, and give each process its own admin address")
 
-// session is one connection to the admin API. All its requests use the connection that verify has checked, because
-// several processes may listen at one address, and each connection reaches one of them.
+// session is one connection to the admin API. All requests of a session use the connection that verify has checked:
+// several processes may listen on the same address, and a new connection might reach another process.
 type session struct {
 	*Admin
 	client    *http.Client
@@ -53,8 +53,8 @@ type session struct {
 
 var errConnectionLost = fmt.Errorf("%w: the connection was closed", errChanged)
 
-// newSession returns a session whose first request opens the connection. After the connection has ended, requests fail
-// with errChanged.
+// newSession returns a session, which opens its connection with the first request. When this connection has ended,
+// further requests fail with errChanged.
 func (a *Admin) newSession() *session {
 	dialer, dialled := &net.Dialer{}, atomic.Bool{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -63,14 +63,14 @@ func (a *Admin) newSession() *session {
 		}
 		return dialer.DialContext(ctx, a.address.Network, a.address.JoinHostPort(0))
 	}}
-	// Redirects are not followed: Caddy sends none for these requests.
+	// Redirects are not followed, because Caddy never redirects these requests.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &session{a, &http.Client{Transport: transport, CheckRedirect: stay, Timeout: adminTimeout}, transport}
 }
 
 func (s *session) close() { s.transport.CloseIdleConnections() }
 
-// verify returns an error unless the connection goes to this process.
+// verify returns an error if the server at the other end of the connection is not this process.
 func (s *session) verify(ctx context.Context) error {
 	response, err := s.request(ctx, http.MethodGet, processPath, nil, "")
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *session) post(ctx context.Context, config []byte, etag string) error {
 	return response.Body.Close()
 }
 
-// do sends a request for the configuration. It returns an error unless the status code is below 300.
+// do sends a request for the path of the whole configuration. It returns an error if the status code is 300 or more.
 func (s *session) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
 	response, err := s.request(ctx, method, configPath, body, etag)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *session) do(ctx context.Context, method string, body []byte, etag strin
 	return nil, refusal(response, message)
 }
 
-// maxMessage is the maximum number of bytes to read from an error message.
+// maxMessage is the maximum number of bytes that are read from the body of an error response.
 const maxMessage = 4 << 10
 
 func refusal(response *http.Response, message []byte) error {
@@ -137,9 +137,9 @@ func (s *session) request(ctx context.Context, method, path string, body []byte,
 	if err != nil || response.StatusCode != http.StatusForbidden {
 		return response, err
 	}
-	// With enforce_origin Caddy requires the Origin header. Without enforce_origin it checks a header that is present
-	// against a list, which does not contain the address of a socket or of one of several interfaces. So the header is
-	// sent only if necessary. The body must be read so that the connection can be reused.
+	// With enforce_origin, Caddy requires the Origin header. Without it, Caddy still compares an Origin header with a
+	// list of allowed origins, which lacks the addresses of Unix sockets and of some interfaces. So the header is sent
+	// only if Caddy has rejected the request without it. The body must be read so that the connection can be reused.
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxMessage))
 	response.Body.Close()
 	return s.send(ctx, method, path, body, map[string]string{"If-Match": etag, "Origin": "http://" + s.host()})
@@ -167,9 +167,9 @@ func (s *session) send(ctx context.Context, method, path string, body []byte,
 	return response, err
 }
 
-// dropped reports whether a connection ended without a response. This happens when Caddy has just loaded a
-// configuration and closed the listener of the previous one, with all waiting connections. Reading the configuration
-// again shows whether it is the posted configuration.
+// dropped reports whether a connection ended without a response. When Caddy loads a configuration, it closes the
+// listener of the previous configuration, with all connections that wait for a response. The caller must then read the
+// configuration to find out whether Caddy has loaded the posted one.
 func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// Compose joins the structure and the live part into one Caddy document. The document does not contain the source of
-// the objects, because a process that loads it serves only its contents.
+// Compose returns a complete Caddy configuration in JSON form: the static part that the options require, and the live
+// configuration with hosts, routes and backends. It omits the option that selects the source of objects, because a
+// process that loads the result serves only the live configuration in it.
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
 	whole := structure.Structure(o)
@@ -27,8 +28,8 @@ func Compose(o settings.Config, live *document.Live) map[string]any {
 	return whole
 }
 
-// wholeDocument is the part of a Caddy document that Split reads. It omits the servers and policies, because they are
-// derived from the options of the app.
+// wholeDocument is the part of a Caddy configuration that Split reads. It omits servers and TLS policies, because they
+// can be derived from the options of the app.
 type wholeDocument struct {
 	Apps struct {
 		K8singress *struct {
@@ -38,7 +39,8 @@ type wholeDocument struct {
 	} `json:"apps"`
 }
 
-// Split is the inverse of Compose. It returns an error if the document names a source.
+// Split is the inverse of Compose: it returns the options and the live configuration. It returns an error if the
+// options select a source of objects.
 func Split(raw []byte) (settings.Config, *document.Live, error) {
 	var whole wholeDocument
 	if err := json.Unmarshal(raw, &whole); err != nil {
@@ -64,7 +66,7 @@ type Offline struct {
 	Report   *report.Report
 }
 
-// RunOffline reads a folder of manifests and processes the objects with Carry.
+// RunOffline reads a folder of manifests and processes its objects like Carry.
 func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	s, verdicts, err := files.Load(folder)
 	if err != nil {
@@ -73,8 +75,8 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	return Carry(s, verdicts, o), nil
 }
 
-// Carry processes objects with the same pipeline as a running controller, except that nothing is applied. verdicts are
-// the verdicts of the source. Carry does not change the objects.
+// Carry translates and renders objects like a running controller, but applies nothing. verdicts are the problems that
+// were found while reading the objects. Carry does not modify the objects.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
 	t.Ingress.Folder, t.Streams.Services.Folder = true, true
@@ -86,7 +88,7 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 	}
 }
 
-// checkCertificates returns the verdicts on the Secrets that the document names.
+// checkCertificates returns the verdicts on the certificate Secrets to which the live configuration refers.
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
 	secrets := apply.NewSecrets()
 	secrets.Certificates.Update(d.Certificates)

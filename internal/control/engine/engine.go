@@ -1,5 +1,6 @@
-// Package engine contains the main loop. It takes snapshots from a source of objects, translates, renders and applies
-// the changes, and publishes the status. It is the only package that imports the packages of all these steps.
+// Package engine contains the main loop of the controller. The loop takes snapshots from a source of objects,
+// translates them, renders and applies the changes, and publishes the status. No other package imports the packages of
+// all these steps.
 package engine
 
 import (
@@ -30,38 +31,38 @@ import (
 type Source interface {
 	// Run watches the objects until ctx ends.
 	Run(ctx context.Context)
-	// Store returns the store that holds the objects.
+	// Store returns the store with the objects that were read.
 	Store() *snapshot.Store
-	// Synced returns a channel that is closed when the store has received all objects once.
+	// Synced returns a channel that is closed when the store contains all objects for the first time.
 	Synced() <-chan struct{}
 }
 
-// Reporter is a source with its own verdicts, for example on files that cannot be read.
+// Reporter is implemented by a source that reports problems itself, for example files that cannot be read.
 type Reporter interface {
 	Verdicts() []*report.Verdict
 }
 
-// Follower is a source that reads only the requested Secrets.
+// Follower is implemented by a source that reads only the Secrets that the engine requests.
 type Follower interface {
-	// Follow sets which Secrets to read from now on. It reports whether all of them have been read: each was found, or
-	// is known to be missing or inaccessible. If it returns false, the store wakes its reader when the last Secret has
-	// been read.
+	// Follow sets which Secrets to read from now on. It reports whether the state of all of them is known: found,
+	// missing or inaccessible. If it returns false, the engine is woken through the store when the last Secret has been
+	// read.
 	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
-// Publisher writes the status of objects, with the open TCP and UDP ports. Publish does not block; if several values
-// are pending, the newest is used.
+// Publisher writes the status of objects and publishes the open TCP and UDP ports. Publish does not block; of several
+// pending calls, only the newest is processed.
 type Publisher interface {
 	Reporter
 	Run(ctx context.Context)
 	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
-	// Changed returns a channel that receives a value when the Verdicts have changed.
+	// Changed returns a channel that receives a value when the result of Verdicts has changed.
 	Changed() <-chan struct{}
 }
 
-// Engine holds the tables from which requests are served, and runs the loop that changes them. It outlives the Caddy
-// configurations that use it. Its methods may be called on any goroutine.
+// Engine holds the live tables that route requests, and runs the loop that changes them. It outlives the Caddy
+// configurations that use it. Its methods are safe for concurrent use.
 type Engine struct {
 	log       *zap.Logger
 	source    Source
@@ -81,39 +82,40 @@ type Engine struct {
 	started  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
-	// patchFailure is the last error from completing the structure. It is nil after success.
+	// patchFailure is the error of the last attempt to complete the static part of Caddy's configuration. It is nil
+	// after success.
 	patchFailure atomic.Pointer[string]
 	// latest is the newest snapshot, or nil before the first snapshot.
 	latest atomic.Pointer[snapshot.Snapshot]
 }
 
-// adoption is a Caddy configuration that starts to use the engine.
+// adoption holds a Caddy configuration that starts to use the engine, with its options.
 type adoption struct {
 	ctx      caddy.Context
 	settings settings.Config
-	// document is served by an engine without a source until Load replaces it.
+	// document is the live configuration that an engine without a source serves until Load replaces it.
 	document *document.Live
 }
 
-// load is a document for an engine without a source. served is closed when the document is served.
+// load is a live configuration passed to Load, for an engine without a source. served is closed when it is in effect.
 type load struct {
 	document *document.Live
 	served   chan struct{}
 }
 
-// state is the data for the admin API. It is immutable.
+// state is an immutable snapshot of the engine's state for the admin API.
 type state struct {
 	generation uint64
 	document   func() *document.Live
-	// config is the result of the translation. Without a source it is empty.
+	// config is the result of the translation. It is empty if the engine has no source.
 	config *ir.Config
 	report *report.Report
-	// changed is closed when there is a newer state.
+	// changed is closed when a newer state has replaced this one.
 	changed chan struct{}
 }
 
-// New returns an engine that does nothing until Adopt is called. If source is nil, the engine gets its documents
-// through Load. If publisher is nil, it writes no status.
+// New returns an engine that does nothing until Adopt is called. If source is nil, the engine serves the live
+// configurations that are passed to Adopt and Load. If publisher is nil, no status is written.
 func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	table := endpoints.NewTable()
 	e := &Engine{
@@ -133,7 +135,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	return e
 }
 
-// Table returns the table that serves HTTP requests.
+// Table returns the live table that routes HTTP requests.
 func (e *Engine) Table() *live.Table { return e.live.Table }
 
 // Certificates returns the store with the certificates for TLS handshakes.
@@ -143,11 +145,11 @@ func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
 func (e *Engine) HasSource() bool { return e.source != nil }
 
 // Adopt makes the engine use a new Caddy configuration. The first call starts the engine. Adopt does not wait, because
-// it is called while Caddy loads the configuration. An engine without a source serves the document d, which may be nil,
-// until Load replaces it.
+// it is called while Caddy loads the configuration. An engine without a source serves the live configuration d, which
+// may be nil, until Load replaces it.
 func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
-	// Modules provisioned under the configuration must outlive it, because requests continue while Caddy loads the next
-	// one.
+	// Modules that are provisioned with this context must outlive the Caddy configuration, because they serve requests
+	// while Caddy loads the next configuration.
 	ctx.Context = context.WithoutCancel(ctx.Context)
 	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
 	select {
@@ -157,8 +159,8 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	e.start.Do(e.run)
 }
 
-// ServerStarted tells the engine that a server of a Caddy configuration now listens. Listeners of documents belong to
-// such servers. ServerStarted does not wait.
+// ServerStarted tells the engine that an HTTP server of the Caddy configuration now accepts connections. The listeners
+// of listener groups cannot be opened before their server has started. ServerStarted does not wait.
 func (e *Engine) ServerStarted() {
 	select {
 	case e.started <- struct{}{}:
@@ -176,21 +178,22 @@ func (e *Engine) Destruct() error {
 	return nil
 }
 
-// startNoMore marks an engine that has not been started as ended. Afterwards the fields that run sets may be read.
+// startNoMore prevents the engine from being started. If it has not been started yet, Done is closed. Afterwards
+// the fields that run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
-// Ports returns the TCP and UDP ports. The caller may only use methods that are safe on any goroutine.
+// Ports returns the TCP and UDP ports. The caller may only use methods that are safe for concurrent use.
 func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
 
-// Done returns a channel that is closed when everything has ended after Destruct.
+// Done returns a channel that is closed when the engine has stopped completely after Destruct.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // resignTime is the maximum time that Resign waits for the API server.
 const resignTime = 3 * time.Second
 
-// Resign stops writing status and releases the Lease, because the process is ending. The next replica then need not
-// wait until the Lease expires. Resign waits at most resignTime; the tables continue to serve. An engine that has not
-// been started can no longer be started. The TCP and UDP ports then outlive the engine, until they are drained.
+// Resign stops writing status and releases the Lease when the process is about to end, so that the next leader does not
+// have to wait until the Lease expires. It waits at most resignTime. The live tables continue to serve, and TCP and UDP
+// ports stay open until they are drained. An engine that has not been started can no longer be started.
 func (e *Engine) Resign() {
 	e.Ports().Outlast()
 	e.startNoMore()
@@ -205,7 +208,7 @@ func (e *Engine) Resign() {
 }
 
 func (e *Engine) run() {
-	// The engine belongs to no configuration, so it uses its own context.
+	// The engine outlives each Caddy configuration, so it cannot use the context of a configuration.
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
 	e.cancel = cancel
 	var running panics.Group

@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// refreshEndpoints updates the endpoints of the backends of one Service. If the port of a backend is missing from all
-// slices, it changes nothing and returns false. The port was most likely renamed; the translation finds the new name,
-// and until then requests go to the old endpoints.
+// refreshEndpoints updates the endpoints of the backends of one Service. If no EndpointSlice contains the port of a
+// backend, it changes nothing and returns false: the port was probably renamed, and the translation will find the new
+// name. Until then requests go to the old endpoints.
 func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
 	all := l.backendsOf(namespace, service)
 	for _, b := range all {
@@ -29,7 +29,7 @@ func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string)
 	return true
 }
 
-// setChangedEndpoints updates the endpoints that refreshEndpoints left to the pipeline.
+// setChangedEndpoints updates the endpoints of the Services for which refreshEndpoints returned false.
 func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 	for _, ref := range s.Changed {
 		if ref.Kind == kinds.EndpointSlice {
@@ -43,8 +43,8 @@ func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	l.resolveShortened(s)
 }
 
-// resolveShortened sets the endpoints again that were left out because of a namespace's quota, if the quota has room
-// now.
+// resolveShortened sets the endpoints again for each backend that got only some of its endpoints because its namespace
+// had reached its endpoint quota. If the namespace now has fewer endpoints, the backend gets more of them.
 func (l *loop) resolveShortened(s *snapshot.Snapshot) {
 	for id := range l.endpoints.Short() {
 		i, found := slices.BinarySearchFunc(l.config.Backends, id,
@@ -59,7 +59,7 @@ func (l *loop) resolveEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	zone := zoneOf(l.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {
-			// Its endpoints come from DNS.
+			// The endpoints of a backend with an external name come from DNS.
 			continue
 		}
 		l.endpoints.Set(b.ID, resolve(s, b, zone))
@@ -71,7 +71,7 @@ func (l *loop) backendsOf(namespace, service string) []*ir.Backend {
 	return withPrefix(l.config.Backends, backends.Prefix(namespace, service))
 }
 
-// withPrefix returns the backends whose IDs start with prefix. They are adjacent in the sorted list.
+// withPrefix returns the backends whose IDs start with prefix. all must be sorted by ID.
 func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	low, _ := slices.BinarySearchFunc(all, prefix,
 		func(b *ir.Backend, prefix string) int { return strings.Compare(b.ID, prefix) })
@@ -82,8 +82,8 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	return all[low:high]
 }
 
-// refreshSecret loads the contents of a Secret. It returns false if the translation may depend on the change: the
-// Secret was added or removed, or the translation reads its contents.
+// refreshSecret loads the contents of a changed Secret. It returns false if the configuration must be translated again,
+// because the Secret was added or removed, or because the translation reads its contents.
 func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); l.refersTo(name) {
 		loadSecret(l.live.Secrets, now, name)
@@ -97,7 +97,8 @@ func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
-// refersTo reports whether the current configuration refers to a Secret. Most Secrets in a cluster have other uses.
+// refersTo reports whether the current configuration refers to a Secret. Most Secrets in a cluster have nothing to do
+// with Ingresses.
 func (l *loop) refersTo(secret ir.Name) bool {
 	if l.secrets == nil {
 		l.secrets = map[ir.Name]bool{}
@@ -119,7 +120,7 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 	}
 }
 
-// loadListenerSecrets loads the contents of the Secrets that the listeners of groups name.
+// loadListenerSecrets loads the contents of the Secrets to which the listeners of listener groups refer.
 func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[string]*document.ListenerGroup) {
 	for _, g := range groups {
 		if g == nil {

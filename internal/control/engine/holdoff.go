@@ -3,8 +3,8 @@ package engine
 import "time"
 
 const (
-	// quiet is the time without changes before the pipeline runs. longest is the maximum time by which further changes
-	// can delay it.
+	// The pipeline runs when there was no change for the duration quiet, but at the latest after the duration longest
+	// since the first change.
 	quiet   = 50 * time.Millisecond
 	longest = 500 * time.Millisecond
 
@@ -12,7 +12,7 @@ const (
 	lastRetry  = time.Minute
 )
 
-// holdoff combines changes that arrive together into one run of the pipeline.
+// holdoff delays the pipeline, so that it runs once for several changes that arrive in quick succession.
 type holdoff struct {
 	// timer fires when the pipeline must run.
 	timer *time.Timer
@@ -37,10 +37,10 @@ func (h *holdoff) change() {
 	h.timer.Reset(min(quiet, max(0, h.first.Add(longest).Sub(now))))
 }
 
-// now makes the pipeline run at once.
+// now schedules the pipeline to run at once.
 func (h *holdoff) now() { h.timer.Reset(0) }
 
-// done resets the holdoff after the pipeline has run.
+// done clears the timer and the recorded changes after the pipeline has run.
 func (h *holdoff) done() {
 	h.timer.Stop()
 	h.first = time.Time{}

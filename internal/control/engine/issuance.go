@@ -13,11 +13,12 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/issuance"
 )
 
-// leads reports whether this replica orders certificates. Of the replicas that share a Lease, only the leader does; a
-// replica without a Lease always does.
+// leads reports whether this replica orders certificates. If replicas share a Lease, only the leader orders
+// certificates; without leader election, every replica does.
 func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader() }
 
-// configureIssuance creates the issuers of a Caddy configuration. The same configuration also handles their challenges.
+// configureIssuance provisions the certificate issuers under a new Caddy configuration. The same configuration also
+// handles the ACME challenges of these issuers.
 func (l *loop) configureIssuance(a *adoption) {
 	err := l.issuance.Configure(a.ctx, issuance.Options{
 		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP,
@@ -29,14 +30,14 @@ func (l *loop) configureIssuance(a *adoption) {
 	}
 }
 
-// newHostsPerDay returns the maximum number of new names per namespace and day. By default a namespace can replace all
-// of its hosts a few times.
+// newHostsPerDay returns the maximum number of host names per namespace and day for which new certificates are ordered.
+// The default allows a namespace to replace all of its hosts a few times a day.
 func newHostsPerDay(o settings.Config) int {
 	return cmp.Or(o.NewHostsPerDay, 4*cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace))
 }
 
-// reachedAt returns a function for the addresses at which clients reach the controller. It returns nil if
-// check_host_dns is off.
+// reachedAt returns a function that returns the addresses at which clients reach the controller. It returns nil if the
+// option check_host_dns is off.
 func (l *loop) reachedAt(o settings.Config) func() []string {
 	if !o.CheckHostDNS {
 		return nil
@@ -53,7 +54,7 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 	}
 }
 
-// takeIssued puts new certificates into use.
+// takeIssued loads newly issued certificates into the store for TLS handshakes.
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)
@@ -61,13 +62,13 @@ func (l *loop) takeIssued() {
 	}
 }
 
-// storageTime is how long a starting process waits for the storage. Without waiting, it would become ready before it
-// has read the certificates of its hosts.
+// storageTime is how long a starting process waits for the certificate storage. Without the wait, the process would be
+// ready before it has read the certificates of its hosts.
 const storageTime = 10 * time.Second
 
-// awaitIssued loads the stored certificates of the first hosts.
+// awaitIssued loads the stored certificates of all hosts at startup. It waits for the storage for at most storageTime.
 func (l *loop) awaitIssued() {
-	// The loop has no context here: it ends with the process.
+	// No context is passed to this function, and the wait is limited by the timeout.
 	ctx, cancel := context.WithTimeout(context.Background(), storageTime) //nolint:forbidigo // see above
 	defer cancel()
 	l.issuance.Read(ctx)

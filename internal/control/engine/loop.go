@@ -19,30 +19,31 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// statusPeriod is the interval at which the status of objects is compared with the wanted status. A change of a status
-// alone does not run the loop.
+// statusPeriod is the interval at which the status of objects is compared with the wanted status. This is necessary
+// because the loop does not run when only the status of an object changes.
 const statusPeriod = time.Minute
 
-// loop processes changes with the pipeline. All fields belong to the goroutine of run. The methods of Engine, which run
-// on other goroutines, cannot access them.
+// loop processes changes with the pipeline. Its fields may only be used on the goroutine of run; methods of Engine,
+// which run on other goroutines, must not use them.
 type loop struct {
 	*Engine
 	settings   settings.Config
 	translator *translate.Translator
-	// config and translated are the last result of the translator. document returns the document for config.
+	// config and translated are the last result of the translator. document returns the live configuration that is
+	// rendered from config.
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
-	// slices holds the verdicts on the EndpointSlices of a folder.
+	// slices caches the verdicts on EndpointSlices from a folder of manifests.
 	slices sliceChecks
-	// open are the ports that were last published.
+	// open lists the TCP and UDP ports that were last published as open.
 	open []*ir.StreamRoute
-	// pending holds the changes that the pipeline has not processed, or nil.
+	// pending is a snapshot with the changes that the pipeline has not processed yet, or nil if there are none.
 	pending *snapshot.Snapshot
-	// secrets are the Secrets to which config refers. It is nil until refersTo needs it.
+	// secrets is the set of Secrets to which config refers. It is nil until refersTo computes it.
 	secrets     map[ir.Name]bool
 	secretsWait secretsWait
-	// applied means that a change is in effect that has not been published.
+	// applied is set if a change is in effect whose verdicts have not been published yet.
 	applied  bool
 	hold     holdoff
 	retry    backoff
@@ -62,7 +63,7 @@ func newLoop(e *Engine) *loop {
 func (l *loop) run(ctx context.Context) {
 	defer l.live.Close()
 	defer l.patching.running.Wait()
-	// The loop was started by the first Adopt, so there is always a value.
+	// The loop was started by the first call of Adopt, so the channel already contains a value.
 	<-l.adopted
 	l.adopt(ctx)
 	var synced <-chan struct{}
@@ -109,7 +110,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// startListeners opens the listeners of documents after their server has started.
+// startListeners opens the listeners of listener groups once their HTTP server has started.
 func (l *loop) startListeners() {
 	if !l.live.IsEarly() {
 		return
@@ -127,7 +128,8 @@ func (l *loop) publisherChanged() <-chan struct{} {
 	return l.publisher.Changed()
 }
 
-// checkDrift finds changes without an event: a status that another client has overwritten, and expired certificates.
+// checkDrift looks for changes that cause no event: a status that another client has overwritten, and certificates that
+// have expired.
 func (l *loop) checkDrift() {
 	if !l.live.Table.Ready() {
 		return
@@ -140,16 +142,16 @@ func (l *loop) checkDrift() {
 	}
 }
 
-// adopt makes the newest Caddy configuration the one under which everything is provisioned.
+// adopt applies the options of the newest Caddy configuration, and provisions the handlers of all routes under it.
 func (l *loop) adopt(ctx context.Context) {
 	a := l.adoption.Load()
 	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
-		// The address to listen on is not part of a port's definition. New pointers make the renderer render the ports
-		// again.
+		// The listen addresses come from the options, not from the definition of a port. With new pointers, the
+		// renderer renders all ports again.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
 	}
 	if l.settings.Zone != a.settings.Zone {
-		// Likewise, new pointers make the renderer resolve the endpoints again for the new zone.
+		// Likewise, with new pointers the renderer resolves all endpoints again for the new zone.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
@@ -171,7 +173,7 @@ func (l *loop) adopt(ctx context.Context) {
 	l.applied = l.applied || ready
 	switch {
 	case l.source != nil:
-		// The options may have changed.
+		// Run the pipeline, because the options may have changed.
 		l.hold.now()
 	case ready:
 		l.publish()
@@ -181,11 +183,11 @@ func (l *loop) adopt(ctx context.Context) {
 	l.patchStructure(ctx)
 }
 
-// observe takes the changes from the source. Changed endpoints and Secrets take effect at once if possible; all other
-// changes wait for the pipeline.
+// observe takes the newest snapshot from the source. Changed endpoints and Secrets take effect at once if possible; all
+// other changes wait for the pipeline.
 func (l *loop) observe() {
 	s := l.source.Store().Take()
-	// Drop the list of changes: it is long at first, and the latest snapshot does not need it.
+	// Keep a copy without the list of changes: the list is long at first, and is not needed in the latest snapshot.
 	latest := *s
 	latest.Changed = nil
 	before := l.latest.Swap(&latest)
@@ -207,12 +209,13 @@ func (l *loop) observe() {
 	case l.applied:
 		l.publish()
 	case reports && len(s.Changed) == 0:
-		// A wake-up without a change means that the verdicts of the source have changed.
+		// If the source wakes the loop without a change of objects, the verdicts of the source have changed.
 		l.publish()
 	}
 }
 
-// postpone passes a snapshot to the pipeline, together with the unprocessed changes of earlier snapshots.
+// postpone keeps a snapshot for the next run of the pipeline, with its changes and the unprocessed changes of earlier
+// snapshots.
 func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	work := *s
 	work.Changed = changed
@@ -222,7 +225,8 @@ func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	l.pending = &work
 }
 
-// retryFailed tries again to open refused ports and to patch the structure.
+// retryFailed tries again to open ports that could not be opened, and to complete the static part of Caddy's
+// configuration.
 func (l *loop) retryFailed(ctx context.Context) {
 	l.retry.armed = false
 	l.live.RetryPorts()

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// metrics holds the metrics of the pipeline. They outlive Caddy configurations, and are registered with each
-// configuration.
+// metrics holds the metrics of the pipeline. Their values survive configuration reloads, and each Caddy configuration
+// registers them in its own registry.
 type metrics struct {
 	reloads         prometheus.Counter
 	endpointUpdates prometheus.Counter
@@ -51,7 +51,8 @@ func newMetrics() *metrics {
 				"Service uses the port, Services may not open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
-	// Set all label values, so that each metric exists with the value 0 from the start.
+	// Initialize the problem counts for all label values, so that each time series exists with the value 0 from the
+	// start.
 	m.countProblems(&report.Report{}, &settings.Config{})
 	return m
 }
@@ -85,8 +86,7 @@ func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// refused is a prometheus.Collector that counts, at each scrape, the endpoints to whose addresses connections are not
-// allowed.
+// refused is a prometheus.Collector that counts, at each scrape, the endpoints to which connections are not allowed.
 type refused struct{ table *endpoints.Table }
 
 var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
@@ -110,18 +110,18 @@ func (r refused) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// ofCertificates are the reasons of problems with Secrets that contain certificates or certificate authorities.
+// ofCertificates lists the problem reasons for Secrets that contain certificates or certificate authorities.
 var ofCertificates = []report.Reason{
 	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired,
 	report.CertificateNotYetValid,
 	report.InvalidCA, report.RevocationListExpired,
 }
 
-// ofPorts are the reasons why a requested port is not open.
+// ofPorts lists the problem reasons for TCP and UDP ports that are not open.
 var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
 
-// countProblems updates the metrics from a published report. An InvalidEntry counts as a port only in the ConfigMaps of
-// TCP and UDP ports.
+// countProblems updates the metrics from a published report. A problem with the reason InvalidEntry is counted as a
+// port problem only if its object is a ConfigMap that defines TCP or UDP ports.
 func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 	counts := map[report.Reason]int{}
 	for _, v := range r.Verdicts {
@@ -148,8 +148,8 @@ var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
 		"Secret, or was issued for a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
-// expiries is a prometheus.Collector for the expiry times of certificates. It reads the store at each scrape, so that
-// changes of certificates cost nothing.
+// expiries is a prometheus.Collector for the expiry times of certificates. It reads them from the store at each scrape,
+// so that no metric has to be updated when a certificate changes.
 type expiries struct{ store *certs.Store }
 
 func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/resolver"
 )
 
-// options returns the controller's options that affect the translation.
+// options returns the part of the controller's options that affects the translation.
 func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
@@ -56,7 +56,7 @@ func options(o settings.Config) translate.Options {
 	return t
 }
 
-// issuing returns the options that decide for which hosts certificates are ordered from an issuer.
+// issuing returns the options that determine for which hosts certificates are ordered from the configured issuers.
 func issuing(o settings.Config) ingress.Issuance {
 	able := structure.AbilitiesOf(o)
 	return ingress.Issuance{
@@ -73,7 +73,8 @@ func owning(o settings.Config) ownership.Policy {
 	}
 }
 
-// naming returns the options of the resolver. An unknown value of external_names is treated as the strictest one.
+// naming returns the options of the resolver for ExternalName Services. An unknown value of external_names is treated
+// as the strictest one.
 func naming(o settings.Config) resolver.Options {
 	access := resolver.Nothing
 	switch o.ExternalNames {
@@ -85,8 +86,9 @@ func naming(o settings.Config) resolver.Options {
 	return resolver.Options{Servers: o.Resolvers, Access: access}
 }
 
-// reaching returns the options that decide to which addresses connections are allowed. The Caddyfile adapter rejects
-// invalid networks. In JSON, an invalid network in reach_allow is ignored, and one in reach_deny denies all networks.
+// reaching returns the options that determine to which addresses connections are allowed. The Caddyfile adapter rejects
+// invalid networks. In a JSON configuration, an invalid network in reach_allow is ignored, and an invalid network in
+// reach_deny denies connections to all networks.
 func reaching(o settings.Config) reach.Options {
 	options := reach.Options{AnyName: o.ExternalNames == settings.ExternalNamesAll}
 	for _, text := range o.ReachAllow {
@@ -110,7 +112,8 @@ func reaching(o settings.Config) reach.Options {
 // changes the default.
 func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }
 
-// ownAddresses returns the addresses on which this process listens for its administrator.
+// ownAddresses returns the addresses on which this process listens for requests of its administrator, such as the admin
+// API.
 func ownAddresses(o settings.Config) []string {
 	var all []string
 	for _, each := range []string{adminAddress(o), o.Health} {
@@ -136,8 +139,8 @@ func serverAddresses(o settings.Config) []string {
 	return all
 }
 
-// namespaces returns the selector of the namespaces whose Ingresses are served, or nil for all. An invalid selector,
-// which the source rejects, selects none.
+// namespaces returns the selector of the namespaces whose Ingresses are served, or nil for all namespaces. An invalid
+// selector is rejected when the source is created; here it matches no namespace.
 func namespaces(o settings.Config) labels.Selector {
 	if o.Source == nil || o.Source.Kubernetes == nil || o.Source.Kubernetes.NamespaceSelector == "" {
 		return nil
@@ -149,8 +152,8 @@ func namespaces(o settings.Config) labels.Selector {
 	return selector
 }
 
-// servicePorts returns the options for the ports that Services may open. An invalid range, which the Caddyfile adapter
-// rejects, is ignored.
+// servicePorts returns the options for the TCP and UDP ports that annotations of Services may open. An invalid port
+// range is ignored, because the Caddyfile adapter rejects it.
 func servicePorts(o settings.Config, namespaces labels.Selector) streams.ServicePorts {
 	read := func(texts []string) []settings.PortRange {
 		var ranges []settings.PortRange
@@ -168,8 +171,8 @@ func servicePorts(o settings.Config, namespaces labels.Selector) streams.Service
 	}
 }
 
-// reserved returns the ports on which this process listens itself. Without this list, a Service could open one of these
-// ports, because Caddy lets listeners of one process share a port without an error.
+// reserved returns the ports on which this process listens itself, so that annotations of Services cannot open them.
+// Caddy would not report the conflict, because listeners of one process can share a port.
 func reserved(o settings.Config) []streams.ReservedPort {
 	var all []streams.ReservedPort
 	for _, own := range []struct {
@@ -218,6 +221,6 @@ func portsOf(addresses []string) []uint16 {
 	return ports
 }
 
-// zoneOf returns the zone in which the process runs. The administrator's option may contain placeholders, such as an
-// environment variable.
+// zoneOf returns the availability zone in which the process runs. It replaces placeholders in the option zone, such as
+// an environment variable.
 func zoneOf(o settings.Config) string { return caddy.NewReplacer().ReplaceAll(o.Zone, "") }

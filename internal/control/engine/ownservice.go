@@ -13,9 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// guardService forbids connections to the controller's own Service: to its virtual addresses, its load balancer, and
-// its pods, which are the other replicas. Such requests would loop, and would arrive with the address of a pod, which
-// many networks trust.
+// guardService forbids connections to the controller's own Service: to its cluster IPs, its load balancer addresses,
+// and its pods, which are the replicas of this controller. Requests to these addresses would loop, and would have the
+// address of a pod as the client address, which many networks trust.
 func (l *loop) guardService(s *snapshot.Snapshot) {
 	service := l.settings.PublishService
 	concerned := func(ref ir.Ref) bool {
@@ -27,7 +27,8 @@ func (l *loop) guardService(s *snapshot.Snapshot) {
 	}
 }
 
-// listeningOf returns the addresses on which a Service listens, in the order of its objects.
+// listeningOf returns the addresses and ports on which clients reach a Service: the addresses of the Service itself and
+// of its endpoints.
 func listeningOf(s *snapshot.Snapshot, name ir.Name) []reach.Listening {
 	var all []reach.Listening
 	if service, ok := snapshot.Of[*corev1.Service](s).Get(name.Namespace, name.Name); ok {
@@ -64,8 +65,8 @@ func virtualAddresses(service *corev1.Service) []string {
 	return slices.Compact(all)
 }
 
-// appendListening appends a port on each of the hosts. It skips hosts that are not IP addresses, such as the None of a
-// headless Service.
+// appendListening appends an entry for each host with the given protocol and port. It skips hosts that are not IP
+// addresses, such as the value "None" of a headless Service.
 func appendListening(all []reach.Listening, hosts []string, protocol corev1.Protocol, port int32) []reach.Listening {
 	for _, text := range hosts {
 		if host, err := netip.ParseAddr(text); err == nil && port > 0 && port < 1<<16 {

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// pipeline translates, renders and applies the pending changes. It does nothing before the first snapshot.
+// pipeline translates, renders and applies the pending changes. It does nothing if there is no snapshot yet.
 func (l *loop) pipeline() {
 	if l.latest.Load() == nil {
 		return
@@ -54,14 +54,16 @@ func (l *loop) pipeline() {
 	}
 }
 
-// unchanged returns the latest snapshot without changes. It is used if only the options have changed.
+// unchanged returns the latest snapshot with an empty list of changes. It is used when the options have changed but no
+// object has.
 func (l *loop) unchanged() *snapshot.Snapshot {
 	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence
 	return &s
 }
 
-// newRenderer returns a renderer with the endpoints of a snapshot. If s is nil, backends get no endpoints.
+// newRenderer returns a renderer that takes the endpoints of backends from a snapshot. If s is nil, backends get no
+// endpoints.
 func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	r := &render.Renderer{Ports: func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) }}
 	if s != nil {
@@ -71,14 +73,14 @@ func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	return r
 }
 
-// withCopies returns an edited copy of the configuration, which itself is immutable.
+// withCopies returns a copy of the configuration on which edit was called. The configuration itself is immutable.
 func withCopies(config *ir.Config, edit func(*ir.Config)) *ir.Config {
 	other := *config
 	edit(&other)
 	return &other
 }
 
-// copies returns new pointers to equal values. The renderer renders a value again if its pointer has changed.
+// copies returns pointers to copies of the values. The renderer compares pointers, so it renders the copies again.
 func copies[T any](list []*T) []*T {
 	all := make([]*T, 0, len(list))
 	for _, old := range list {
@@ -100,7 +102,8 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply changes the live tables. Parts that a table rejects are reported; all other parts take effect.
+// apply applies a delta to the live tables. A route or port that cannot be applied gets a verdict, and everything else
+// takes effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.loadReferred(delta, s)
 	l.live.Apply(delta)
@@ -114,22 +117,23 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.becomeReady()
 }
 
-// becomeReady marks the process as ready once everything is in effect. If the server of some listeners has not started
-// yet, it waits for them.
+// becomeReady marks the process as ready once the first configuration is in effect. If listeners are not open yet
+// because their HTTP server has not started, it is called again later.
 func (l *loop) becomeReady() {
 	if l.live.Table.Ready() || l.live.IsEarly() {
 		return
 	}
 	l.awaitIssued()
-	// Startup leaves about as much garbage as live data, and an idle process would keep the garbage for minutes. No
-	// requests are served yet, so a garbage collection delays none.
+	// Startup leaves about as much garbage as live data, and an idle process would keep the garbage for minutes.
+	// Collecting it now delays no requests, because the process does not serve requests yet.
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
 	l.log.Info("ready: all objects have been applied for the first time")
 }
 
-// loadReferred loads the Secrets that are new in the delta. It runs before the tables change, so that no host rejects
-// clients because its certificate authority or its users are not loaded yet.
+// loadReferred loads the contents of Secrets to which the configuration did not refer before the delta. It runs before
+// the live tables change, so that a host never rejects clients only because its certificate authority or user list is
+// not loaded yet.
 func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
 	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// publish passes the verdicts on all objects to the log, the publisher and the admin API. It returns false if there is
-// nothing new: nothing was applied, and no verdict has changed.
+// publish passes the verdicts on all objects to the log, the publisher and the admin API. It does nothing and returns
+// false if nothing was applied and no verdict has changed since the last call.
 func (l *loop) publish() bool {
 	if l.live.Pending() {
 		l.retry.arm()
@@ -38,7 +38,7 @@ func (l *loop) publish() bool {
 	return true
 }
 
-// verdicts merges the verdicts of all stages.
+// verdicts merges the verdicts of the source, the translation, the live tables and the publisher into one report.
 func (l *loop) verdicts() *report.Report {
 	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
 	if r, ok := l.source.(Reporter); ok {
@@ -60,8 +60,8 @@ func (l *loop) publishStatus() {
 	}
 }
 
-// openRoutes returns the open TCP and UDP ports. While the process is ending, it returns the ports from before: this
-// process closes its ports, but the other replicas keep theirs open.
+// openRoutes returns the routes of the open TCP and UDP ports. When the process is about to end, it keeps returning the
+// ports that were open before: this process closes its ports, but the other replicas keep theirs open.
 func (l *loop) openRoutes() []*ir.StreamRoute {
 	var open []*ir.StreamRoute
 	if len(l.config.StreamRoutes) > 0 {
@@ -72,15 +72,14 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 			}
 		}
 	}
-	// Caddy sets Exiting before it closes the ports.
+	// Caddy sets Exiting before it closes any port.
 	if !caddy.Exiting() {
 		l.open = open
 	}
 	return l.open
 }
 
-// matterToStatus reports whether the status of objects may depend on the changed object in other ways than through a
-// verdict.
+// matterToStatus reports whether a change of the object may require a status update even if no verdict has changed.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
 // levels maps severities to log levels.

@@ -11,13 +11,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// ErrNotReady is the reason for status 503 before all objects have been applied once.
+// ErrNotReady is returned while requests get status 503, until all objects have been applied once.
 var ErrNotReady = errors.New("the Ingresses have not been read yet")
 
 // Status is the response of GET /k8singress/status.
 type Status struct {
-	// Ready means that all objects have been applied once, and that the servers of the options http and https run.
-	// Before that, requests get 503 or there is no server for them.
+	// Ready means that all objects have been applied once, and that the HTTP servers that the options http and https
+	// require are running. Otherwise requests get 503, or cannot connect.
 	Ready bool `json:"ready"`
 	// Reason is the reason why Ready is false.
 	Reason string `json:"reason,omitempty"`
@@ -25,9 +25,9 @@ type Status struct {
 	Generation uint64 `json:"generation"`
 	// Leader means that this replica writes the status of objects.
 	Leader bool `json:"leader"`
-	// Objects is the number of objects in the source, by kind.
+	// Objects is the number of objects that the source has read, by kind.
 	Objects map[string]int `json:"objects"`
-	// Problems is the number of problems that /k8singress/objects lists, by severity.
+	// Problems is the number of problems in the response of GET /k8singress/objects, by severity.
 	Problems map[report.Severity]int `json:"problems"`
 }
 
@@ -61,8 +61,8 @@ func (e *Engine) Ready() error {
 	return nil
 }
 
-// unready returns the error of Ready as text, with the reason why the structure could not be completed. It returns ""
-// if the process is ready.
+// unready returns the error of Ready as a string, followed by the reason why the static part of Caddy's configuration
+// could not be completed. It returns "" if the process is ready.
 func (e *Engine) unready() string {
 	err := e.Ready()
 	if err == nil {
@@ -74,8 +74,8 @@ func (e *Engine) unready() string {
 	return err.Error()
 }
 
-// published returns the last published report. Before the process is ready, it adds the verdicts of the source, which
-// may explain the delay.
+// published returns the last published report. Until the process is ready, the verdicts of the source are added,
+// because they may explain the delay.
 func (e *Engine) published() *report.Report {
 	s := e.state.Load()
 	if r, ok := e.source.(Reporter); ok && !e.live.Table.Ready() {
@@ -84,19 +84,19 @@ func (e *Engine) published() *report.Report {
 	return s.report
 }
 
-// Report returns the verdicts on all objects, and problems for objects whose backends have no endpoints now. These are
-// computed for each call, because endpoints change without the pipeline.
+// Report returns the verdicts on all objects, with problems for objects whose backends currently have no endpoints.
+// These problems are computed for each call, because endpoints change without a run of the pipeline.
 func (e *Engine) Report() *report.Report {
 	return e.published().With(e.live.EndpointProblems(e.state.Load().config))
 }
 
-// Document returns the live part of the configuration as it is in effect.
+// Document returns the live configuration that is in effect: hosts, routes, backends and ports.
 func (e *Engine) Document() *document.Live {
 	d := e.state.Load().document()
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
 	for id, b := range d.Backends {
-		// Use the current endpoints, which change without the pipeline.
+		// The configuration may contain old endpoints, because endpoints change without a run of the pipeline.
 		current := *b
 		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
 		now.Backends[id] = &current
@@ -104,8 +104,8 @@ func (e *Engine) Document() *document.Live {
 	return &now
 }
 
-// Settings returns the options of the newest Caddy configuration that was adopted. Before the first one, it returns the
-// zero value.
+// Settings returns the options of the newest Caddy configuration that uses the engine, or the zero value before the
+// first call of Adopt.
 func (e *Engine) Settings() settings.Config {
 	if a := e.adoption.Load(); a != nil {
 		return a.settings
@@ -132,12 +132,12 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	}
 }
 
-// ErrHasSource is the error of Load for an engine with a source.
+// ErrHasSource is returned by Load if the engine has a source of objects.
 var ErrHasSource = errors.New(
 	"this process watches a cluster or a folder of manifests, and accepts no documents: set \"source none\" in its " +
 		"Caddyfile to load documents")
 
-// Load replaces the served document. It waits until the document is in effect.
+// Load replaces the live configuration of an engine without a source, and waits until the new one is in effect.
 func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	if e.HasSource() {
 		return ErrHasSource
@@ -154,7 +154,7 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	}
 }
 
-// serveDocument applies a document from Load or from the Caddy configuration.
+// serveDocument applies a live configuration that was passed to Load or is part of the Caddy configuration.
 func (l *loop) serveDocument(d *document.Live) {
 	l.apply(document.Diff(l.document(), d), nil)
 	l.document = func() *document.Live { return d }

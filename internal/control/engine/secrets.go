@@ -9,15 +9,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// secretsTimeout is how long a change waits for the Secrets to which it refers. During startup there is no limit.
+// secretsTimeout is how long a changed configuration waits until the Secrets to which it refers have been read. During
+// startup there is no limit.
 const secretsTimeout = 2 * time.Second
 
-// secretsWait is the state of a wait for Secrets. A source may read Secrets only after an Ingress refers to them.
-// Without waiting, such a Secret would be treated and reported as missing until it is read.
+// secretsWait is the state of waiting for Secrets. Some sources read a Secret only after an Ingress refers to it.
+// Without waiting, the Secret would be treated and reported as missing until it has been read.
 type secretsWait struct {
-	// since is the start of the wait. Zero means that no change is waiting.
+	// since is the time when the wait started. It is zero if the pipeline is not waiting.
 	since time.Time
-	// changed are the objects that were translated during the wait and must still be applied.
+	// changed lists the changed objects that have been translated but not applied because of the wait.
 	changed []ir.Ref
 	// gaveUp means that the wait timed out. No new wait starts until all Secrets have been read.
 	gaveUp bool
@@ -25,14 +26,15 @@ type secretsWait struct {
 
 func (u *secretsWait) waiting() bool { return !u.since.IsZero() }
 
-// takeChanged returns the waiting objects and clears the list.
+// takeChanged returns the translated objects that have not been applied, and clears the list.
 func (u *secretsWait) takeChanged() []ir.Ref {
 	changed := u.changed
 	u.changed = nil
 	return changed
 }
 
-// secretsRead requests the needed Secrets from the source, and reports whether the pipeline may continue.
+// secretsRead requests the needed Secrets from the source, and reports whether the pipeline may continue: all of them
+// have been read, or the wait has timed out.
 func (l *loop) secretsRead() bool {
 	u := &l.secretsWait
 	source, ok := l.source.(Follower)
@@ -51,7 +53,7 @@ func (l *loop) secretsRead() bool {
 	return true
 }
 
-// waitForSecrets postpones the rest of the pipeline for a snapshot.
+// waitForSecrets postpones the rendering and applying of a translated snapshot until its Secrets have been read.
 func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	if !l.secretsWait.waiting() {
 		l.secretsWait.since = time.Now()
@@ -60,14 +62,15 @@ func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	l.hold.timer.Reset(secretsTimeout)
 }
 
-// restartPipeline ends the wait and runs the pipeline again, because the Secrets may be newer than the snapshot.
+// restartPipeline ends the wait for Secrets and schedules the pipeline again with the newest snapshot, because the
+// Secrets may have been read after s was taken.
 func (l *loop) restartPipeline(s *snapshot.Snapshot) {
 	l.postponeApply(s)
 	l.observe()
 	l.hold.now()
 }
 
-// postponeApply keeps the list of translated objects until they are applied.
+// postponeApply keeps the list of changed objects that have been translated, until they are applied.
 func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.secretsWait.changed = s.Changed
 	rest := *s
@@ -75,16 +78,17 @@ func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.pending = &rest
 }
 
-// releaseSecrets makes the source forget the Secrets that only the previous configuration needed.
+// releaseSecrets sets the Secrets that the source reads to the needed ones, so that it forgets Secrets to which only
+// the previous configuration referred.
 func (l *loop) releaseSecrets() {
 	if source, ok := l.source.(Follower); ok {
 		source.Follow(l.needed())
 	}
 }
 
-// needed yields the Secrets to which Ingresses and options refer, and the Secrets that the configuration in effect
-// uses. The latter are included because a source forgets Secrets that are not requested, and clients must not be
-// rejected during a wait.
+// needed yields the Secrets to which Ingresses and options refer, and the Secrets to which the configuration in effect
+// refers. The latter are included because a source forgets Secrets that are not requested, and the configuration in
+// effect must keep working during a wait.
 func (l *loop) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for name := range l.config.Secrets() {

@@ -14,14 +14,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// sliceChecks caches the verdicts on the EndpointSlices of a folder until the slices or the options change.
+// sliceChecks caches the verdicts on EndpointSlices from a folder of manifests, until an EndpointSlice or the options
+// change.
 type sliceChecks struct {
 	of       snapshot.Objects[*discoveryv1.EndpointSlice]
 	verdicts []*report.Verdict
 	known    bool
 }
 
-// check returns the verdicts. It checks the slices again if one has changed.
+// check returns the verdicts on EndpointSlices. It uses the cached verdicts if neither an EndpointSlice nor the options
+// have changed.
 func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	if of := snapshot.Of[*discoveryv1.EndpointSlice](s); !c.known || c.of != of {
 		*c = sliceChecks{of: of, verdicts: checkSlices(s, o), known: true}
@@ -29,9 +31,9 @@ func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.V
 	return c.verdicts
 }
 
-// checkSlices checks the EndpointSlices of a folder as the API server checks the slices of a cluster: they may not
-// contain addresses that only the machine itself, or its local link, can reach. In addition, reach_allow and reach_deny
-// apply.
+// checkSlices validates EndpointSlices from a folder of manifests as the API server validates them in a cluster:
+// loopback and link-local addresses are not allowed. In addition, it reports addresses that reach_allow and reach_deny
+// forbid.
 func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	policy := reach.NewPolicy(reaching(o))
 	var all []*report.Verdict
@@ -53,8 +55,8 @@ func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	return all
 }
 
-// checkAddress returns a problem if connections to an address are not allowed, otherwise nil. Text that is not an IP
-// address is ignored, because it is never an endpoint.
+// checkAddress returns a problem if connections to an address are not allowed, otherwise nil. It also returns nil if
+// text is not an IP address, because such an endpoint is never used.
 func checkAddress(policy *reach.Policy, text string) *report.Problem {
 	a, err := netip.ParseAddr(text)
 	if err != nil {

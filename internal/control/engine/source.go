@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Fixed returns only the options that define a source and its status writer. Neither can be changed later: if these
-// options change, a new engine is necessary.
+// Fixed returns only the options that define the source of objects and the status writer. Both are created with the
+// engine, so a change of these options requires a new engine.
 func Fixed(o settings.Config) settings.Config {
 	if o.Source == nil || o.Source.Kubernetes == nil {
 		return settings.Config{Source: o.Source}
@@ -27,7 +27,8 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// Without a list of namespaces, all objects are read, including the objects that options name.
+		// Without a list of namespaces, all namespaces are watched, so the objects to which options refer need not be
+		// listed.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
@@ -36,10 +37,10 @@ func Fixed(o settings.Config) settings.Config {
 	return fixed
 }
 
-// NewSource returns the source that the options define, and the status writer for a cluster. Without a source in the
-// options it returns nil. It reads nothing except a kubeconfig; the source starts reading when it runs.
+// NewSource returns the source of objects that the options select and, for a cluster, the status writer. It returns nil
+// if the options select no source. It reads nothing except a kubeconfig; the source starts reading in its Run method.
 func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
-	// Make sure that only the fixed options are used here.
+	// Make sure that no other options are used here.
 	o = Fixed(o)
 	switch {
 	case o.Source == nil:
@@ -91,7 +92,8 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	return c, writer, nil
 }
 
-// named returns the objects that the options name. They are read even if their namespaces are not watched.
+// named returns the objects to which options refer, such as the default certificate. They are read even if their
+// namespaces are not watched.
 func named(o settings.Config) []ir.Ref {
 	var refs []ir.Ref
 	for kind, names := range map[string][]ir.Name{

@@ -13,22 +13,23 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// patching is the state of changes to the structure. A change waits for Caddy, so it runs on its own goroutine, one at
-// a time.
+// patching is the state of patches to the static part of Caddy's configuration. A patch has to wait for Caddy, so it
+// runs on its own goroutine. Only one patch runs at a time.
 type patching struct {
 	running panics.Group
 	ended   chan patched
-	// underWay is set while a change is running. again is set if another change must follow it.
+	// underWay is set while a patch is running. again is set if another patch must follow it.
 	underWay, again bool
 }
 
-// patched is the result of a change to the structure.
+// patched is the result of one patch.
 type patched struct {
 	changed bool
 	err     error
 }
 
-// patchStructure starts adding the missing parts of our structure to Caddy's configuration.
+// patchStructure starts a goroutine that adds the servers and settings that the options require to Caddy's
+// configuration, if they are missing.
 func (l *loop) patchStructure(ctx context.Context) {
 	m := &l.patching
 	if m.underWay {
@@ -46,7 +47,7 @@ func (l *loop) patchStructure(ctx context.Context) {
 	})
 }
 
-// onPatched handles the result of patchStructure. It counts a reload if Caddy has loaded its configuration again.
+// onPatched handles the result of patchStructure. It counts a reload if Caddy had to load its configuration again.
 func (l *loop) onPatched(ctx context.Context, m patched) {
 	l.patching.underWay = false
 	switch {
@@ -66,7 +67,8 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	}
 }
 
-// patchFailed logs an error once at error level, and repetitions at debug level. It schedules a retry.
+// patchFailed logs the error of a patch at error level, or at debug level if it is the same as before. It schedules a
+// retry.
 func (l *loop) patchFailed(err error) {
 	level, text := zap.ErrorLevel, err.Error()
 	if before := l.patchFailure.Swap(&text); before != nil && *before == text {
@@ -76,8 +78,9 @@ func (l *loop) patchFailed(err error) {
 	l.retry.arm()
 }
 
-// structure adds the missing or different parts of our structure to Caddy's configuration. A Caddyfile always contains
-// all of it, so this is for JSON configurations that contain only the app. It reports whether Caddy had to reload.
+// structure adds the servers and settings that the options require to Caddy's configuration, if they are missing or
+// different. A Caddyfile always produces all of them, so this is only needed for JSON configurations that contain just
+// the app. It reports whether Caddy had to load the configuration again.
 func (e *Engine) structure(ctx context.Context) (bool, error) {
 	address := adminAddress(e.Settings())
 	if address == settings.AdminOff {
@@ -87,14 +90,14 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Read the settings inside: reading the configuration waits until Caddy has loaded it, and the options may have
-	// changed by then.
+	// Read the options inside of the function: Change waits until Caddy has loaded its current configuration, and the
+	// options may have changed by then.
 	return admin.Change(ctx, func(config map[string]any) error {
 		return structure.Merge(config, e.Settings())
 	})
 }
 
-// complete returns an error if a server is missing from a configuration that cannot be changed.
+// complete is used if the configuration must not be changed. It returns an error if a required server is missing.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
@@ -107,7 +110,8 @@ func (e *Engine) complete() error {
 		missing)
 }
 
-// missingServer returns the first option with addresses whose server is missing, or "".
+// missingServer returns the name of the first option whose addresses require a server that is missing, or "" if there
+// is no such option.
 func missingServer(o settings.Config, isThere func(server string) bool) string {
 	switch {
 	case len(o.HTTP) > 0 && !isThere(structure.HTTPServer):
@@ -118,8 +122,8 @@ func missingServer(o settings.Config, isThere func(server string) bool) string {
 	return ""
 }
 
-// LoadStructure adds our app, with the given options and the structure for them, to a running Caddy that lacks it. The
-// app then accepts documents. admin is the address of Caddy's admin API.
+// LoadStructure adds our app with the given options, and the servers and settings that they require, to a running Caddy
+// without the app. Afterwards PUT /k8singress/config works. admin is the address of Caddy's admin API.
 func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 	client, err := apply.NewAdmin(admin)
 	if err != nil {

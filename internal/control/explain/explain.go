@@ -1,5 +1,5 @@
-// Package explain describes a document in readable text: for each path, the handlers that a request passes, in order,
-// and its backend.
+// Package explain describes a live configuration in readable text: for each path, the handlers that process a request,
+// in order, and the backend.
 package explain
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// Text describes the hosts of a document, one paragraph per host, sorted by name.
+// Text describes the hosts of a live configuration, one paragraph per host, sorted by name.
 func Text(d *document.Live) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
@@ -44,8 +44,8 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	}
 }
 
-// passthroughBackends returns the backends to which TLS connections of a host are forwarded without termination, as
-// text.
+// passthroughBackends describes the backends to which TLS connections for a host are forwarded without decryption. It
+// returns nothing if the host has no TLS passthrough.
 func passthroughBackends(h *document.Host) (all []string) {
 	if h.Passthrough != "" {
 		all = append(all, h.Passthrough)
@@ -100,7 +100,7 @@ func fallbackNote(s *document.Share) string {
 	return ""
 }
 
-// endpoints returns the number of a backend's endpoints for the text, or its external name.
+// endpoints describes the endpoints of a backend: how many there are, or the external name.
 func endpoints(of *document.Backend) string {
 	switch {
 	case of == nil:
@@ -113,7 +113,7 @@ func endpoints(of *document.Backend) string {
 	return fmt.Sprintf(", %d endpoints", len(of.Endpoints))
 }
 
-// handlers returns the handlers of a chain in order. Handlers inside a subroute are not listed separately.
+// handlers returns the JSON of each handler in a chain, in order. It does not look inside subroutes.
 func handlers(chain json.RawMessage) (all []json.RawMessage) {
 	var routes []struct {
 		Handle []json.RawMessage `json:"handle"`
@@ -127,7 +127,7 @@ func handlers(chain json.RawMessage) (all []json.RawMessage) {
 	return all
 }
 
-// ownPrefix is the prefix of the names of our handlers. It is omitted in the text.
+// ownPrefix is the prefix of the module names of our handlers. It is omitted in the description.
 const ownPrefix = "k8singress_"
 
 // splitHandler splits the JSON of a handler into its readable name and its other settings.
@@ -140,7 +140,7 @@ func splitHandler(handler json.RawMessage) (name string, settings json.RawMessag
 	return strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " "), document.Encode(fields)
 }
 
-// step writes the line for one handler, with its settings if it has any.
+// step writes the line that describes one handler, with the handler's settings if there are any.
 func step(b *strings.Builder, depth int, name string, settings json.RawMessage) {
 	line := indent(depth) + name
 	if len(settings) > 0 && !bytes.Equal(settings, []byte("{}")) {

@@ -1,5 +1,5 @@
-// Package flags parses the command line of ingress-nginx. A Deployment of ingress-nginx then needs only another image
-// and the controller's RBAC rules.
+// Package flags parses the command-line flags of ingress-nginx, so that an existing Deployment of ingress-nginx only
+// needs a different image and additional RBAC rules.
 package flags
 
 //go:generate go test -run ^TestReference$ -update
@@ -19,7 +19,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Row is one flag. Default is ingress-nginx's default, and Scope is the Caddyfile option to which the flag corresponds.
+// Row describes one flag. Default is ingress-nginx's default, and Scope is the Caddyfile option that has the same
+// effect.
 type Row = option.Row[Settings, string]
 
 // Settings are the settings that flags can change.
@@ -33,12 +34,12 @@ type Settings struct {
 }
 
 // leasePrefix is added to the name of the Lease, so that an ingress-nginx with the same flags in the same namespace
-// uses another one.
+// uses a different Lease.
 const leasePrefix = "k8singress-"
 
-// Apply returns the options for the given flags, by name without dashes. A given flag takes precedence over base, which
-// holds the options of the Caddyfile, and base takes precedence over ingress-nginx's defaults. A problem of severity
-// error must end the start; a warning names a flag without effect.
+// Apply returns the options that result from the given flags, a map from names without dashes to values. A given flag
+// takes precedence over base, which holds the options of the Caddyfile, and base takes precedence over ingress-nginx's
+// defaults. If a problem has severity error, the process must not start. A warning means that a flag has no effect.
 func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
 	s := Settings{Config: base}
 	s.Config.HealthMetrics, s.Config.HealthReady = true, true
@@ -60,7 +61,7 @@ func Apply(base settings.Config, given map[string]string) (Settings, []report.Pr
 	return s, r.Problems
 }
 
-// pairs are flags that exclude each other, as in ingress-nginx.
+// pairs lists pairs of flags that cannot be used together, as in ingress-nginx.
 var pairs = [][2]string{{"publish-service", "publish-status-address"}, {"watch-namespace", "watch-namespace-selector"}}
 
 func refusePairs(r *option.Reading[Settings], given map[string]string) {
@@ -72,7 +73,7 @@ func refusePairs(r *option.Reading[Settings], given map[string]string) {
 	}
 }
 
-// finish sets the defaults that ingress-nginx uses without flags.
+// finish sets the defaults that ingress-nginx uses for flags that are not given.
 func (s *Settings) finish() {
 	c := &s.Config
 	if s.healthPort == "" {
@@ -100,7 +101,7 @@ func (s *Settings) finish() {
 	}
 }
 
-// kubernetes returns the settings of the Kubernetes source, and creates them if necessary.
+// kubernetes returns the Kubernetes section of the options, and creates it if necessary.
 func (s *Settings) kubernetes() *settings.Kubernetes {
 	if s.Config.Source == nil {
 		s.Config.Source = new(settings.Source)
@@ -111,7 +112,8 @@ func (s *Settings) kubernetes() *settings.Kubernetes {
 	return s.Config.Source.Kubernetes
 }
 
-// Texts for Row.Values. A flag with the value boolean may be given without a value.
+// Descriptions of the allowed values of flags, for Row.Values. A flag with the description boolean may be given without
+// a value.
 const (
 	boolean  = "true or false"
 	text     = "text"
@@ -120,10 +122,10 @@ const (
 	named    = "namespace/name"
 )
 
-// Boolean reports whether a flag may be given without a value, which means true.
+// Boolean reports whether a flag may be given without a value, which then means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
 
-// set returns a parser that stores the value in a field of the options.
+// set returns a parser for a flag. It converts the value with read and stores it in the given field of the options.
 func set[T any](field func(*settings.Config) *T, read func(string) (T, error)) func(*Settings, string) error {
 	return func(s *Settings, value string) error {
 		v, err := read(value)
@@ -217,7 +219,7 @@ func readUpdateStatus(s string) (string, error) {
 	return settings.StatusOff, nil
 }
 
-// readLevel parses the verbosity of klog, whose level 3 logs each change.
+// readLevel parses the log verbosity of klog. From level 3 on, debug messages are logged.
 func readLevel(s *Settings, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil {
@@ -227,7 +229,8 @@ func readLevel(s *Settings, value string) error {
 	return nil
 }
 
-// only returns a parser that accepts only the value that matches the fixed behavior.
+// only returns a parser for a flag whose behavior is fixed. It accepts only the value allowed, and returns an error
+// with the reason why for all others.
 func only(allowed, why string) func(*Settings, string) error {
 	return func(_ *Settings, value string) error {
 		if value == allowed {

@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Reasons why flags have no effect.
+// Reasons why some flags have no effect, for messages and the documentation.
 const (
 	dropped = "ingress-nginx has removed it"
 	noGeoIP = "GeoIP is not supported yet"

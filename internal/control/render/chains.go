@@ -8,12 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// chains caches, for one rendering, the JSON of handler chains, so that routes with the same settings share it. Most
-// routes of a cluster have no settings, or the same ones. The key is compared cheaply; candidates are then compared
-// completely, so this code need not know the fields.
+// chains caches the JSON of handler chains during one rendering, so that routes with the same filters and settings
+// share it. In most clusters, most routes have the default settings. The map key is cheap to compare; the chains under
+// one key are then compared with reflect.DeepEqual, so that this code does not depend on the fields of filters.
 type chains map[ir.Forwarding][]made
 
-// made is a rendered chain with the settings from which it was rendered.
+// made is a rendered chain, with the filters and settings from which it was rendered.
 type made struct {
 	filters []ir.Filter
 	proxy   ir.Proxy
@@ -22,13 +22,14 @@ type made struct {
 	access string
 }
 
-// remembered is the maximum number of cached chains per key. If there are more, most belong to a single route, and
-// searching them would take more time than it saves.
+// remembered is the maximum number of cached chains per map key. If a key has more chains, most of them are used by a
+// single route, and searching them would take more time than it saves.
 const remembered = 8
 
-// of returns the rendered chain for filters and settings, from the cache if possible. The caller must not change it.
+// of returns the rendered chain for the given filters and proxy settings, from the cache if possible. The caller must
+// not modify it.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
-	// TLS is not part of the chain: see document.Destination.
+	// The TLS settings are not part of the chain: see document.Destination.
 	proxy.TLS = nil
 	same := proxy.Forwarding
 	list := m[same]

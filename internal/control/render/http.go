@@ -69,8 +69,9 @@ func errorPages(of *ir.ErrorPages) *document.ErrorPages {
 	return pages
 }
 
-// destination renders one destination of a route. If this panics, it returns a destination that rejects all requests.
-// Without a destination, the requests would go to another route, which might not be protected.
+// destination renders one destination of a route, which is a backend with its handler chain. If rendering panics, it
+// returns a destination that rejects all requests. If the destination were omitted, the requests would match another
+// route, which may lack access control.
 func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
 	if len(b.Filters) > 0 {
 		filters = slices.Concat(filters, b.Filters)
@@ -80,7 +81,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
 		if ir.GuardsByRoute(filters) {
-			// The same settings may allow other clients on another route.
+			// The hash of the access control filters is not enough here, because equal filters may accept different
+			// clients on different routes.
 			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
 			d.Access = digest([]json.RawMessage{document.Encode(of)})
 		}
@@ -91,8 +93,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 	return d
 }
 
-// chain renders a handler chain. It depends on neither the host, the path nor the endpoints, so that routes with the
-// same settings share it.
+// chain renders a handler chain, and returns it with a hash of its access control filters. The result does not depend
+// on the host, the path or the endpoints, so that routes with the same settings share it.
 func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access string) {
 	var handlers, guards []json.RawMessage
 	for _, f := range filters {
@@ -106,7 +108,7 @@ func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access s
 	return document.Encode(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 
-// digest returns a hash of the guards, or "" if there are none.
+// digest returns a hash of the access control handlers, or "" if there are none.
 func digest(guards []json.RawMessage) string {
 	if guards == nil {
 		return ""

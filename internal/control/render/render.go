@@ -1,5 +1,5 @@
-// Package render translates the model into a Caddy document: virtual hosts into Caddy HTTP routes, and ports into
-// caddy-l4 servers. It does no I/O and renders only changed parts.
+// Package render translates the model into the live configuration: virtual hosts into Caddy HTTP routes, and TCP and
+// UDP ports into caddy-l4 servers. It does no I/O. It renders only the parts of the model that have changed.
 package render
 
 import (
@@ -10,13 +10,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Endpoints returns the addresses of a backend, as host:port. It returns none for a backend with an external name.
+// Endpoints returns the addresses of a backend's endpoints in the form host:port. The result is empty for a backend
+// with an external name.
 type Endpoints func(*ir.Backend) []string
 
-// Ports returns the caddy-l4 server of a stream route.
+// Ports returns the caddy-l4 server for a stream route, which is the route of a TCP or UDP port.
 type Ports func(*ir.StreamRoute) *document.Port
 
-// Renderer holds the data for rendering besides the model.
+// Renderer renders the model. Its fields provide what is not part of the model.
 type Renderer struct {
 	// Endpoints may be nil, in which case backends get no endpoints.
 	Endpoints Endpoints
@@ -32,8 +33,8 @@ func (r *Renderer) Live(config *ir.Config) *document.Live {
 	}
 }
 
-// Delta renders the changes between two configurations. Parts with equal pointers are not rendered again. The endpoints
-// of a backend that stays are not considered, because they are updated separately.
+// Delta renders the differences between two configurations. Parts with equal pointers are not rendered again. Endpoints
+// of backends that are in both configurations are not rendered, because they are updated separately.
 func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	return &document.Delta{
 		Hosts:          changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
@@ -45,7 +46,7 @@ func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	}
 }
 
-// global returns the new global settings, or nil if they have not changed. Nil settings are the same as empty ones.
+// global returns the new global settings, or nil if they have not changed. Nil arguments are treated as empty settings.
 func global(from, to *ir.Global) *ir.Global {
 	if from == nil {
 		from = &ir.Global{}
@@ -64,10 +65,10 @@ func hostName(h *ir.VirtualHost) string        { return h.Host }
 func backendID(b *ir.Backend) string           { return b.ID }
 func certificateHost(c *ir.Certificate) string { return c.Host }
 
-// portKey returns a key that sorts like the list: by protocol, then by number.
+// portKey returns a sort key for stream routes, which are sorted by protocol and then by port number.
 func portKey(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%05d", s.Protocol, s.Port) }
 
-// PortName returns the key of a stream route in the ports of a document, such as "tcp/5432".
+// PortName returns the name of a stream route in the live configuration, such as "tcp/5432".
 func PortName(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%d", s.Protocol, s.Port) }
 
 func certificates(c *ir.Config) []*ir.Certificate {
@@ -77,14 +78,14 @@ func certificates(c *ir.Config) []*ir.Certificate {
 	return append([]*ir.Certificate{c.DefaultCertificate}, c.Certificates...)
 }
 
-// part is one entry of a document with its name.
+// part is a named entry of the live configuration.
 type part[D any] struct {
 	name  string
 	value *D
 }
 
-// changes renders the differences between two lists, which are sorted by key and share most of their pointers. Removed
-// entries get a nil value.
+// changes renders the differences between two lists. Both lists must be sorted by key; entries with equal pointers are
+// skipped. The result maps the name of each removed entry to nil.
 func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
 	result := map[string]*D{}
 	for len(from) > 0 || len(to) > 0 {
@@ -120,8 +121,8 @@ func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
 	}}
 }
 
-// loadBalancing returns the load balancing of a backend, or nil for the default. UseVirtualAddress is omitted, because
-// the endpoints already reflect it.
+// loadBalancing returns the load balancing settings of a backend, or nil if they are the default. It omits
+// UseVirtualAddress, because the list of endpoints already takes it into account.
 func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
 	lb := b.LoadBalancing
 	if lb.UseVirtualAddress = false; reflect.DeepEqual(lb, ir.LoadBalancing{}) {

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/netaddr"
 )
 
-// clashes returns an error if another part of the configuration listens on one of our addresses. Within one process two
-// listeners can share a port without an error, and each would get a part of the connections.
+// clashes returns an error if another part of the Caddy configuration listens on one of our addresses. Caddy would not
+// report this conflict: listeners of one process can share a port, and each would get some of the connections.
 func clashes(config map[string]any, c settings.Config) error {
 	if err := CheckAddresses(c); err != nil {
 		return fmt.Errorf("the options of k8singress: %w", err)
@@ -34,12 +34,13 @@ func clashes(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// listener holds the listen addresses of one of our options.
+// listener holds the listen addresses that one of our options configures.
 type listener struct {
 	option    string
 	addresses []string
 	networks  []string
-	// remedy is the end of the error message. It contains a formatting verb for the name of the option.
+	// remedy is the end of the error message, which says how to resolve the conflict. It contains a formatting verb for
+	// the name of the option.
 	remedy string
 }
 
@@ -57,9 +58,9 @@ func listeners(c settings.Config) []listener {
 	return all
 }
 
-// CheckAddresses returns an error if two of HTTP, HTTPS and Health use the same port of the same address. The error is
-// worded for the author of the options. Invalid addresses are ignored, because other code reports them. Options that
-// are not set have their defaults.
+// CheckAddresses returns an error if two of the options HTTP, HTTPS and Health use the same port of the same address.
+// The error message is meant for the administrator. Invalid addresses are ignored, because other code reports them.
+// Options that are not set have their default values.
 func CheckAddresses(c settings.Config) error {
 	all := listeners(c.WithDefaults())
 	for i := range all {
@@ -107,12 +108,12 @@ func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddres
 	return variants
 }
 
-// takenAddresses returns the addresses on which other parts of the configuration listen.
+// takenAddresses returns the addresses on which other parts of the Caddy configuration listen.
 func takenAddresses(config map[string]any) []netaddr.Taken {
 	var all []netaddr.Taken
 	add := func(by string, addresses ...string) {
 		for _, address := range addresses {
-			// An invalid address may contain a placeholder; otherwise Caddy reports it.
+			// An invalid address may contain a placeholder. If it does not, Caddy reports it.
 			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
 				all = append(all, netaddr.Taken{Address: parsed, By: by})
 			}
@@ -133,7 +134,8 @@ func takenAddresses(config map[string]any) []netaddr.Taken {
 	return all
 }
 
-// describe returns a name of a server for messages. It lists the sites, because servers in a Caddyfile have no names.
+// describe returns a description of a server for messages. It lists the server's hosts, because servers in a Caddyfile
+// have no names.
 func describe(app, name string, server map[string]any) string {
 	if app != "http" {
 		return app + " server " + name

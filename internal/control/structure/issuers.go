@@ -11,16 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Abilities describe for which names the configured issuers can issue certificates.
+// Abilities describes for which names the configured issuers can issue certificates.
 type Abilities struct {
-	// AnyName means that an issuer accepts names that do not exist in public DNS, such as web.local.
+	// AnyName means that at least one issuer accepts names that do not exist in public DNS, such as web.local.
 	AnyName bool
-	// Wildcards means that an issuer accepts wildcards.
+	// Wildcards means that at least one issuer accepts wildcard names.
 	Wildcards bool
 }
 
-// AbilitiesOf returns the abilities of the configured issuers. An unknown kind of issuer is assumed to support
-// everything.
+// AbilitiesOf returns the abilities of the configured issuers. An issuer module that is not known here is assumed to
+// support all names.
 func AbilitiesOf(c settings.Config) Abilities {
 	var all Abilities
 	for _, raw := range Issuers(c) {
@@ -52,14 +52,14 @@ func abilities(raw json.RawMessage) Abilities {
 	return Abilities{AnyName: true, Wildcards: true}
 }
 
-// publicCAs are the domains of the publicly trusted certificate authorities with ACME.
+// publicCAs lists the domains of publicly trusted certificate authorities that support ACME.
 var publicCAs = []string{
 	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com",
 	"sectigo.com",
 }
 
-// publicCA reports whether the ACME directory belongs to a public certificate authority. An empty directory means
-// Caddy's default, which is public.
+// publicCA reports whether an ACME directory URL belongs to a public certificate authority. An empty URL means Caddy's
+// default, which is public.
 func publicCA(directory string) bool {
 	u, err := url.Parse(directory)
 	if err != nil || u.Host == "" {
@@ -72,7 +72,7 @@ func publicCA(directory string) bool {
 // localCA is the ID of the certificate authority that the internal issuer uses by default.
 const localCA = "local"
 
-// usesLocalCA reports whether an internal issuer uses Caddy's local certificate authority.
+// usesLocalCA reports whether a configured issuer is the internal issuer with Caddy's local certificate authority.
 func usesLocalCA(c settings.Config) bool {
 	return slices.ContainsFunc(Issuers(c), func(raw json.RawMessage) bool {
 		var issuer struct{ Module, CA string }
@@ -87,7 +87,8 @@ func pkiApp() *caddypki.PKI {
 	return &caddypki.PKI{CAs: map[string]*caddypki.CA{localCA: {InstallTrust: &install}}}
 }
 
-// mergePKI adds our settings of the local certificate authority, unless the configuration already defines it.
+// mergePKI adds our settings for the local certificate authority, unless the configuration already defines this
+// authority.
 func mergePKI(apps, wanted map[string]any) error {
 	ours := Branch(wanted, "apps", "pki", "certificate_authorities")
 	if ours == nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Merge adds the structure to a Caddy configuration, which is a tree as encoding/json decodes it. All other parts are
-// kept: sites, their certificates, and additions of the administrator to our servers. Merging again changes nothing.
+// Merge adds the servers and settings that the options require to a Caddy configuration, which must have the form into
+// which encoding/json decodes it. It keeps everything else: sites, their certificates, and the administrator's
+// additions to our servers. Merging again changes nothing.
 //
-// If the configuration conflicts with the structure, Merge returns an error, worded for the author of the
-// configuration.
+// Merge returns an error if the configuration conflicts with the required settings. The message is meant for the author
+// of the configuration.
 func Merge(config map[string]any, c settings.Config) error {
 	wanted := Structure(c)
 	apps, err := child(config, "apps")
@@ -40,7 +41,7 @@ func Merge(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an old one.
+// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an outdated one.
 func mergePersist(config map[string]any) error {
 	admin, err := child(config, "admin")
 	if err != nil {
@@ -83,8 +84,8 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergeShutdown sets Caddy's grace_period and shutdown_delay only if they are not set or our options define them,
-// because they apply to all servers.
+// mergeShutdown sets Caddy's grace_period and shutdown_delay. It does not overwrite existing values unless our options
+// define them, because they apply to all servers.
 func mergeShutdown(http, wanted map[string]any, c settings.Config) {
 	given := c.WithoutDefaults()
 	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0,
@@ -127,8 +128,9 @@ var errCatchAll = errors.New(
 	"a site of the configuration gets certificates on demand for every name, but k8singress needs this policy: " +
 		"list the hosts of the site that has on_demand or get_certificate")
 
-// mergePolicies makes our policy the catch-all policy. Caddy allows only one such policy, and ours disables issuing
-// certificates in advance. Therefore the names of the configuration's own sites are moved to separate policies.
+// mergePolicies makes our TLS automation policy the catch-all policy. Caddy allows only one catch-all policy, and ours
+// does not obtain certificates in advance. Therefore separate policies are added for the names of the configuration's
+// own sites.
 func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
 	var merged []any
 	base := map[string]any{}
@@ -149,13 +151,13 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	}
 	delete(base, "get_certificate")
 	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
-	// The issuers for sites must not be used for Ingresses.
+	// Ingresses must not get certificates from the issuers that are configured for sites.
 	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil
 }
 
-// child returns the object at a key, and creates it if it does not exist.
+// child returns the JSON object at a key of parent, and creates it if it does not exist.
 func child(parent map[string]any, key string) (map[string]any, error) {
 	if parent[key] == nil {
 		parent[key] = map[string]any{}

@@ -10,12 +10,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// connectionPolicies returns one policy for each choice of TLS versions. The tables select the policy for each server
-// name at each handshake, so a host can change its versions without a reload. No policy matches all names: a name
-// without a match is rejected. Ciphers and ALPN protocols are only in the tables, not in the policies.
+// connectionPolicies returns one TLS connection policy for each choice of TLS versions. At each handshake, the live
+// table selects a policy by server name, so the TLS versions of a host can change without a reload. No policy matches
+// every name, so that handshakes for unknown names fail. Ciphers and ALPN protocols are set by the live table, not by
+// the policies.
 //
-// Each policy exists twice, with and without a request for a client certificate. The HTTP handler verifies the
-// certificate, because a failed handshake does not tell the client the reason.
+// Each policy exists twice: with and without a request for a client certificate. The HTTP handler verifies the
+// certificate, because after a failed handshake the client would not see the reason.
 func connectionPolicies() (policies caddytls.ConnectionPolicies) {
 	for _, version := range []ir.TLSVersion{"", ir.TLS12, ir.TLS13} {
 		policies = append(policies, connectionPolicy(version, true), connectionPolicy(version, false))

@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// siteNames returns the names of the configuration's own sites for which automatic HTTPS manages certificates. They may
-// include names that already have a policy.
+// siteNames returns the names of the configuration's own sites for which Caddy's automatic HTTPS manages certificates.
+// Some of them may already have a TLS automation policy.
 func siteNames(apps map[string]any) []string {
 	names := map[string]bool{}
 	for name, s := range Branch(apps, "http", "servers") {
@@ -60,7 +60,7 @@ func texts(v any) []string {
 	return result
 }
 
-// uncovered returns the names that no policy covers.
+// uncovered returns the names that are not a subject of any policy.
 func uncovered(names []string, policies []any) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(policies, func(p any) bool {
@@ -72,14 +72,14 @@ func uncovered(names []string, policies []any) []string {
 	})
 }
 
-// sitePolicies returns policies for site names that have the same effect as Caddy's default behavior with base as the
-// catch-all policy.
+// sitePolicies returns TLS automation policies for the given site names. They have the same effect as Caddy's default
+// behavior would have with base as the catch-all policy.
 func sitePolicies(base map[string]any, names []string) []any {
 	var public, internal []any
 	for _, name := range names {
 		switch {
 		case strings.HasSuffix(name, ".ts.net"):
-			// Caddy gets these certificates from Tailscale, whatever the policy.
+			// Caddy gets the certificates for these names from Tailscale, regardless of the policy.
 		case isInternal(name, base):
 			internal = append(internal, name)
 		default:
@@ -99,7 +99,7 @@ func sitePolicies(base map[string]any, names []string) []any {
 
 func isInternal(name string, base map[string]any) bool {
 	if strings.Contains(name, "{") {
-		// It is a placeholder that Caddy replaces later.
+		// The name contains a placeholder that Caddy replaces later.
 		return false
 	}
 	return !certmagic.SubjectQualifiesForPublicCert(name) || certmagic.SubjectIsIP(name) && base["issuers"] == nil

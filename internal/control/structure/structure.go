@@ -1,5 +1,5 @@
 // Package structure renders the static part of the Caddy configuration, which changes only with the options: the HTTP
-// servers, the TLS policies, and the required settings of Caddy.
+// servers, the TLS policies, and the Caddy settings that the controller requires.
 package structure
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// Names of our servers in apps.http.servers.
+// Names of our HTTP servers in apps.http.servers.
 const (
 	HTTPServer   = "k8singress_http"
 	HTTPSServer  = "k8singress_https"
@@ -29,11 +29,12 @@ const (
 	// maxHeaderBytes is the maximum size of request headers in bytes. It is ingress-nginx's default: four buffers of 8
 	// KiB.
 	maxHeaderBytes = 32 << 10
-	// certificates is the minimum capacity of Caddy's certificate cache. A full cache drops random certificates.
+	// certificates is the minimum capacity of Caddy's certificate cache, in certificates. A full cache drops random
+	// certificates.
 	certificates = 20_000
 )
 
-// Timeouts with ingress-nginx's defaults.
+// Timeouts of the servers, with the defaults of ingress-nginx.
 const (
 	// headerTimeout is client-header-timeout: the maximum time to receive the headers of a request.
 	headerTimeout = caddy.Duration(time.Minute)
@@ -47,11 +48,12 @@ const (
 // probeTimeout is the maximum time to receive the headers of a probe.
 const probeTimeout = caddy.Duration(10 * time.Second)
 
-// handshakeTimeout is the maximum duration of a TLS handshake. By default Go uses the timeout for request headers.
+// handshakeTimeout is the maximum duration of a TLS handshake. Without it, Go would use the timeout for request
+// headers.
 const handshakeTimeout = caddy.Duration(10 * time.Second)
 
-// Structure returns the parts of a Caddy configuration that the options require, as a tree as encoding/json decodes it.
-// Options that are not set have their defaults.
+// Structure returns the servers and settings that the options require, in the form into which encoding/json decodes a
+// Caddy configuration. Options that are not set have their default values.
 func Structure(c settings.Config) map[string]any {
 	persist := false
 	apps := map[string]any{
@@ -97,8 +99,8 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	return all
 }
 
-// wrapper returns the listener wrapper of the HTTP server. The option for h2c is part of it, and not of the server's
-// protocols, because the administrator may change those.
+// wrapper returns the listener wrapper of the HTTP server. It also enables h2c, because the administrator may change
+// the list of protocols of the server.
 func wrapper(c settings.Config) json.RawMessage {
 	options := map[string]any{"wrapper": "k8singress"}
 	if c.H2C {
@@ -107,7 +109,8 @@ func wrapper(c settings.Config) json.RawMessage {
 	return document.Encode(options)
 }
 
-// server returns a server without automatic HTTPS, because only the tables know the hosts.
+// server returns a server without automatic HTTPS, because the hosts are in the live table and not in the server's
+// routes.
 func server(listen []string) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:            listen,
@@ -121,7 +124,7 @@ func server(listen []string) *caddyhttp.Server {
 	}
 }
 
-// healthServer returns the server for probes. It supports only HTTP/1.1 and has no access log.
+// healthServer returns the server for health probes. It supports only HTTP/1.1 and has no access log.
 func healthServer(c settings.Config) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:              []string{c.Health},
@@ -156,9 +159,9 @@ func only(handler string) caddyhttp.RouteList {
 	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
 }
 
-// tlsApp returns a TLS app with one catch-all policy. The policy gets certificates from our table, which has a
-// certificate for every name, so Caddy never contacts an issuer during a handshake. The policy's issuers handle the
-// ACME challenges that any replica has started.
+// tlsApp returns a TLS app with one catch-all policy. Its certificate manager returns a certificate from the live table
+// for every name, so Caddy never contacts an issuer during a handshake. The issuers of the policy answer ACME
+// challenges, including challenges that another replica has started.
 func tlsApp(c settings.Config) *caddytls.TLS {
 	return &caddytls.TLS{
 		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
@@ -172,7 +175,7 @@ func tlsApp(c settings.Config) *caddytls.TLS {
 }
 
 // Issuers returns the issuer modules for hosts of Ingresses, in the order in which they are tried. It returns nil if
-// the options leave the choice to Caddy.
+// the options configure no issuers, so that Caddy uses its default issuers.
 func Issuers(c settings.Config) []json.RawMessage {
 	switch {
 	case len(c.Issuers) > 0:
@@ -184,8 +187,8 @@ func Issuers(c settings.Config) []json.RawMessage {
 		&caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
 }
 
-// Tree converts Caddy's structs to the form into which encoding/json decodes them, so that trees can be compared and
-// merged.
+// Tree converts Caddy's structs to the form into which encoding/json decodes them, so that the result can be compared
+// and merged.
 func Tree(v any) map[string]any {
 	var result map[string]any
 	if err := json.Unmarshal(document.Encode(v), &result); err != nil {
