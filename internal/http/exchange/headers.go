@@ -81,8 +81,8 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// SendsToEndpoint reports whether the controller itself sends the endpoint a header field for whose name matches
-// returns true.
+// SendsToEndpoint reports whether the controller adds a header field to requests for the endpoint whose name satisfies
+// matches.
 func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
