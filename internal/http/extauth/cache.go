@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	// entryBytes is the approximate memory in bytes of a cached response without its fields, and fieldBytes of a field
-	// without its text.
+	// entryBytes is the approximate memory, in bytes, of a cached response without its header fields. fieldBytes is the
+	// approximate memory of a header field without its name and value.
 	entryBytes, fieldBytes = 384, 48
 )
 
-// Key identifies requests to the service that have the same response.
+// Key is a cache key. Requests with the same Key get the same response from the authentication service, unless the
+// response depends on header fields (Vary).
 type Key struct {
-	// Namespace is the namespace of the Ingress. Its share of the cache is used.
+	// Namespace is the namespace of the Ingress. The cached response counts towards the share of this namespace.
 	Namespace string
-	// Digest is the digest of the settings of the filter, the route, the host and the configured cache key.
+	// Digest is a hash of the filter's settings, the route, the host and the configured cache key.
 	Digest [32]byte
 }
 
-// Cache caches responses of authentication services. Namespaces share its memory. If a namespace needs more, it drops
-// its own least recently used responses. It is safe for concurrent use.
+// Cache caches the responses of authentication services. Its memory is divided among the namespaces: a namespace that
+// has used up its share evicts its own least recently used responses. Cache is safe for concurrent use.
 type Cache struct {
-	// room is the budget for the approximate memory of the responses, in bytes.
+	// room is the memory budget for cached responses, in bytes. The memory of a response is estimated.
 	room *budget.Budget
 	now  func() time.Time
 
 	mu      sync.Mutex
 	entries map[Key]*list.Element
-	// used holds the entries of each namespace, most recently used first.
+	// used lists the entries of each namespace, with the most recently used entry first.
 	used map[string]*list.List
-	// pending holds the requests to services that are in flight.
+	// pending holds the requests to authentication services that are in flight.
 	pending map[Key]*pendingCall
 }
 
@@ -50,22 +51,25 @@ type entry struct {
 	verdict *Verdict
 	until   time.Time
 	bytes   int
-	// varied are the request fields on which the response depends, with their values.
+	// varied holds the request header fields that the response depends on (Vary), with their values in the original
+	// request.
 	varied message.Fields
 }
 
-// pendingCall is a request to the service in flight, for which several client requests wait.
+// pendingCall is a request to an authentication service that is in flight. Other client requests with the same key wait
+// for its response.
 type pendingCall struct {
 	done chan struct{}
-	// kept is the cached response. It is nil if the response cannot be shared.
+	// kept is the cached response. It is nil if the response must not be cached.
 	kept *entry
 }
 
-// maxWait is how long a request waits for the response to an equal request, as in nginx. Without a limit there
-// could be a deadlock, because the authentication service may itself wait for this request.
+// maxWait is how long a request waits for the response to an identical request in flight, as in nginx. The wait is
+// limited to prevent a deadlock: the authentication service may itself send a request through this controller that
+// waits here.
 const maxWait = 5 * time.Second
 
-// maxVaried is the maximum number of fields on which a cached response may depend.
+// maxVaried is the maximum number of request header fields that a cached response may depend on (Vary).
 const maxVaried = 16
 
 // NewCache returns an empty cache.
@@ -78,7 +82,8 @@ func newCache(limit int64, now func() time.Time) *Cache {
 	}
 }
 
-// Get returns the cached response for a key and the fields of a request, or nil.
+// Get returns the cached response for a key and the header fields of a request, or nil if no response is cached for
+// them.
 func (c *Cache) Get(key Key, of message.Fields) *Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +107,8 @@ func (c *Cache) get(key Key, of message.Fields) *Verdict {
 	return e.verdict
 }
 
-// isFor reports whether a request has the same values of the fields on which the response depends.
+// isFor reports whether a cached response may be used for a request with the header fields in of. They must have the
+// same values for all names in the response's Vary header.
 func (e *entry) isFor(of message.Fields) bool {
 	for i := range e.varied {
 		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
@@ -122,11 +128,11 @@ func (c *Cache) drop(element *list.Element) {
 	c.share(e.key.Namespace).Give(int64(e.bytes))
 }
 
-// share returns the share of a namespace in the budget.
+// share returns the share of a namespace in the memory budget.
 func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
 
-// put stores an entry. It drops other entries of the namespace to make room. If there is still not enough room, the
-// entry is not stored.
+// put adds an entry to the cache. If the namespace has used up its memory, put evicts other entries of the namespace.
+// An entry that is too large on its own is not added.
 func (c *Cache) put(e *entry) {
 	if old := c.entries[e.key]; old != nil {
 		c.drop(old)
@@ -145,7 +151,7 @@ func (c *Cache) put(e *entry) {
 	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
 }
 
-// errWaited ends the wait of a request that may be waiting for itself.
+// errWaited is returned by await after maxWait. The request may be waiting for itself.
 var errWaited = fmt.Errorf(
 	"an identical request to the service got no response within %s, and this request has passed through this "+
 		"controller before", maxWait)
@@ -153,18 +159,17 @@ var errWaited = fmt.Errorf(
 // Request is a request to an authentication service.
 type Request struct {
 	Service *Service
-	// Key is equal for requests with the same response. Fields are the client's request fields, on which the response
-	// may depend.
+	// Key is the cache key. Fields are the header fields of the client's request; the response may depend on them.
 	Key    Key
 	Fields message.Fields
-	// Again is true if the client's request has passed through this controller before.
+	// Again is true if the client's request has already passed through this controller.
 	Again bool
 }
 
-// Fetch returns the response for a request that is not in the cache. Of equal requests, only one is sent to the service
-// at a time; the others wait for its response for 5 seconds. Then they are sent themselves, except if q.Again is true:
-// such a request may be waiting for itself, so it fails. A response that is not cached is used for a single request
-// only. ctx is the context of the client's request.
+// Fetch returns the cached response for a request, or else calls the authentication service. Requests with the same key
+// wait up to 5 seconds for the response to the first one. If this response cannot be used for them, or does not arrive
+// in time, they call the service themselves. If a request with q.Again times out, it fails instead, because it may be
+// waiting for itself. ctx is the context of the client's request.
 func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, error)) (*Verdict, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
@@ -189,7 +194,7 @@ func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, err
 	own := &pendingCall{done: make(chan struct{})}
 	c.pending[key] = own
 	c.mu.Unlock()
-	// This must also run after a panic of call, because other requests wait for the result.
+	// This must also run if call panics, because other requests wait for own.done.
 	defer func() {
 		c.mu.Lock()
 		delete(c.pending, key)
@@ -203,8 +208,8 @@ func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, err
 	return verdict, err
 }
 
-// await waits for the response to an equal request. It returns nil if the response cannot be shared, and errWaited
-// after maxWait.
+// await waits for the response to a request in flight. It returns nil if the response cannot be used for a request with
+// the header fields in of, or errWaited if there is no response within maxWait.
 func (a *pendingCall) await(ctx context.Context, of message.Fields) (*Verdict, error) {
 	enough := time.NewTimer(maxWait)
 	defer enough.Stop()
@@ -221,7 +226,7 @@ func (a *pendingCall) await(ctx context.Context, of message.Fields) (*Verdict, e
 	return nil, nil
 }
 
-// keep caches a response if this is allowed. It returns nil if it is not.
+// keep adds a response to the cache and returns the new entry. It returns nil if the response must not be cached.
 func (c *Cache) keep(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	now := c.now()
 	lifetime := min(s.lifetime(verdict, now), maxLifetime)
@@ -236,7 +241,8 @@ func (c *Cache) keep(s *Service, key Key, of message.Fields, verdict *Verdict) *
 	return e
 }
 
-// newEntry copies the strings that are cached, because each string of a response keeps its whole head in memory.
+// newEntry copies all strings that it stores, because a substring of a response head would keep the whole head in
+// memory.
 func newEntry(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	e := &entry{key: key, verdict: &Verdict{Status: verdict.Status}, bytes: entryBytes}
 	own := func(name, value string, kind message.Kind) message.Field {
@@ -259,7 +265,7 @@ func newEntry(s *Service, key Key, of message.Fields, verdict *Verdict) *entry {
 	return e
 }
 
-// The response fields that determine whether a response is cached.
+// The response header fields that determine whether and for how long a response is cached.
 const (
 	varyField     = "Vary"
 	controlField  = "Cache-Control"
@@ -278,12 +284,13 @@ func affectsCaching(f *message.Field) bool {
 	return false
 }
 
-// lifetime returns how long a response is cached; 0 means that it is not. As in nginx's proxy_cache, the headers of the
-// response take precedence over the configured statuses. A response with a cookie is for a single client, so it is not
-// cached.
+// lifetime returns how long a response may be cached; 0 means that it must not be cached. As in nginx's proxy_cache,
+// the headers of the response take precedence over the configured lifetimes. A response that sets a cookie is never
+// cached, because the cookie is meant for a single client.
 func (s *Service) lifetime(a *Verdict, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
-	// The number of fields is limited, because their values are compared under the lock of the cache.
+	// The number of names in Vary is limited, because the values of these fields are compared while the cache is
+	// locked.
 	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= maxVaried {
 		return 0
 	}
@@ -301,7 +308,8 @@ func (s *Service) lifetime(a *Verdict, now time.Time) time.Duration {
 	return 0
 }
 
-// headerLifetime returns the lifetime that the headers of the response define. ok is false if they define none.
+// headerLifetime returns the lifetime that the headers of the response specify. ok is false if they do not specify a
+// lifetime.
 func headerLifetime(a *Verdict, now time.Time) (time.Duration, bool) {
 	if text, ok := a.Fields.Joined(expiresXField); ok {
 		if at, isTime := strings.CutPrefix(text, "@"); isTime {
@@ -331,7 +339,7 @@ func headerLifetime(a *Verdict, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// seconds parses a number of seconds. An invalid number is zero.
+// seconds parses a number of seconds. It returns 0 if text is not a valid number.
 func seconds(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

@@ -1,5 +1,5 @@
-// Package extauth interprets and caches the responses of external authentication services. Package callout defines the
-// requests to them.
+// Package extauth interprets and caches the responses of external authentication services. The requests to these
+// services are defined in package callout.
 package extauth
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Service holds the settings for all requests to one authentication service. It is immutable.
+// Service holds the settings for interpreting the responses of one authentication service. It is immutable.
 type Service struct {
-	// Wanted are the response fields to keep, in addition to those that are always needed.
+	// Wanted are the response header fields to keep for the backend. Cookies and WWW-Authenticate are always kept.
 	Wanted []message.Field
-	// Keep defines which responses are cached, and how long.
+	// Keep defines how long responses are cached, by status. Responses with other statuses are not cached.
 	Keep []Lifetime
 }
 
-// Lifetime is how long responses with a status are cached.
+// Lifetime is how long responses with a certain status are cached.
 type Lifetime struct {
 	Status int
 	For    time.Duration
@@ -28,12 +28,12 @@ type Lifetime struct {
 // Verdict is the response of an authentication service. It is immutable.
 type Verdict struct {
 	Status int
-	// Fields are the wanted fields, cookies and challenges.
+	// Fields are the response header fields that Service.Wants selects.
 	Fields message.Fields
 }
 
-// Allows reports whether the service accepts the request. A response that neither accepts nor rejects the request is a
-// failure.
+// Allows reports whether the service accepts the request. If both Allows and Denies return false, the request fails
+// with an error.
 func (a *Verdict) Allows() bool { return a.Status >= 200 && a.Status < 300 }
 
 // Denies reports whether the service rejects the request.
@@ -41,13 +41,13 @@ func (a *Verdict) Denies() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
 
-// challenge is the field that tells a client how to authenticate.
+// challenge is the header field that tells clients how to authenticate.
 var challenge = message.NewField("WWW-Authenticate", "")
 
-// IsChallenge reports whether a field tells the client how to authenticate.
+// IsChallenge reports whether f is a WWW-Authenticate field.
 func IsChallenge(f *message.Field) bool { return f.Is(challenge.Kind, challenge.Name) }
 
-// Wants reports whether a response field is needed.
+// Wants reports whether a response header field must be kept.
 func (s *Service) Wants(f *message.Field) bool {
 	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && affectsCaching(f) {
 		return true
@@ -55,8 +55,8 @@ func (s *Service) Wants(f *message.Field) bool {
 	return slices.ContainsFunc(s.Wanted, func(wanted message.Field) bool { return f.Is(wanted.Kind, wanted.Name) })
 }
 
-// SameToBackends reports whether a backend may confuse two field names. Backends that turn names into variables, as CGI
-// does, ignore case and the differences between separators.
+// SameToBackends reports whether a backend may treat two header names as the same name. Backends that turn header names
+// into variables, as CGI does, ignore case and do not distinguish between separators such as "-" and "_".
 func SameToBackends(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -69,7 +69,7 @@ func SameToBackends(a, b string) bool {
 	return true
 }
 
-// word returns digits and lower-case letters unchanged, upper-case letters in lower case, and "_" for all other bytes.
+// word returns letters in lower case, digits unchanged, and "_" for all other bytes.
 func word(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9', 'a' <= c && c <= 'z':
@@ -80,7 +80,8 @@ func word(c byte) byte {
 	return '_'
 }
 
-// Join returns the values of all fields with this name, joined by commas, and whether there is one.
+// Join returns the values of all header fields with the given name, joined by commas. The second result reports whether
+// there is such a field.
 func (a *Verdict) Join(name message.Field) (string, bool) {
 	if name.Kind != message.Other {
 		value := a.Fields.JoinedKind(name.Kind)
@@ -89,8 +90,8 @@ func (a *Verdict) Join(name message.Field) (string, bool) {
 	return a.Fields.Joined(name.Name)
 }
 
-// hasWord reports whether a comma-separated list contains a directive, ignoring case, and returns the text after its
-// equals sign.
+// hasWord reports whether a comma-separated list contains a directive, ignoring case. value is the text after the
+// directive's equals sign.
 func hasWord(list, directive string) (value string, ok bool) {
 	for part := range strings.SplitSeq(list, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
