@@ -1,6 +1,6 @@
-// Package fastcgi implements the web server's side of FastCGI for responders. It sends one request on a connection, and
-// the application closes the connection after its response. The package only reads and writes the readers and writers
-// that it is given; their owner sets the timeouts.
+// Package fastcgi implements the web server's side of the FastCGI responder role. Each connection carries one request;
+// the application closes the connection after its response. The package sets no timeouts: the caller must set them on
+// the connection.
 package fastcgi
 
 import (
@@ -10,10 +10,11 @@ import (
 	"io"
 )
 
-// Param is one parameter of a request, which is a variable of the CGI environment.
+// Param is one parameter of a request. The application sees it as a CGI environment variable.
 type Param struct{ Name, Value string }
 
-// Record types, the role, and the request ID. A connection carries a single request, so the ID is constant.
+// The record types, the responder role, and the request ID. The ID is constant because each connection carries only one
+// request.
 const (
 	version      = 1
 	headerLength = 8
@@ -29,20 +30,20 @@ const (
 )
 
 const (
-	// maxContent is the maximum size in bytes of the content of a record. It is a multiple of eight, as the
+	// maxContent is the maximum size, in bytes, of the content of a record. It is a multiple of eight, as the FastCGI
 	// specification recommends.
 	maxContent = 65528
-	// maxParams is the maximum size in bytes of all parameters. A client may send about a megabyte of headers.
+	// maxParams is the maximum total size of all parameters in bytes. A client may send about 1 MB of headers.
 	maxParams = 4 << 20
 	// shortLength is the maximum length in bytes of a name or value whose length is encoded in one byte.
 	shortLength = 127
 	longLength  = 1 << 31
 )
 
-// ErrTooLarge is returned for parameters that are too large for any application.
+// ErrTooLarge is returned if the parameters of a request exceed maxParams.
 var ErrTooLarge = errors.New("the parameters of the request are too large")
 
-// WriteParams writes a request without its body.
+// WriteParams writes the start of a request: all records except the body.
 func WriteParams(w io.Writer, list []Param) error {
 	size := 0
 	for _, p := range list {
@@ -73,17 +74,18 @@ func appendLength(to []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(to, uint32(n)|longLength)
 }
 
-// appendRecord appends a record. It adds no padding, because applications accept records of any length.
+// appendRecord appends a record to a buffer. It adds no padding, because padding is optional.
 func appendRecord(to []byte, kind byte, content []byte) []byte {
 	to = append(to, version, kind, 0, requestID)
 	to = binary.BigEndian.AppendUint16(to, uint16(len(content)))
 	return append(append(to, 0, 0), content...)
 }
 
-// ErrBody wraps errors of the body that WriteBody reads, to distinguish them from errors of the connection.
+// ErrBody wraps errors from reading the request body, so that callers can distinguish them from errors of the
+// connection to the application.
 var ErrBody = errors.New("reading the request body")
 
-// WriteBody writes the body and its end. A nil body is empty.
+// WriteBody writes the request body and the record that ends it. If body is nil, the request body is empty.
 func WriteBody(w io.Writer, body io.Reader) error {
 	const piece = 32 << 10
 	record := make([]byte, headerLength+piece)

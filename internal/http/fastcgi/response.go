@@ -13,25 +13,26 @@ import (
 	"strings"
 )
 
-// ErrInvalid is returned for a response that is not valid FastCGI or CGI.
+// ErrInvalid is returned if the response violates the FastCGI or CGI specification.
 var ErrInvalid = errors.New("the response is not valid FastCGI")
 
 // errRefused is returned if the application rejects the request.
 var errRefused = errors.New("the application rejects the request")
 
-// maxHead is the maximum size in bytes of the head of a response.
+// maxHead is the maximum size, in bytes, of the headers of a response.
 const maxHead = 1 << 20
 
-// output reads the standard output of an application from the records of a connection. Its standard error, and records
-// that do not belong to the request, are ignored.
+// output reads the records of a connection and returns the content of the application's standard output. Standard error
+// output, and records with another request ID, are discarded.
 type output struct {
 	from *bufio.Reader
-	// left and padding are the remaining content and the padding of the current record, in bytes.
+	// left and padding are the numbers of content and padding bytes of the current record that have yet to be read.
 	left, padding int
 	ended         bool
 }
 
-// Read implements io.Reader. It is an error if the connection ends before the output does.
+// Read implements io.Reader. It returns an error other than io.EOF if the connection is closed before the end of the
+// output.
 func (o *output) Read(b []byte) (int, error) {
 	for o.left == 0 && !o.ended {
 		if err := o.next(); err != nil {
@@ -53,7 +54,7 @@ func cut(err error) error {
 	return err
 }
 
-// next advances to the next record with output.
+// next reads the header of the next record. It discards the content of records other than standard output.
 func (o *output) next() error {
 	if _, err := o.from.Discard(o.padding); err != nil {
 		return cut(err)
@@ -81,7 +82,7 @@ func (o *output) next() error {
 	return cut(err)
 }
 
-// end reads the end of the request. The exit status of the application is ignored.
+// end reads the record that ends the request. The application's exit status is ignored.
 func (o *output) end(length int) error {
 	var body [headerLength]byte
 	if length < len(body) {
@@ -97,8 +98,8 @@ func (o *output) end(length int) error {
 	return nil
 }
 
-// ReadResponse reads the head of a response. The body is read from the same reader. Closing the body does not close the
-// reader.
+// ReadResponse reads the headers of a response. The returned response's Body reads from the same reader; closing it
+// does not close the reader.
 func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	head := &io.LimitedReader{R: &output{from: bufio.NewReader(from)}, N: maxHead}
 	reader := bufio.NewReader(head)
@@ -113,7 +114,7 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	case err != nil && head.N <= 0:
 		return nil, fmt.Errorf("%w: its head is too large", ErrInvalid)
 	case errors.Is(err, io.EOF):
-		// This is the end of the output, not of the connection.
+		// io.EOF means that the output has ended. If the connection had ended, the error would be a different one.
 		return nil, fmt.Errorf("%w: its header is incomplete", ErrInvalid)
 	case err != nil && isSyntax(err):
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -141,7 +142,7 @@ func newResponse(header http.Header, body io.Reader, r *http.Request) (*http.Res
 	if response.ContentLength, err = lengthOf(header); err != nil {
 		return nil, err
 	}
-	// An application must not set these fields.
+	// These header fields of the application must not be sent to the client.
 	header.Del("Status")
 	header.Del("Transfer-Encoding")
 	switch {
@@ -155,8 +156,8 @@ func newResponse(header http.Header, body io.Reader, r *http.Request) (*http.Res
 	return response, nil
 }
 
-// statusOf returns the status of a CGI response. Without a Status field it is 302 if there is a Location, otherwise
-// 200.
+// statusOf returns the status of a CGI response. If there is no Status field, it returns 302 if there is a Location
+// field, and 200 otherwise.
 func statusOf(header http.Header) (int, error) {
 	value := header.Get("Status")
 	if value == "" {
@@ -167,7 +168,7 @@ func statusOf(header http.Header) (int, error) {
 	}
 	digits, _, _ := strings.Cut(value, " ")
 	status, err := strconv.Atoi(digits)
-	// CGI has no interim responses, and a protocol switch is not possible.
+	// Statuses below 200 are invalid, because CGI has no interim responses and cannot switch protocols.
 	if err != nil || len(digits) != len("200") || status < http.StatusOK {
 		return 0, fmt.Errorf("%w: its status is %.20q", ErrInvalid, value)
 	}
@@ -186,7 +187,7 @@ func lengthOf(header http.Header) (int64, error) {
 	return int64(length), nil
 }
 
-// sized is a body of known length. Data after its end is ignored.
+// sized is a response body with a known length. It ignores data after this length.
 type sized struct {
 	from io.Reader
 	left int64
