@@ -10,10 +10,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// anyOfName is not in known, because newAnyOf uses known.
+// anyOfName is the handler name of anyOf. It cannot be a key of known, because newAnyOf uses known (an initialization
+// cycle).
 const anyOfName = "k8singress_any_of"
 
-// anyOf accepts a client if one of several filters accepts it.
+// anyOf accepts a request if at least one of its filters accepts it.
 type anyOf []Filter
 
 func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
@@ -39,13 +40,14 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 		h = append(h, f)
 	}
 	if len(h) == 0 {
-		// An empty list would accept every client.
+		// Without filters, Apply would accept every request.
 		return nil, errors.New("the list of filters is empty")
 	}
 	return h, nil
 }
 
-// Apply tries the filters in order, like "satisfy any" in nginx.
+// Apply tries the filters in order until a filter accepts the request, like "satisfy any" in nginx. If no filter
+// accepts it, Apply returns the error of a filter that rejected it, preferably one with status 401.
 func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	var refused error
 	left := x.ErrorFields
@@ -55,7 +57,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 		case responded:
 			return true, err
 		case err == nil:
-			// The fields that rejecting filters added are not needed any more.
+			// The request is accepted, so drop the error fields that other filters added when they rejected it.
 			x.ErrorFields = left
 			h[i+1:].skip(x)
 			return false, nil
@@ -70,7 +72,8 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	return false, refused
 }
 
-// skip removes the request fields that only the skipped external authentication filters may set.
+// skip is called for filters that were not tried. It removes the request header fields that only an external
+// authentication service may set.
 func (h anyOf) skip(x *exchange.Exchange) {
 	for _, f := range h {
 		if external, ok := f.(*externalAuth); ok {

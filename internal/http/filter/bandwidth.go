@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// bandwidth limits the speed of responses.
+// bandwidth limits the transfer rate of responses.
 type bandwidth struct{ ir.Bandwidth }
 
 func newBandwidth(of ir.Bandwidth) (Filter, error) {
@@ -26,16 +26,17 @@ func (h *bandwidth) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// perSecond is the number of parts of a response that are written in a second.
+// perSecond is the number of writes per second into which a rate-limited response is divided.
 const perSecond = 4
 
-// pacedWriter writes the body of a response in parts, and before each part waits for the time that the previous one
-// should take. It is for one request. A connection that is switched to another protocol is not limited, as in nginx.
+// pacedWriter limits the transfer rate of one response. It writes the body in parts, and delays each part until the
+// previous part should have been transferred at the configured rate. As in nginx, connections that were upgraded to
+// another protocol are not limited.
 type pacedWriter struct {
 	message.Writer
 	ctx  context.Context //nolint:containedctx // The writer lives as long as the request.
 	rate int64
-	// free is the number of bytes that may still be written without a limit.
+	// free is the number of bytes that may still be written before the rate limit applies.
 	free int64
 	next time.Time
 }
@@ -62,7 +63,7 @@ func (w *pacedWriter) Write(part []byte) (written int, err error) {
 	return written, nil
 }
 
-// account subtracts n bytes from free, or sets the time of the next part.
+// account records that n bytes were written: it subtracts them from free or, if free is used up, delays the next part.
 func (w *pacedWriter) account(n int64) {
 	if w.free > 0 {
 		w.free -= n
@@ -74,7 +75,7 @@ func (w *pacedWriter) account(n int64) {
 	w.next = w.next.Add(time.Duration(n * int64(time.Second) / w.rate))
 }
 
-// wait flushes the written data and waits for the time of the next part.
+// wait flushes the data written so far, and waits until the next part may be written.
 func (w *pacedWriter) wait() error {
 	left := time.Until(w.next)
 	if left <= 0 {
@@ -93,7 +94,8 @@ func (w *pacedWriter) wait() error {
 	}
 }
 
-// ReadFrom copies with Write, because data that the kernel copies is not limited.
+// ReadFrom calls Write for all data, because the rate limit would not apply to data that the kernel copies (sendfile,
+// splice).
 func (w *pacedWriter) ReadFrom(source io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, source)
 }

@@ -17,7 +17,7 @@ import (
 // basicAuth authenticates clients by name and password.
 type basicAuth struct {
 	users *basicauth.Users
-	// challenge is the WWW-Authenticate field.
+	// challenge is the WWW-Authenticate header field for responses with status 401.
 	challenge message.Field
 }
 
@@ -34,8 +34,8 @@ func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
 
 var errNoPassword = errors.New("the request has no user name and password")
 
-// Apply rejects a client without valid credentials with 401. While the user list is not available, it rejects every
-// client with 503.
+// Apply rejects requests without valid credentials with status 401. If the user list is not available, it rejects all
+// requests with status 503.
 func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	credentials, ok := credentialsOf(x.Fields)
 	if ok && h.users.Verified(credentials) {
@@ -56,12 +56,12 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 		x.ErrorFields = append(x.ErrorFields, h.challenge)
 		return false, exchange.Fail(http.StatusUnauthorized, err)
 	}
-	// The client disconnected while it waited.
+	// The client disconnected while the verification of its password was waiting.
 	return false, err
 }
 
-// credentialsOf returns the text after the scheme of the Authorization field. ok is false if there are several such
-// fields, because it is ambiguous which one is valid.
+// credentialsOf returns the credentials in the Authorization header of a request, without the scheme. ok is false if
+// the header occurs more than once, because it would be ambiguous which value is valid.
 func credentialsOf(fields message.Fields) (credentials string, ok bool) {
 	const scheme = "basic "
 	text := fields.Get(message.Authorization)

@@ -9,16 +9,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// Block rejects requests regardless of their route. It is immutable. Nil rejects no request.
+// Block rejects requests before they are routed, by client network, User-Agent or Referer. It is immutable. A nil Block
+// rejects no requests.
 type Block struct {
-	// all rejects every request.
+	// all is true if every request must be rejected.
 	all                  bool
 	networks             *networks
 	userAgents, referers *pattern.Texts
 }
 
-// NewBlock compiles the block lists of the options. It returns nil if all lists are empty. If an entry is invalid, the
-// Block rejects every request. The ConfigMap's own check reports invalid entries before they get here.
+// NewBlock compiles the block lists of the ConfigMap. It returns nil if all lists are empty. If an entry is invalid,
+// the Block rejects all requests. Normally this does not happen, because invalid entries are detected when the
+// ConfigMap is read.
 func NewBlock(of ir.Block) *Block {
 	if len(of.Networks)+len(of.UserAgents)+len(of.Referers) == 0 {
 		return nil
@@ -32,7 +34,8 @@ func NewBlock(of ir.Block) *Block {
 	return b
 }
 
-// Refuses reports whether a request must be rejected. A client without an IP address is in no network.
+// Refuses reports whether a request must be rejected. The list of networks does not apply to clients without an IP
+// address.
 func (b *Block) Refuses(x *exchange.Exchange) bool {
 	if b == nil {
 		return false

@@ -21,18 +21,19 @@ const (
 
 // cors adds the CORS headers to responses and responds to OPTIONS requests.
 type cors struct {
-	// all is true if any origin is allowed. exact are the allowed origins in lower case. wild are allowed origins with
-	// any label before the host.
+	// all is true if all origins are allowed. exact lists allowed origins in lower case. wild lists allowed origins
+	// whose host starts with a wildcard label.
 	all   bool
 	exact []string
 	wild  []wildOrigin
-	// fields are added to every response to an allowed origin, in addition to the origin itself. open is used if any
-	// origin is allowed, and closed for an origin that is not allowed.
+	// fields are the header fields, besides Access-Control-Allow-Origin, for responses to allowed origins. open
+	// contains the changes to a response if all origins are allowed. closed contains the changes if the request's
+	// origin is not allowed.
 	fields       []message.Field
 	open, closed *message.Changes
 }
 
-// wildOrigin holds the parts of an origin before and after its wildcard label.
+// wildOrigin is an allowed origin, divided into the parts before and after its wildcard label.
 type wildOrigin struct{ before, behind string }
 
 func newCORS(of ir.CORS) (Filter, error) {
@@ -66,12 +67,13 @@ func newCORS(of ir.CORS) (Filter, error) {
 	return h, nil
 }
 
-// changes returns the response changes for an allowed origin.
+// changes returns the header changes for a response to an allowed origin.
 func (h *cors) changes(origin string, add []message.Field) *message.Changes {
 	return &message.Changes{Set: append([]message.Field{message.NewField(allowOrigin, origin)}, h.fields...), Add: add}
 }
 
-// noContent is the Content-Type of responses to OPTIONS. The missing semicolon is copied from ingress-nginx.
+// noContent is the Content-Type of responses to OPTIONS requests. As in ingress-nginx, the semicolon before charset is
+// missing.
 var noContent = message.ContentType.Field("text/plain charset=UTF-8")
 
 func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
@@ -81,7 +83,7 @@ func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
 	} else if origin := x.Fields.Get(message.Origin); h.allows(origin) {
 		changes = h.changes(origin, h.closed.Add)
 	}
-	// The changes also apply to error responses.
+	// CORS headers are also added to error responses.
 	x.ForAllResponses = slices.Concat(x.ForAllResponses, exchange.Changes{changes})
 	if changes == h.closed || x.Method != http.MethodOptions {
 		return false, nil
@@ -89,7 +91,7 @@ func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusNoContent, "", noContent)
 }
 
-// allows compares without regard to case, like ingress-nginx.
+// allows reports whether an origin is allowed. As in ingress-nginx, it ignores case.
 func (h *cors) allows(origin string) bool {
 	origin = strings.ToLower(origin)
 	if slices.Contains(h.exact, origin) {

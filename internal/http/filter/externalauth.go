@@ -22,38 +22,41 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// externalAuth lets an external service accept or reject each request, like nginx's auth_request with the headers of
-// ingress-nginx.
+// externalAuth asks an external service for each request whether to accept it, like nginx's auth_request. It sends the
+// same headers to the service as ingress-nginx.
 type externalAuth struct {
 	shared  *Shared
 	service extauth.Service
-	// to holds the connection settings for the service.
+	// to holds the connection settings for requests to the service.
 	to     callout.Service
 	url    *callout.URL
 	method string
-	// detailed adds the headers that ingress-nginx only sends if a method is configured.
+	// detailed is true if the service also gets X-Original-URI and X-Scheme. ingress-nginx only sends these if
+	// auth-method is set.
 	detailed bool
-	// signIn is the URL of the sign-in page. It is nil if there is no such page. redirect is the value of
-	// X-Auth-Request-Redirect. If it is nil, the requested target is sent. key is the cache key. If it is nil,
-	// responses are not cached.
+	// signIn is the URL of the sign-in page, or nil if there is no sign-in page. redirect is the value of
+	// X-Auth-Request-Redirect; if it is nil, the target of the client's request is used. key is the configured cache
+	// key, or nil if responses are not cached.
 	signIn, redirect, key *nginx.Template
-	// set are additional fields for the service. own are the names of all fields that the client cannot send to the
-	// service.
+	// set are additional header fields for the requests to the service. own are the names of all header fields that are
+	// never copied from the client's request.
 	set []setField
 	own []message.Field
-	// always sets the service's cookies on every response, including errors.
+	// always is true if the service's cookies are added to all responses, including error responses.
 	always bool
-	// digest distinguishes the cached responses of this filter from the responses of other filters.
+	// digest is a hash of the settings. It is part of the cache key, so that filters with different settings do not
+	// share cached responses.
 	digest [sha256.Size]byte
 }
 
-// setField is a field whose value is a template.
+// setField is a header field whose value may contain nginx variables.
 type setField struct {
 	field message.Field
 	value *nginx.Template
 }
 
-// Names and values that ingress-nginx sends to the service, in addition to the fields that have a message.Kind.
+// Header names and a value that ingress-nginx sends to authentication services, except names that have their own
+// message.Kind.
 const (
 	sentFrom     = "nginx-ingress-controller"
 	redirectName = "X-Auth-Request-Redirect"
@@ -127,8 +130,8 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 	return nil
 }
 
-// wantedOf returns the response headers of the service that are sent to the backend. It rejects names that would change
-// how the request is forwarded.
+// wantedOf returns the header fields to copy from the service's response to the request for the backend. It returns an
+// error for names that could change how the request is forwarded.
 func wantedOf(names []string) (wanted []message.Field, _ error) {
 	for _, name := range names {
 		field := message.NewField(name, "")
@@ -146,8 +149,9 @@ var (
 	errAuthRefused = errors.New("external authentication: the service rejected the request")
 )
 
-// Apply gets the verdict of the service, or uses a cached one. In any case it removes the client's fields that the
-// backend could attribute to the service.
+// Apply accepts or rejects the request according to the service's response, which may come from the cache. If the
+// configuration copies header fields from the service to the backend, it removes these fields from the client's
+// request, including similar names that the backend could confuse with them.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
@@ -173,7 +177,7 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// refuse rejects the request with the status of the service, or redirects the client to the sign-in page.
+// refuse rejects the request with the status of the service's response, or redirects the client to the sign-in page.
 func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (bool, error) {
 	switch {
 	case !verdict.Denies():
@@ -196,7 +200,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, verdict *extauth.Verdict) (b
 	return false, exchange.Fail(verdict.Status, errAuthRefused)
 }
 
-// setCookies sends the cookies of the service to the client, each in its own field.
+// setCookies adds the service's cookies to the response, each in its own Set-Cookie header.
 func (h *externalAuth) setCookies(x *exchange.Exchange, verdict *extauth.Verdict) {
 	if !verdict.Fields.Has(message.SetCookie) {
 		return
@@ -214,8 +218,8 @@ func (h *externalAuth) setCookies(x *exchange.Exchange, verdict *extauth.Verdict
 	x.ChangeResponse(changes)
 }
 
-// skip removes the request fields that only the service may set. It is also called for requests that are accepted
-// without a request to the service.
+// skip removes the request header fields that only the service may set. It must also be called for requests that are
+// accepted without asking the service.
 func (h *externalAuth) skip(x *exchange.Exchange) {
 	if len(h.service.Wanted) == 0 {
 		return
@@ -226,7 +230,8 @@ func (h *externalAuth) skip(x *exchange.Exchange) {
 	}
 }
 
-// reserved reports whether a backend may attribute a field to the service.
+// reserved reports whether a header field must not come from the client, because the backend could mistake it for a
+// header field that the service has set.
 func (h *externalAuth) reserved(f message.Field) bool {
 	for i := range h.service.Wanted {
 		if extauth.SameToBackends(h.service.Wanted[i].Name, f.Name) {
@@ -236,7 +241,7 @@ func (h *externalAuth) reserved(f message.Field) bool {
 	return false
 }
 
-// verdict returns the verdict of the service, from the cache if possible.
+// verdict returns the service's response for the request. It uses the cache if caching is enabled.
 func (h *externalAuth) verdict(x *exchange.Exchange) (*extauth.Verdict, error) {
 	if h.key == nil {
 		return h.call(x)
@@ -250,8 +255,9 @@ func (h *externalAuth) verdict(x *exchange.Exchange) (*extauth.Verdict, error) {
 	return h.shared.verdicts.Fetch(x.Context(), request, func() (*extauth.Verdict, error) { return h.call(x) })
 }
 
-// keyOf returns the cache key. It depends on the settings, the Ingress, the host, the path of the route, and the
-// configured cache key. The length precedes each text, so that different lists of texts cannot produce the same key.
+// keyOf returns the cache key for a request. It contains a hash of the settings, the Ingress, the host, the path of the
+// route, and the configured cache key. Each string is prefixed with its length, so that different lists of strings
+// never produce the same input for the hash.
 func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	buffer := buffers.Get()
 	b := append(buffer.Bytes()[:0], h.digest[:]...)
@@ -267,10 +273,10 @@ func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	return key
 }
 
-// buffers is a pool of buffers for keys and for strings of calls.
+// buffers is a pool of buffers for building cache keys and URLs.
 var buffers = pools.NewBuffers("filter: text", 1<<10)
 
-// calls is a pool of Calls. They keep the capacity of their fields.
+// calls is a pool of Calls. A Call in the pool keeps the allocated memory of its Fields.
 var calls = pools.New("filter: call", nil, func(q *callout.Call) {
 	clear(q.Fields)
 	*q = callout.Call{Fields: q.Fields[:0]}
@@ -283,7 +289,7 @@ func (h *externalAuth) call(x *exchange.Exchange) (*extauth.Verdict, error) {
 	return verdict, err
 }
 
-// callWith calls the service. The caller owns q.
+// callWith sends the request to the service, using q to hold the request. The caller may reuse q afterwards.
 func (h *externalAuth) callWith(x *exchange.Exchange, q *callout.Call) (*extauth.Verdict, error) {
 	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
 	host := hostOf(x)
@@ -300,8 +306,9 @@ func (h *externalAuth) callWith(x *exchange.Exchange, q *callout.Call) (*extauth
 	return &verdict, nil
 }
 
-// hostOf returns the host of the route, or for a wildcard route the requested host. It is empty if the host is not
-// known, because a client may use any name for a host that it reaches by an alias.
+// hostOf returns the host of the route. For a route with a wildcard host, it returns the host of the request. It
+// returns an empty string if the request's host does not match the wildcard: the client then reached the route by an
+// alias, and could have chosen any host.
 func hostOf(x *exchange.Exchange) string {
 	suffix, wild := strings.CutPrefix(x.Route.Host, "*")
 	if !wild {
@@ -313,8 +320,8 @@ func hostOf(x *exchange.Exchange) string {
 	return ""
 }
 
-// headers appends the header fields for the service: the client's fields, except those with which it could impersonate
-// someone else, followed by the fields that ingress-nginx sends.
+// headers appends the header fields for the request to the service: the client's header fields, except fields that
+// would let the client impersonate another client, and then the header fields that ingress-nginx sends.
 func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.Fields {
 	for i := range x.Fields {
 		f := &x.Fields[i]
@@ -331,7 +338,8 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	to = h.addField(to, message.XOriginalMethod, x.Method)
 	to = h.addField(to, message.XRealIP, x.Client().IP)
 	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
-	// Via is sent regardless of the settings, because it detects requests that loop back through the service.
+	// Via is always sent, because it is needed to detect requests that loop back to this controller through the
+	// service.
 	to = append(to, message.Via.Field(x.Via()))
 	if h.detailed {
 		to = h.addField(to, message.XOriginalURI, x.Target)
@@ -351,14 +359,14 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	return to
 }
 
-// mayForward reports whether a field of a request may be sent to a service other than the backend. Connection fields
-// may not, nor fields with which a client could impersonate someone else.
+// mayForward reports whether a header field of a request may be sent to a service other than the backend. It returns
+// false for connection-specific fields, and for fields with which a client could impersonate another client.
 func mayForward(x *exchange.Exchange, f *message.Field) bool {
 	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
 		(f.Kind != message.SSLClient || x.Peer != nil)
 }
 
-// addField appends a field, unless its value is empty or the settings override the field.
+// addField appends a header field. It does nothing if the value is empty or the settings set the same field.
 func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
 	for i := range h.set {
 		if h.set[i].field.Kind == kind {
@@ -371,7 +379,7 @@ func (h *externalAuth) addField(to message.Fields, kind message.Kind, value stri
 	return append(to, kind.Field(value))
 }
 
-// originalURL returns the URL that the client requested.
+// originalURL returns the absolute URL that the client requested.
 func originalURL(x *exchange.Exchange) string {
 	buffer := buffers.Get()
 	b := append(append(buffer.Bytes()[:0], x.Scheme()...), "://"...)

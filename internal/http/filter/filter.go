@@ -1,5 +1,6 @@
-// Package filter implements the filters that change a request on its way to an endpoint, or respond to it. A filter is
-// created from its JSON in the document. It works in the same way for all HTTP versions.
+// Package filter implements the filters of a handler chain. A filter changes a request before it is forwarded to an
+// endpoint, or responds to it. Filters are created from their JSON configuration, and work in the same way for all HTTP
+// versions.
 package filter
 
 import (
@@ -14,14 +15,15 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Filter is a step of a handler chain. It is immutable, and several requests may use it concurrently.
+// Filter is one step of a handler chain. It is immutable and safe for concurrent use.
 type Filter interface {
-	// Apply applies the filter. responded is true if the filter has responded; the rest of the chain is then skipped.
-	// If it returns an error, the request fails with the status exchange.StatusOf(err), and nothing was written.
+	// Apply applies the filter to a request. If responded is true, the filter has sent a response, and the rest of the
+	// chain must be skipped. If err is not nil, nothing was sent, and the request fails with the status
+	// exchange.StatusOf(err).
 	Apply(x *exchange.Exchange) (responded bool, err error)
 }
 
-// known holds the makers of filters, by the names of their handlers in the document.
+// known contains the factory for each filter, keyed by the handler name in the JSON configuration.
 var known = map[string]maker{
 	"k8singress_app_root":         with(newAppRoot),
 	"k8singress_basic_auth":       sharing(newBasicAuth),
@@ -40,14 +42,14 @@ var known = map[string]maker{
 	"k8singress_source_ranges":    with(newSourceRanges),
 }
 
-// maker creates filters of one kind. stateless is true if a filter depends only on its JSON.
+// maker is a factory for one kind of filter. stateless is true if such a filter depends only on its JSON configuration.
 type maker struct {
 	create    func(json.RawMessage, *Shared) (Filter, error)
 	stateless bool
 }
 
-// Stateless reports whether filters with this name depend only on their JSON. Filters with equal JSON can then share
-// one value.
+// Stateless reports whether filters with this handler name depend only on their JSON configuration. Two such filters
+// with the same JSON can be replaced by a single one.
 func Stateless(name string) bool { return known[name].stateless }
 
 // Names returns the sorted handler names of all filters.
@@ -57,8 +59,8 @@ func Names() []string {
 	return names
 }
 
-// New creates the filter for a handler in a document. ok is false if the handler is not a filter. raw may contain
-// "handler", the name. shared is nil outside of chains.
+// New creates a filter from the JSON configuration of a handler. ok is false if name is not the name of a filter. raw
+// may contain the key "handler" with the name. shared may be nil only for stateless filters.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
 	create := known[name].create
 	if name == anyOfName {
@@ -73,7 +75,7 @@ func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, e
 	return f, true, nil
 }
 
-// with returns the maker of a filter that depends only on its JSON.
+// with returns the factory for a filter that depends only on its JSON configuration.
 func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 	return maker{stateless: true, create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
 		settings, err := Decode[T](raw)
@@ -86,7 +88,7 @@ func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 
 var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
-// sharing is like with, for a filter that also uses resources in Shared.
+// sharing returns the factory for a filter that also uses resources in Shared.
 func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
 	return maker{create: func(raw json.RawMessage, shared *Shared) (Filter, error) {
 		if shared == nil {
@@ -96,7 +98,8 @@ func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
 	}}
 }
 
-// Decode decodes the settings of a handler in a document. Unknown fields are an error, except "handler", the name.
+// Decode decodes the JSON configuration of a handler. The key "handler", which contains the handler's name, is ignored.
+// Other unknown keys are an error.
 func Decode[T any](raw json.RawMessage) (settings T, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// changesOf converts header changes, and rejects invalid names and values. Unlike in Caddy's headers handler, values
-// are literal and contain no placeholders.
+// changesOf converts the configured header changes. It returns an error for invalid names and values. Values are
+// literal: unlike in Caddy's headers handler, placeholders are not replaced.
 func changesOf(c ir.HeaderChanges) (changes message.Changes, err error) {
 	for _, part := range []struct {
 		from []ir.Header
@@ -37,7 +37,7 @@ func namesOnly(names []string) []ir.Header {
 	return fields
 }
 
-// requestHeaders changes the request header fields that the backend gets.
+// requestHeaders changes the header fields of requests to the backend.
 type requestHeaders struct{ changes message.Changes }
 
 func newRequestHeaders(of ir.RequestHeaders) (Filter, error) {
@@ -50,8 +50,8 @@ func (h *requestHeaders) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// responseHeaders changes the header fields of responses from later handlers and the backend. Error responses are not
-// changed.
+// responseHeaders changes the header fields of responses from the backend and from later handlers of the chain. It does
+// not change error responses.
 type responseHeaders struct{ changes message.Changes }
 
 func newResponseHeaders(of ir.ResponseHeaders) (Filter, error) {
@@ -64,7 +64,7 @@ func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// directResponse responds with a fixed status. Later filters and the backend do not get the request.
+// directResponse responds to all requests with a fixed status. They are not forwarded to later filters and the backend.
 type directResponse struct{ status int }
 
 func newDirectResponse(of ir.DirectResponse) (Filter, error) {

@@ -21,8 +21,8 @@ func newHostRedirect(of ir.HostRedirect) (Filter, error) {
 	return &hostRedirect{of}, nil
 }
 
-// Apply omits a port that the client did not send, because behind a load balancer the port of the connection is a
-// different one.
+// Apply redirects the request. The Location contains a port only if the client sent one, because the port of the
+// connection may be a different one behind a load balancer.
 func (h *hostRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	client := x.Client()
 	port := strings.TrimPrefix(client.Host, client.Hostname())

@@ -14,11 +14,11 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// mirroring sends a copy of each request to another service. The request does not wait for the copy.
+// mirroring sends a copy of each request to another service, without delaying the request.
 type mirroring struct {
 	mirrors *mirror.Sender
 	url     *callout.URL
-	// host is the Host of the copy. If it is nil, the host of the URL is used.
+	// host is the Host header of the copy. If it is nil, the host in the URL is used.
 	host        *nginx.Template
 	withoutBody bool
 }
@@ -52,8 +52,8 @@ func (h *mirroring) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// call returns the head of the copy. The request may end before the copy is sent, so the result shares no reusable
-// memory with it. ok is false if the URL or the host has no valid value for this request.
+// call returns the copy of the request, without its body. It shares no pooled memory with the request, because the
+// request may end before the copy is sent. ok is false if the URL or Host header has no valid value for this request.
 func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 	call = &callout.Call{Service: mirror.Service, Namespace: ir.ParseRef(x.Route.Origin).Namespace, Method: x.Method}
 	host := hostOf(x)
@@ -61,7 +61,7 @@ func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 		return nil, false
 	}
 	if h.url.Literal() && x.Query != "" {
-		// nginx also appends the query if the URL has no variables.
+		// Like nginx, append the client's query if the URL has no variables.
 		separator := "?"
 		if strings.Contains(call.Target, "?") {
 			separator = "&"
@@ -75,8 +75,8 @@ func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 	return call, call.Host != "" && httpguts.ValidHostHeader(call.Host)
 }
 
-// copiedFields returns the fields of the copy: the fields of the request that an endpoint would get, and the fields
-// about the client that are sent to endpoints.
+// copiedFields returns the header fields of the copy: the request's header fields that would be sent to an endpoint,
+// and the header fields that the controller adds to describe the client.
 func copiedFields(x *exchange.Exchange) message.Fields {
 	c := x.Client()
 	own := [...]message.Field{
@@ -100,7 +100,8 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 	return to
 }
 
-// isReplaced reports whether a service could confuse a field of the client with a field that the administrator sets.
+// isReplaced reports whether a service could confuse a header field of the client with a header field that the
+// administrator sets.
 func isReplaced(x *exchange.Exchange, f *message.Field) bool {
 	return f.Kind.Mistakable() &&
 		x.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })

@@ -11,22 +11,23 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// rateLimit rejects requests of clients that exceed the request rate, and then requests of clients with too many
-// concurrent requests. nginx checks them in this order.
+// rateLimit rejects requests of clients that exceed a request rate or a number of concurrent requests. As in nginx, the
+// rate is checked first.
 type rateLimit struct {
 	began time.Time
-	// requests is nil if the rate is not limited. connections is nil if the number of concurrent requests is not
-	// limited.
+	// requests is nil if the request rate is not limited. connections is nil if the number of concurrent requests is
+	// not limited.
 	requests    *ratelimit.Requests
 	connections *ratelimit.Connections
 	bursts      ratelimit.Bursts
 	// maxConnections is the maximum number of concurrent requests of a client.
 	maxConnections int
-	// status is the response status for an exceeded rate, and connectionsStatus for too many concurrent requests.
+	// status is the response status if the request rate is exceeded. connectionsStatus is the response status if there
+	// are too many concurrent requests.
 	status, connectionsStatus int
-	// exempt are the networks without a limit. It may be nil.
+	// exempt contains the client networks that are not limited. It may be nil.
 	exempt *networks
-	// key identifies a client. If it is nil, the client's address is used.
+	// key is the template of the string that identifies a client. If it is nil, the client's IP address is used.
 	key *nginx.Template
 }
 
@@ -58,8 +59,8 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	return h, err
 }
 
-// Apply responds to rejected requests itself or with an error page. There may be many of them, so they are not logged
-// individually.
+// Apply rejects requests over the limits with Exchange.Reject, so they are not logged individually. Clients can cause
+// many of them.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	key, ok := h.keyOf(x)
 	if !ok {

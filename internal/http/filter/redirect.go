@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// redirect redirects to another URL, like the RequestRedirect filter of Gateway API. All of its values are literal.
+// redirect redirects requests to another URL, like the RequestRedirect filter of Gateway API. Its settings contain no
+// variables.
 type redirect struct{ ir.Redirect }
 
 func newRedirect(of ir.Redirect) (Filter, error) {
@@ -60,5 +61,5 @@ func (h *redirect) location(x *exchange.Exchange) string {
 	return to.String()
 }
 
-// defaultPorts are the ports that a URL omits, by scheme.
+// defaultPorts contains the port that can be omitted in a URL, by scheme.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}

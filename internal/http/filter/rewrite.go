@@ -11,15 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// rewrite changes the path or the host of a request for the backend. Target has the semantics of ingress-nginx's
-// rewrite-target. It is literal, except that $1 to $9 are replaced by the groups of the regular expression in the
-// Ingress path. The client's query is kept. If the target has a query, it comes first. If the target ends with "?", the
-// client's query is dropped.
+// rewrite changes the path or the host of a request before it is forwarded. Target works like ingress-nginx's
+// rewrite-target: it is literal, except that $1 to $9 are replaced with the capture groups of the regular expression in
+// the Ingress path. The client's query is appended to the query of Target. If Target ends with "?", the client's query
+// is dropped.
 type rewrite struct {
 	ir.URLRewrite
 
 	path, query string
-	// dropQuery drops the client's query.
+	// dropQuery is true if the client's query is dropped.
 	dropQuery bool
 }
 
@@ -34,11 +34,11 @@ func newRewrite(of ir.URLRewrite) (Filter, error) {
 var errDotSegments = errors.New(
 	"the rewritten path contains a dot segment, with which it could leave the path that the Ingress configures")
 
-// Apply rewrites the request. A group from the client's path must not add dot segments to the new path, because the
-// backend could then serve a path that did not match. Such a request gets 400.
+// Apply rewrites the request. If a capture group would add a dot segment ("..") to the new path, it rejects the request
+// with status 400, because the backend could then serve a path outside the configured one.
 func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	if h.Host != "" {
-		// The client's address and protocol are determined before the host changes.
+		// Client caches the client's address, scheme and host, so it must be called before the host is changed.
 		x.Client()
 		x.Host = h.Host
 	}
@@ -59,12 +59,13 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// withTarget replaces the whole path.
+// withTarget returns the path after rewriting it to target, with $1 to $9 replaced.
 func withTarget(target, path string, groups []int) string {
 	return rooted(expand(target, path, groups, func(s string) string { return s }))
 }
 
-// withPrefix replaces the part of the path that a prefix route matched. The paths of other routes stay unchanged.
+// withPrefix returns the path with the matched prefix replaced by prefix. If the route is not a prefix route, it
+// returns the path unchanged.
 func withPrefix(prefix string, route *exchange.Route, path string) string {
 	if route.Type != string(ir.MatchPrefix) {
 		return path
@@ -72,7 +73,7 @@ func withPrefix(prefix string, route *exchange.Route, path string) string {
 	return rooted(strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(path, strings.TrimSuffix(route.Path, "/")))
 }
 
-// rooted adds a leading slash to a path that has none.
+// rooted returns the path with a leading slash.
 func rooted(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return path
@@ -80,8 +81,7 @@ func rooted(path string) string {
 	return "/" + path
 }
 
-// rawQuery joins the query of the target, which may be empty after the groups are replaced, and the query of the
-// client.
+// rawQuery joins the query of the target (own) and the query of the client. Both may be empty.
 func (h *rewrite) rawQuery(client, own string) string {
 	switch {
 	case h.dropQuery || client == "":
@@ -92,7 +92,8 @@ func (h *rewrite) rawQuery(client, own string) string {
 	return own + "&" + client
 }
 
-// expand replaces $1 to $9 by the groups of a match. groups are offsets into path, as in package regexp.
+// expand replaces $1 to $9 in template with the text of capture groups. groups holds the offsets of the groups in path,
+// as in package regexp.
 func expand(template, path string, groups []int, escape func(string) string) string {
 	if strings.IndexByte(template, '$') < 0 {
 		return template

@@ -15,16 +15,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// rewriteRedirect redirects requests whose rewrite-target is a URL, as ingress-nginx does.
+// rewriteRedirect redirects requests to an absolute URL. As in ingress-nginx, it is used if the rewrite-target is an
+// absolute URL.
 type rewriteRedirect struct {
 	path, query *nginx.Template
-	// hasQuery is true if the target has a query. dropQuery drops the client's query.
+	// hasQuery is true if the target URL has a query. dropQuery is true if the client's query is dropped.
 	hasQuery, dropQuery bool
-	// behindHost is the number of the group that directly follows the host. Zero means that there is no such group.
+	// behindHost is the number of the capture group that directly follows the host in the target URL, or 0 if there is
+	// no such group.
 	behindHost int
 }
 
-// groupBehindHost matches a URL in which a group directly follows the host.
+// groupBehindHost matches a target URL in which a capture group directly follows the host, as in https://example.com$1.
 var groupBehindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$([1-9])([/?$]|$)`)
 
 func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
@@ -48,8 +50,8 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 
 var errOtherHost = errors.New("the path would redirect to a host that the Ingress does not name")
 
-// Apply responds with the redirect. The text from the client's path must not end the header field, and must not become
-// part of the host that it follows. Such a request gets 400.
+// Apply sends the redirect. It rejects the request with status 400 if text from the client's path would extend the host
+// of the target URL, or contains characters that are not allowed in a header.
 func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	path := message.CleanPath(x.Path)
 	groups := x.Route.Submatch(path)
@@ -67,8 +69,8 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	case h.hasQuery:
 		location += "&" + x.Query
 	case !strings.Contains(location, "?"):
-		// If the location already has a query, it comes from a variable such as $request_uri, which contains the
-		// client's query.
+		// A query in the location comes from a variable such as $request_uri. It already contains the client's query,
+		// so the query is not appended again.
 		location += "?" + x.Query
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {
@@ -78,7 +80,7 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
 }
 
-// expand expands a template and escapes the parts that come from the decoded path.
+// expand expands a template. It escapes capture groups and $uri, because they come from the decoded path.
 func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int,
 	escape func(string) string) string {
 	return t.Expand(func(name string) string {
@@ -94,7 +96,8 @@ func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path s
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// group returns the text of a group of a match. groups are offsets into path, as in package regexp.
+// group returns the text of capture group n, or an empty string if the group did not match. groups holds the offsets of
+// the groups in path, as in package regexp.
 func group(path string, groups []int, n int) string {
 	if 2*n+1 >= len(groups) || groups[2*n] < 0 {
 		return ""

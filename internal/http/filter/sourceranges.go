@@ -13,7 +13,8 @@ import (
 
 // sourceRanges accepts or rejects clients by their address.
 type sourceRanges struct {
-	// allow holds the allowed networks. Nil allows all networks.
+	// allow and deny are the allowed and denied client networks. If allow is nil, all networks that are not denied are
+	// allowed.
 	allow, deny *networks
 }
 
@@ -36,8 +37,8 @@ func newSourceRanges(of ir.SourceRanges) (Filter, error) {
 
 var errSource = errors.New("clients with this address are not allowed")
 
-// Apply rejects denied clients with 403. A client without an IP address, such as a client of a Unix socket, is always
-// rejected.
+// Apply rejects clients that are denied or not allowed with status 403. A client without an IP address, which is
+// connected over a Unix socket, is always rejected.
 func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
 	ip, err := netip.ParseAddr(x.Client().IP)
 	if err != nil || h.deny.has(ip) || h.allow != nil && !h.allow.has(ip) {
@@ -46,8 +47,8 @@ func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// networks is a set of networks. The cost of a look-up depends on the number of distinct prefix lengths, not on the
-// number of networks.
+// networks is a set of IP networks. A look-up takes one step per distinct prefix length, regardless of the number of
+// networks.
 type networks struct {
 	all map[netip.Prefix]struct{}
 	// v4 and v6 hold the distinct prefix lengths of the IPv4 and IPv6 networks.
@@ -73,7 +74,7 @@ func newNetworks(list []string) (*networks, error) {
 	return n, nil
 }
 
-// has reports whether an address is in one of the networks. n may be nil.
+// has reports whether an IP address belongs to one of the networks. It returns false if n is nil.
 func (n *networks) has(ip netip.Addr) bool {
 	if n == nil {
 		return false
