@@ -9,10 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// SendWith sends a copy after the body of its request was read to its end. The proxy has to read the request body from
-// the returned value, which copies the data. length is the length of the body in bytes; it is negative if it is not
-// known. The caller must call End when the request is over. If the body is too long, SendWith drops the copy and
-// returns nil.
+// SendWith sends a copy of a request with its body, once the body was read completely. The proxy must read the request
+// body from the returned Copied, which collects the data for the copy. length is the length of the body in bytes, or
+// negative if it is not known. The caller must call End when the request has ended. If length exceeds MaxBody, SendWith
+// drops the copy and returns nil.
 func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, length int64) *Copied {
 	if length > MaxBody {
 		s.Drop(Body)
@@ -22,7 +22,7 @@ func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, le
 		quota: s.memory.Share(call.Namespace, ingress)}
 }
 
-// Copied is a request body that is copied while it is read.
+// Copied wraps a request body. It keeps a copy of all data that is read from it.
 type Copied struct {
 	sender  *Sender
 	call    *callout.Call
@@ -30,11 +30,12 @@ type Copied struct {
 	source  io.Reader
 	length  int64
 
-	// mu is needed because the body may be read by another goroutine than the goroutine that serves the request.
+	// mu is needed because the body may be read by one goroutine while another goroutine calls End.
 	mu    sync.Mutex
 	done  bool
 	quota *budget.Share
-	// charged is the number of bytes that the copy has taken from quota.
+	// charged is the number of bytes that this copy has taken from quota, which is the share of the Ingress in the
+	// memory budget.
 	charged int64
 }
 
@@ -45,7 +46,8 @@ func (c *Copied) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Limit sets the maximum size of the body in bytes, if the source supports a limit. Reads of a longer body fail.
+// Limit sets the maximum size of the request body in bytes. Reads beyond it fail. It has no effect if the wrapped body
+// does not support limits.
 func (c *Copied) Limit(limit int64) {
 	if limited, ok := c.source.(interface{ Limit(limit int64) }); ok {
 		limited.Limit(limit)
@@ -60,7 +62,7 @@ func (c *Copied) Close() error {
 	return nil
 }
 
-// copy copies the data that was read, and sends the copy after the last part.
+// copy appends data that was read from the request body to the copy. At the end of the body, it sends the copy.
 func (c *Copied) copy(part []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +84,9 @@ func (c *Copied) copy(part []byte, err error) {
 
 const firstBytes = 4 << 10
 
-// grow ensures capacity for n more bytes. It returns false if there is not enough room. Memory is taken as the data
-// arrives, and not for the announced length.
+// grow makes sure that the copy of the body has capacity for n more bytes. It returns false if the body is too long or
+// the memory budget is exhausted. Memory is allocated as data arrives, because the client may never send the announced
+// length.
 func (c *Copied) grow(n int) bool {
 	have := len(c.call.Body)
 	if have+n <= cap(c.call.Body) {
@@ -110,7 +113,7 @@ func (c *Copied) drop() {
 
 func (c *Copied) release() { c.quota.Give(c.charged) }
 
-// End drops the copy if the body was not read to its end.
+// End drops the copy if it was not sent, because the body was not read completely.
 func (c *Copied) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package mirror sends copies of requests to services that Ingresses name, and discards the responses. A request
-// neither waits for its copy nor fails because of it. Copies for which there is no room are dropped and counted.
+// Package mirror sends copies of requests to the services in the mirror-target annotations of Ingresses, and discards
+// the responses. A request neither waits for its copy nor fails because of it. Copies that exceed a limit are dropped
+// and counted.
 package mirror
 
 import (
@@ -18,51 +19,52 @@ import (
 )
 
 const (
-	// MaxBody is the maximum size in bytes of a request body that is copied.
+	// MaxBody is the maximum size, in bytes, of the body of a mirrored request.
 	MaxBody = 1 << 20
-	// maxInFlight is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
-	// the Ingresses of a namespace divide its share.
+	// maxInFlight is the maximum number of copies in flight. This limit and the memory for request bodies are divided
+	// among the namespaces, and in each namespace among its Ingresses.
 	maxInFlight = 512
-	// maxTime is the maximum time for a copy and its response. At most maxResponse bytes of the response are read.
+	// maxTime is the maximum time for sending a copy and reading its response. connectTime is the timeout for new
+	// connections. maxResponse is the maximum number of bytes to read from the response.
 	maxTime, connectTime = 10 * time.Second, 5 * time.Second
 	maxResponse          = 1 << 20
 )
 
-// Service holds the settings for calls to mirrors.
+// Service holds the settings for all requests to mirrors.
 var Service = &callout.Service{
 	Purpose: "mirror", Connect: connectTime, Read: maxTime, Write: maxTime, Drain: maxResponse, Dispensable: true,
 }
 
-// Reason is the reason why a request is not copied.
+// Reason is the reason why the copy of a request was dropped.
 type Reason string
 
-// The reasons for dropping a copy.
+// The reasons why a copy is dropped.
 const (
-	// Busy means that the limit of copies in flight or of open connections is reached.
+	// Busy means that the limit on copies in flight or on connections was reached.
 	Busy Reason = "busy"
-	// Body means that the body is too long, does not fit into the memory budget, or was not read to its end.
+	// Body means that the request body is too long, exceeds the memory budget, or was not read completely.
 	Body Reason = "body"
-	// URL means that the URL has no valid value for this request.
+	// URL means that the configured URL, with its variables replaced, is not valid for this request.
 	URL Reason = "url"
 )
 
-// Sender sends copies. It is safe for concurrent use.
+// Sender sends the copies of mirrored requests. It is safe for concurrent use.
 type Sender struct {
 	call          func(*message.Request, *callout.Call) (callout.Response, error)
 	slots, memory *budget.Budget
 	log           *zap.Logger
 	sent, dropped *prometheus.CounterVec
 
-	// over is canceled by Close. It ends the copies in flight.
+	// over is the context of all copies in flight. Close cancels it.
 	over   context.Context //nolint:containedctx // Copies outlive their requests.
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	closed bool
-	// running holds the goroutines, one for each copy.
+	// running tracks the goroutines that send copies. Each copy has its own goroutine.
 	running panics.Group
 }
 
-// NewSender returns a Sender that sends copies with call. Failures are logged to log at debug level.
+// NewSender returns a Sender that uses call to send copies. It logs failures to log at debug level.
 func NewSender(call func(*message.Request, *callout.Call) (callout.Response, error), log *zap.Logger) *Sender {
 	s := &Sender{
 		call: call, log: log, slots: budget.New(maxInFlight), memory: budget.Mirrors.Budget(),
@@ -90,15 +92,16 @@ func NewSender(call func(*message.Request, *callout.Call) (callout.Response, err
 
 const resultAnswered, resultFailed = "answered", "failed"
 
-// Collectors returns the metrics.
+// Collectors returns the metrics about mirrored requests.
 func (s *Sender) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.sent, s.dropped}
 }
 
-// Drop counts a request that is not copied.
+// Drop counts a copy that is dropped.
 func (s *Sender) Drop(why Reason) { s.dropped.WithLabelValues(string(why)).Inc() }
 
-// Close ends all copies in flight and waits for their goroutines. Later copies are not sent.
+// Close cancels all copies in flight and waits until their goroutines have returned. After Close, no more copies are
+// sent.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -107,10 +110,11 @@ func (s *Sender) Close() {
 	s.running.Wait()
 }
 
-// Send sends a copy for an Ingress in call.Namespace, in its own goroutine.
+// Send sends a copy without a body in a new goroutine. ingress is the name of an Ingress in the namespace
+// call.Namespace.
 func (s *Sender) Send(call *callout.Call, ingress string) { s.send(call, ingress, func() {}) }
 
-// send sends a copy. It calls release when the copy has ended or is dropped.
+// send sends a copy in a new goroutine. It calls release when the copy has been sent or dropped.
 func (s *Sender) send(call *callout.Call, ingress string, release func()) {
 	slot := s.slots.Share(call.Namespace, ingress)
 	if !slot.Take(1) {
