@@ -14,18 +14,20 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// Client describes the sender of a request by its client certificate, with the values of nginx's variables. It is
-// immutable.
+// Client describes the client certificate of a request. The strings are the values of nginx's $ssl_client_* variables.
+// It is immutable.
 type Client struct {
-	// Verify is SUCCESS, NONE if there is no certificate, or "FAILED:" followed by the reason.
+	// Verify is "SUCCESS", "FAILED:" followed by the reason, or "NONE" if there is no certificate.
 	Verify string
-	// Subject and Issuer are the distinguished names. They are empty without a certificate.
+	// Subject and Issuer are the distinguished names in the certificate. They are empty if there is no certificate.
 	Subject, Issuer string
 
 	leaf *x509.Certificate
-	// escaped caches the result of Escaped, if every request needs it.
+	// escaped caches the result of Escaped. It is only set if the certificate is sent to the backend with every
+	// request.
 	escaped string
-	// failed is true if the certificate is not valid. unknownIssuer is true if the only reason is an unknown issuer.
+	// failed is true if verification of the certificate failed. unknownIssuer is true if it failed only because the
+	// issuer is not trusted.
 	failed, unknownIssuer bool
 }
 
@@ -42,7 +44,8 @@ func newClient(leaf *x509.Certificate, err error, pass bool) *Client {
 	return c
 }
 
-// Escaped returns the certificate in PEM, escaped for a header field as in nginx. It is empty without a certificate.
+// Escaped returns the certificate in PEM format, percent-encoded for a header field as in nginx. It returns an empty
+// string if there is no certificate.
 func (c *Client) Escaped() string {
 	if c.leaf == nil || c.escaped != "" {
 		return c.escaped
@@ -51,7 +54,7 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// cachedClient is a cached verification result. It is valid until the time in until.
+// cachedClient is the cached result of verifying a client certificate. It expires at the time until.
 type cachedClient struct {
 	client *Client
 	chain  []*x509.Certificate
@@ -59,12 +62,13 @@ type cachedClient struct {
 	until  time.Time
 }
 
-// holds reports whether the cached result is still valid for a connection.
+// holds reports whether the cached result can be used for a connection. It cannot be used if it has expired, if the
+// trusted certificates have changed since then, or if the client has sent a different chain.
 func (j *cachedClient) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }
 
-// The fields that are sent to a backend, in nginx's spelling.
+// The header fields that describe the client certificate to the backend, spelled as in nginx.
 const (
 	verifyField  = "ssl-client-verify"
 	subjectField = "ssl-client-subject-dn"
@@ -72,8 +76,8 @@ const (
 	certField    = "ssl-client-cert"
 )
 
-// SetFields sets the request fields that describe the client. It first removes all fields with these names that the
-// client sent, in any spelling. As in nginx, empty values are left out.
+// SetFields sets the request header fields that describe the client certificate. It first removes all such fields that
+// the client sent, in any spelling. As in nginx, empty values are not sent.
 func (p *Policy) SetFields(c *Client, fields *message.Fields) {
 	*fields = slices.DeleteFunc(*fields,
 		func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// attribute is one attribute of a distinguished name, as it was encoded.
+// attribute is one attribute of a distinguished name, in its ASN.1 encoding.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
-// attributesSET holds the attributes of one relative distinguished name. encoding/asn1 requires the suffix SET to
-// decode it as a SET.
+// attributesSET holds the attributes of one relative distinguished name. The suffix SET in the type name makes
+// encoding/asn1 decode an ASN.1 SET.
 type attributesSET []attribute
 
-// nameOf formats a distinguished name as in RFC 2253, and as OpenSSL and nginx do: the last part comes first, and
-// characters other than printable ASCII are written as hexadecimal bytes. It returns an empty string if raw is not a
+// nameOf formats a distinguished name according to RFC 2253, like OpenSSL and nginx: the last part comes first, and
+// bytes other than printable ASCII are written in hexadecimal. It returns an empty string if raw is not a valid
 // distinguished name.
 func nameOf(raw []byte) string {
 	var steps []attributesSET
@@ -45,7 +45,7 @@ func separator(sameStep bool) byte {
 	return ','
 }
 
-// shortNames are OpenSSL's names of attribute types.
+// shortNames maps the OIDs of attribute types to OpenSSL's short names.
 var shortNames = map[string]string{
 	"2.5.4.3": "CN", "2.5.4.4": "SN", "2.5.4.5": "serialNumber", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST",
 	"2.5.4.9":  "street",
@@ -77,14 +77,14 @@ func (a *attribute) write(b *strings.Builder) {
 	escape(b, text)
 }
 
-// The tags of string types for which encoding/asn1 has no constants.
+// The ASN.1 tags of string types that encoding/asn1 does not define.
 const (
 	tagUniversalString = 28
 	tagVisibleString   = 26
 )
 
-// text decodes any string type. Like OpenSSL, it reads the ASCII types as Latin-1. ok is false for other types and
-// invalid values.
+// text decodes the value of an attribute, which may have any ASN.1 string type. Like OpenSSL, it decodes ASCII string
+// types as Latin-1. It returns false for other types and for invalid values.
 func (a *attribute) text() (string, bool) {
 	data := a.Value.Bytes
 	if a.Value.Class != asn1.ClassUniversal || a.Value.IsCompound {
@@ -115,7 +115,8 @@ func (a *attribute) text() (string, bool) {
 	return "", false
 }
 
-// escape writes text so that no part of it can be read as a separator of the name, or end a header field.
+// escape writes text with escapes, so that it contains no separators of distinguished names and no characters that are
+// not allowed in a header field.
 func escape(b *strings.Builder, text string) {
 	for i := range len(text) {
 		switch c := text[i]; {

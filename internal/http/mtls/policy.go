@@ -1,6 +1,6 @@
-// Package mtls implements client certificate authentication for a host, as nginx does. The handshake requests a
-// certificate and accepts any. Problems with the certificate are reported in the HTTP response, and the backend gets
-// fields that describe the client.
+// Package mtls implements client certificate authentication for a host, as nginx does. The TLS handshake requests a
+// client certificate, but accepts any certificate. HTTP requests with a missing or invalid certificate are then rejected,
+// unless the host's Policy accepts them. Header fields describe the certificate to the backend.
 package mtls
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// Policy defines which clients a host accepts. All requests of the host share it. It is immutable, except its cache of
-// verified clients.
+// Policy defines which client certificates a host accepts. It is used for all requests to the host. It is safe for
+// concurrent use, and immutable except for its cache.
 type Policy struct {
 	verify    ir.ClientVerify
 	depth     int
@@ -26,16 +26,17 @@ type Policy struct {
 	rejectAll bool
 	authority *trust.Authority
 
-	// known maps the pointer of a leaf certificate to its *cachedClient. crypto/tls shares one value for equal
-	// certificates of all open connections, so each certificate is verified once.
+	// known caches verification results. It maps the pointer of a client certificate to a *cachedClient. While
+	// connections with a certificate are open, crypto/tls uses the same pointer for equal certificates, so that each
+	// certificate is verified only once.
 	known sync.Map
 	count atomic.Int64
 }
 
-// maxKnown is the maximum number of cached clients.
+// maxKnown is the maximum number of cached verification results.
 const maxKnown = 1024
 
-// New returns the policy of a host. If the configuration is invalid, the policy rejects all clients.
+// New returns the client certificate policy of a host. If d is invalid, the policy rejects all clients.
 func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
 		verify: d.Verify, depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
@@ -57,7 +58,8 @@ func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 // RequestsCert reports whether the TLS handshake requests a client certificate.
 func (p *Policy) RequestsCert() bool { return !p.rejectAll && p.verify != ir.VerifyOff }
 
-// RejectsAll reports whether all clients are rejected, with or without a certificate.
+// RejectsAll reports whether all clients are rejected, regardless of their certificate, because the configuration or
+// the list of trusted certificates is invalid.
 func (p *Policy) RejectsAll() bool {
 	if p.rejectAll {
 		return true
@@ -66,8 +68,8 @@ func (p *Policy) RejectsAll() bool {
 	return err != nil
 }
 
-// Check returns the client of a request, and a Refusal if the client is not accepted. state is nil without TLS; there
-// is then no client certificate.
+// Check verifies the client certificate of a request. It returns a description of the client, and the response to send
+// if the request must be rejected, or nil. state is nil for a connection without TLS, which has no client certificate.
 func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	if p.RejectsAll() {
 		return anonymous, forbidden
@@ -84,7 +86,7 @@ func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	return client, nil
 }
 
-// refusal returns a redirect to the error page if there is one, otherwise r.
+// refusal returns a redirect to the configured error page, or r if no error page is configured.
 func (p *Policy) refusal(r *Refusal) *Refusal {
 	if p.errorPage == "" {
 		return r

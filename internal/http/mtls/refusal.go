@@ -7,13 +7,13 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Refusal is the response to a client that is not accepted.
+// Refusal is the response to a request that is rejected because of its client certificate.
 type Refusal struct {
 	Status int
-	// Location is the target of a redirect with status 302. It is empty for other statuses.
+	// Location is the URL to redirect the client to if Status is 302. It is empty for other statuses.
 	Location string
-	// CloseConn means that the connection must be closed. A connection from the time before the host requested
-	// certificates has none.
+	// CloseConn is true if the connection must be closed, so that the client has to open a new one. A connection that
+	// was opened before the host requested certificates cannot send a certificate any more.
 	CloseConn bool
 
 	body string
@@ -25,11 +25,11 @@ var (
 	badCertificate = page(http.StatusBadRequest, "The SSL certificate error", true)
 	forbidden      = page(http.StatusForbidden, "", false)
 	unauthorized   = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized"}
-	// Misdirected rejects a request on a connection that was made for another host.
+	// Misdirected is the response to a request on a connection that was opened for another host.
 	Misdirected = page(http.StatusMisdirectedRequest, "", false)
 )
 
-// page returns an error page in the format of nginx.
+// page returns a response with an error page that looks like nginx's error pages.
 func page(status int, why string, closeConn bool) *Refusal {
 	heading := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	title, line := heading, ""
@@ -44,7 +44,7 @@ func page(status int, why string, closeConn bool) *Refusal {
 // Body returns the body of the response.
 func (f *Refusal) Body() string { return f.body }
 
-// Fields returns the header fields of the response, except connection fields.
+// Fields returns the header fields of the response, without connection-specific fields.
 func (f *Refusal) Fields() message.Fields {
 	var fields message.Fields
 	if f.Location != "" {
