@@ -2,8 +2,8 @@ package ratelimit
 
 import "sync"
 
-// Connections limits the concurrent requests of each client of a zone, as nginx's limit_conn does. It is safe for
-// concurrent use. It only stores clients that have a request in flight.
+// Connections limits the number of concurrent requests of each client in a zone, as nginx's limit_conn does. It only
+// stores clients that have requests in flight. It is safe for concurrent use.
 type Connections struct {
 	shards [shards]struct {
 		sync.Mutex
@@ -11,8 +11,8 @@ type Connections struct {
 	}
 }
 
-// Enter counts a request of a client until Leave is called. It returns false, and does not count the request, if the
-// client already has limit requests.
+// Enter counts a request of a client as in flight until Leave is called. If the client already has limit requests in
+// flight, Enter returns false and does not count the request.
 func (z *Connections) Enter(key Key, limit int) bool {
 	s := &z.shards[key.hash()%shards]
 	s.Lock()
@@ -27,7 +27,7 @@ func (z *Connections) Enter(key Key, limit int) bool {
 	return true
 }
 
-// Leave ends a request that Enter has counted.
+// Leave removes a request that Enter has counted. It must be called once for each call of Enter that returned true.
 func (z *Connections) Leave(key Key) {
 	s := &z.shards[key.hash()%shards]
 	s.Lock()
@@ -36,7 +36,7 @@ func (z *Connections) Leave(key Key) {
 		delete(s.counts, key)
 	}
 	if len(s.counts) == 0 {
-		// A map never releases the memory of its largest size, so an empty map is dropped.
+		// A map does not shrink when entries are deleted, so release an empty map.
 		s.counts = nil
 	}
 }

@@ -1,10 +1,12 @@
-// Package ratelimit limits the rate and the number of concurrent requests of clients, like nginx's limit_req and
-// limit_conn. A zone holds the clients of one Ingress. Callers pass in the time.
+// Package ratelimit limits the request rate and the number of concurrent requests of clients, like nginx's limit_req
+// and limit_conn. A zone holds the state of the clients of one Ingress. The package has no clock: callers pass the
+// current time.
 //
-// The excess of a client is how far it is ahead of its rate, in thousandths of a request, as in nginx. It grows by 1000
-// with each request and decreases with time. A zone holds a limited number of clients. A full nginx zone drops the
-// client without requests for the longest time, so a client that is being limited can be pushed out by many addresses
-// that send one request each. Here a full zone drops the client whose excess reaches zero first.
+// Each client has an excess, as in nginx: the number of requests by which it is ahead of its rate, in thousandths of a
+// request. It grows by 1000 with each request and decreases over time. A zone holds a limited number of clients. When
+// nginx's zone is full, it evicts the client that has sent no request for the longest time. An attacker with many
+// addresses can thus evict a client that is being limited. Here, a full zone evicts the client whose excess will reach
+// zero first.
 package ratelimit
 
 import (
@@ -12,21 +14,21 @@ import (
 	"net/netip"
 )
 
-// perRequest is the excess that one request adds.
+// perRequest is the amount by which each request increases the excess.
 const perRequest = 1000
 
-// Key identifies a client: an address, or the digest of another text.
+// Key identifies a client. It is an IP address, or a hash of the string that identifies the client.
 type Key [16]byte
 
-// OfAddress returns the key of an address. As in nginx, each address has its own key, even if an IPv6 client has a
-// whole network.
+// OfAddress returns the key for an IP address. As in nginx, each IPv6 address has its own key, although a client often
+// has a whole IPv6 network.
 func OfAddress(address netip.Addr) Key { return address.As16() }
 
-// seeds are the random hash seeds for the two halves of a digest, and for the positions of keys in tables. Clients
-// cannot predict them.
+// seeds are random seeds for hash functions: two for the halves of a Key made from a string, and one for the position
+// of a Key in hash tables. They are random so that clients cannot cause collisions.
 var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
 
-// OfText returns the key of a text of any length.
+// OfText returns the key for a string of any length.
 func OfText(text string) (k Key) {
 	for half := range 2 {
 		sum := maphash.String(seeds[half], text)
@@ -39,29 +41,31 @@ func OfText(text string) (k Key) {
 
 func (k *Key) hash() uint64 { return maphash.Bytes(seeds[2], k[:]) }
 
-// Rates are the numbers of requests that a client may send per second and per minute. Zero means no limit. Both limits
-// apply.
+// Rates are the maximum numbers of requests per second and per minute of a client. Zero means no limit. If both are
+// set, both apply.
 type Rates struct{ PerSecond, PerMinute int }
 
-// speeds returns by how much an excess decreases per second, for both rates. As in nginx, the rate per minute is
-// rounded down.
+// speeds returns by how much the excess decreases per second, for the rate per second and the rate per minute. As in
+// nginx, the latter is rounded down.
 func (r Rates) speeds() [2]int64 {
 	return [2]int64{int64(r.PerSecond) * perRequest, int64(r.PerMinute) * perRequest / 60}
 }
 
-// Bursts are the numbers of requests by which a client may be ahead of each rate.
+// Bursts are the maximum numbers of requests by which a client may be ahead of the rate per second and the rate per
+// minute.
 type Bursts struct{ PerSecond, PerMinute int }
 
-// after returns the excess after ms milliseconds and one more request.
+// after returns the new excess of a client that sends a request ms milliseconds after its last request. excess is its
+// old excess, and speed is the decrease of the excess per second.
 func after(excess, speed, ms int64) int64 {
 	if ms > lifetime(excess, speed) {
-		// The product below could overflow.
+		// The multiplication below could overflow for large values of ms.
 		return 0
 	}
 	return max(0, excess-speed*ms/1000+perRequest)
 }
 
-// lifetime returns the number of milliseconds after which a client with this excess is treated like a new client.
+// lifetime returns the number of milliseconds after which a client with the given excess is treated like a new client.
 func lifetime(excess, speed int64) int64 {
 	return (excess+perRequest)*1000/speed + 1
 }

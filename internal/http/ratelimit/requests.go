@@ -10,28 +10,30 @@ import (
 
 const (
 	shards = 16
-	// ways is the number of positions in a table where a client can be stored.
+	// ways is the number of entries of a hash table in which a given client may be stored (the associativity of the
+	// table).
 	ways = 8
-	// maxEntries is the maximum number of clients of a zone. They take 10 MB.
+	// maxEntries is the maximum number of clients in a zone. They take 10 MB of memory.
 	maxEntries  = 1 << 18
 	maxPerShard = maxEntries / shards
-	// maxTotal is the maximum number of clients of all zones together, without the smallest table of each shard, which
-	// is always available. Namespaces share the entries, so a namespace with full zones takes none from other
-	// namespaces.
+	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that a
+	// namespace with full zones does not affect other namespaces. The smallest table of each shard does not count
+	// towards this limit, so that it is always available.
 	maxTotal = 1 << 21
-	// tidying is the interval in which a shard checks whether it can be made smaller.
+	// tidying is the interval at which each shard checks whether its table can be smaller.
 	tidying = time.Minute
 )
 
-// Requests limits the request rate of each client of a zone. It is safe for concurrent use.
+// Requests is a zone that limits the request rate of each client. It is safe for concurrent use.
 type Requests struct {
 	speeds [2]int64
 	room   *room
-	// shards is nil until the first request, because most zones of a large cluster have no requests for a long time.
+	// shards is nil until the zone's first request. This saves memory, because most zones in a large cluster get no
+	// requests for a long time.
 	shards atomic.Pointer[[shards]shard]
 }
 
-// shard returns the shard for a hash.
+// shard returns the shard for the hash of a key.
 func (z *Requests) shard(hash uint64) *shard {
 	all := z.shards.Load()
 	if all == nil {
@@ -43,13 +45,14 @@ func (z *Requests) shard(hash uint64) *shard {
 	return &all[hash%shards]
 }
 
-// room counts the entries that a zone takes from the share of its namespace.
+// room tracks how many entries a zone has taken from its namespace's share of maxTotal.
 type room struct {
 	share *budget.Share
 	own   atomic.Int64
 }
 
-// take takes n entries for the zone; a negative n returns them. It returns false if there are not enough entries.
+// take takes n entries from the share of the namespace, or gives back -n entries if n is negative. It returns false if
+// the share has fewer than n entries left.
 func (r *room) take(n int) bool {
 	if n < 0 {
 		r.share.Give(int64(-n))
@@ -60,36 +63,37 @@ func (r *room) take(n int) bool {
 	return true
 }
 
-// giveBack returns all entries of the zone.
+// giveBack gives back all entries that the zone has taken.
 func (r *room) giveBack() { r.share.Give(r.own.Swap(0)) }
 
 func newRequests(rates Rates, share *budget.Share) *Requests {
 	return &Requests{speeds: rates.speeds(), room: &room{share: share}}
 }
 
-// shard is a hash table in which each client belongs to one set of positions. The mutex protects all fields.
+// shard is one of the hash tables of a zone. The hash of a client's key selects a set of entries in which the client
+// may be stored. The mutex protects all fields.
 type shard struct {
 	sync.Mutex
-	// entries has a length of zero or a power of two.
+	// entries is the table. Its length is zero or a power of two.
 	entries []entry
 	tidied  int64
 }
 
-// entry is the state of a client: its excess for each rate at its last request, and the time of that request in
+// entry is the state of a client: its excess for both rates after its last request, and the time of that request in
 // milliseconds.
 type entry struct {
 	key    Key
 	excess [2]int64
-	// last is zero for a free position.
+	// last is the time of the last request. It is zero if the entry is free.
 	last int64
 }
 
-// Take counts a request of a client. now is the time since a fixed moment. It returns false, and does not count the
-// request, if the client exceeds one of the rates. A rate of zero is not limited.
+// Take counts a request of a client. If the client exceeds one of the rates, Take returns false and does not count the
+// request. now is the time since an arbitrary but fixed moment.
 func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	hash := key.hash()
 	s := z.shard(hash)
-	// Zero is reserved for free positions.
+	// Add 1, because a time of zero means that an entry is free.
 	ms := now.Milliseconds() + 1
 	s.Lock()
 	defer s.Unlock()
@@ -98,7 +102,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 		*z.place(s, hash, ms) = entry{key: key, last: ms}
 		return true
 	}
-	// The last request may have a later time, because goroutines may get here in a different order.
+	// The stored time may be later than now, because concurrent requests may lock the shard in a different order.
 	passed, next := max(0, ms-e.last), e.excess
 	for i, burst := range [...]int{bursts.PerSecond, bursts.PerMinute} {
 		if z.speeds[i] == 0 {
@@ -112,7 +116,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	return true
 }
 
-// set returns the positions for a hash.
+// set returns the entries in which a client with this hash may be stored.
 func (s *shard) set(hash uint64) []entry {
 	first := int(hash/shards) & (len(s.entries)/ways - 1) * ways
 	return s.entries[first : first+ways]
@@ -131,7 +135,8 @@ func (s *shard) find(key *Key, hash uint64) *entry {
 	return nil
 }
 
-// place returns the position for a new client. If the position is in use, its client is dropped.
+// place returns an entry to overwrite for a new client. If all entries of the client's set are in use and the table
+// cannot grow, this is the entry that would expire first.
 func (z *Requests) place(s *shard, hash uint64, now int64) *entry {
 	z.tidy(s, now)
 	for {
@@ -142,7 +147,7 @@ func (z *Requests) place(s *shard, hash uint64, now int64) *entry {
 	}
 }
 
-// first returns the entry of a set that expires first, and the number of milliseconds until then.
+// first returns the entry of set that expires first, and the number of milliseconds until it expires.
 func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 	for i := range set {
 		if l := z.left(&set[i], now); first == nil || l < left {
@@ -152,7 +157,8 @@ func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 	return first, left
 }
 
-// left returns the number of milliseconds until an entry expires. It is zero or negative for an expired entry.
+// left returns the number of milliseconds until an entry expires. The result is not positive if the entry has expired
+// or is free.
 func (z *Requests) left(e *entry, now int64) int64 {
 	var longest int64
 	if e.last == 0 {
@@ -166,8 +172,8 @@ func (z *Requests) left(e *entry, now int64) int64 {
 	return longest - (now - e.last)
 }
 
-// tidy creates the table of a new shard. For other shards it regularly checks whether the table is too large, and
-// shrinks it.
+// tidy allocates the table of a shard on its first use. Later, it shrinks the table at most once per tidying interval
+// if it is much larger than necessary.
 func (z *Requests) tidy(s *shard, now int64) {
 	if s.entries == nil {
 		s.entries, s.tidied = make([]entry, ways), now
@@ -191,8 +197,8 @@ func (z *Requests) tidy(s *shard, now int64) {
 	}
 }
 
-// resize gives a shard a new table of a different size with the entries that have not expired. It returns false, and
-// changes nothing, if there is not enough room.
+// resize replaces the table of a shard with a table of the given size and copies the entries that have not expired. It
+// returns false and changes nothing if the size exceeds a limit or the entries do not fit.
 func (z *Requests) resize(s *shard, size int, now int64) bool {
 	more := size - len(s.entries)
 	if size > maxPerShard || more > 0 && !z.room.take(more) {
@@ -206,7 +212,7 @@ func (z *Requests) resize(s *shard, size int, now int64) bool {
 		}
 		to, left := z.first(next.set(e.key.hash()), now)
 		if left > 0 {
-			// This only happens if the table shrinks. In a larger table, all entries of a set come from a single set of
+			// This can only happen if the table shrinks. If it grows, all entries of a set come from the same set of
 			// the old table.
 			return false
 		}

@@ -9,24 +9,25 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// Zones holds the zones by name. A zone exists as long as it is referenced, for example by the filter of a chain or by
-// a request in flight. If a new filter gets the zone before the old filter is gone, both share the zone. It is safe for
+// Zones holds all zones, by name. A zone exists as long as it is used, for example by a filter or by a request in
+// flight. If a filter is replaced while the old one is still in use, both use the same zone. Zones is safe for
 // concurrent use.
 type Zones struct {
 	mu          sync.Mutex
 	requests    map[requestsID]weak.Pointer[Requests]
 	connections map[string]weak.Pointer[Connections]
-	// entries is the budget for the entries of all zones.
+	// entries is the budget for the clients in all zones.
 	entries *budget.Budget
 }
 
-// requestsID identifies a zone. If a rate changes, a new zone is used, and all clients start again.
+// requestsID is the key of a zone. It contains the rates, so that a zone with changed rates is a new zone, in which all
+// clients start without an excess.
 type requestsID struct {
 	name  string
 	rates Rates
 }
 
-// NewZones returns an empty Zones.
+// NewZones returns a Zones without zones.
 func NewZones() *Zones {
 	return &Zones{
 		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{},
@@ -34,13 +35,13 @@ func NewZones() *Zones {
 	}
 }
 
-// namespaceOf returns the namespace of the Ingress in the name of a zone: "namespace/name".
+// namespaceOf returns the namespace in the name of a zone, which is the "namespace/name" of an Ingress.
 func namespaceOf(zone string) string {
 	namespace, _, _ := strings.Cut(zone, "/")
 	return namespace
 }
 
-// Requests returns the zone with this name and these rates, and creates it if it does not exist.
+// Requests returns the zone with the given name and rates. It creates the zone if it does not exist.
 func (z *Zones) Requests(name string, rates Rates) *Requests {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -54,7 +55,7 @@ func (z *Zones) Requests(name string, rates Rates) *Requests {
 	return zone
 }
 
-// Connections returns the zone with this name, and creates it if it does not exist.
+// Connections returns the zone with the given name. It creates the zone if it does not exist.
 func (z *Zones) Connections(name string) *Connections {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -66,7 +67,7 @@ func (z *Zones) Connections(name string) *Connections {
 	return zone
 }
 
-// keep stores a weak pointer to a zone, and removes it when the zone is garbage collected.
+// keep adds a weak pointer to a zone to a map, and removes it from the map when the zone is garbage collected.
 func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone *T) {
 	pointer := weak.Make(zone)
 	in[id] = pointer
@@ -74,7 +75,7 @@ func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone
 		z.mu.Lock()
 		defer z.mu.Unlock()
 		if in[id] == pointer {
-			// The map does not yet contain a new zone with this ID.
+			// The pointer was not replaced by a new zone with the same ID.
 			delete(in, id)
 		}
 	}, id)
