@@ -1,5 +1,5 @@
-// Package realip determines the client of a request: its address, and the scheme, host and port that it requested. If
-// there are proxies in front, their headers are used as far as the options trust them.
+// Package realip determines the client's address and the scheme, host and port that the client requested. Headers from
+// proxies in front of the controller are only used if the configuration trusts these proxies.
 package realip
 
 import (
@@ -14,19 +14,20 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Policy defines which proxies are trusted. It is immutable.
+// Policy defines which proxies are trusted, and which of their headers are used. It is immutable.
 type Policy struct {
 	options ir.Clients
-	// header is the name of the field with the client's address. host is the field with the requested host.
+	// header is the name of the header field that contains the client's address. host is the header field that contains
+	// the requested host.
 	header string
 	host   message.Field
-	// trustAll is true if the list of trusted networks is empty. All peers are then trusted.
+	// trustAll is true if all peers are trusted, because the list of trusted networks is empty.
 	trustAll bool
 	trusted  []netip.Prefix
 }
 
-// New compiles the options. A network is a CIDR or a single address. Invalid networks are ignored, so they trust no
-// peer.
+// New compiles the settings. A trusted network is a CIDR prefix or a single address. Invalid networks are ignored, so
+// that their addresses are not trusted.
 func New(o ir.Clients) *Policy {
 	p := &Policy{
 		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), trustAll: len(o.Trusted) == 0,
@@ -42,7 +43,7 @@ func New(o ir.Clients) *Policy {
 	return p
 }
 
-// Trusts reports whether the headers of a peer are trusted. The zero Addr stands for a peer without an address.
+// Trusts reports whether the headers of a peer are trusted. ip is the zero Addr if the peer has no IP address.
 func (p *Policy) Trusts(ip netip.Addr) bool {
 	if p.trustAll {
 		return true
@@ -56,8 +57,8 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 	return false
 }
 
-// Names reports whether an address is in a configured network of trusted proxies. A network that contains all addresses
-// is ignored, because it does not identify proxies.
+// Names reports whether an address belongs to an explicitly configured network of trusted proxies. A network of all
+// addresses does not count, because it does not distinguish proxies from clients.
 func (p *Policy) Names(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {
@@ -67,18 +68,19 @@ func (p *Policy) Names(ip netip.Addr) bool {
 
 const httpsPort = "443"
 
-// Client is the client of a request, and what it requested.
+// Client describes the client of a request and the scheme, host and port that it requested.
 type Client struct {
-	// IP is the address of the client. Peer is the address of the connection's peer, which may be a proxy. Both are
-	// empty for a Unix socket.
+	// IP is the address of the client. Peer is the address at the other end of the connection, which may be a proxy.
+	// Both are empty for connections over a Unix socket.
 	IP, Peer string
-	// Proto is usually http or https. Host is the requested Host header, and Port the requested port.
+	// Proto is the requested scheme, usually "http" or "https". Host is the requested Host header. Port is the
+	// requested port.
 	Proto, Host, Port string
-	// Believed is true if the X-Forwarded-* headers of the peer are used.
+	// Believed is true if the peer is trusted and its X-Forwarded-* headers are used.
 	Believed bool
 }
 
-// Hostname returns Host without the port. The name is as it was sent; an IPv6 address keeps its brackets.
+// Hostname returns Host without the port. The case of the name is not changed, and an IPv6 address keeps its brackets.
 func (c *Client) Hostname() string {
 	name, _, err := net.SplitHostPort(c.Host)
 	switch {
@@ -90,12 +92,12 @@ func (c *Client) Hostname() string {
 	return name
 }
 
-// Of returns the client of a request, as ingress-nginx determines it: with use-forwarded-headers from the X-Forwarded-*
-// headers of a trusted peer, and with enable-real-ip only the address from the configured header.
+// Of returns the client of a request. As in ingress-nginx, use-forwarded-headers enables the X-Forwarded-* headers of a
+// trusted peer, and enable-real-ip enables only the header with the client's address.
 func (p *Policy) Of(r *message.Request) Client {
 	c := p.of(r)
 	if p.options.ProxyProtocol && r.TLS() == nil && localPort(r) == httpsPort {
-		// The load balancer received the request on the HTTPS port and has terminated TLS.
+		// The port shows that the client used HTTPS, and that the load balancer in front has terminated TLS.
 		c.Proto = "https"
 	}
 	return c
@@ -104,7 +106,7 @@ func (p *Policy) Of(r *message.Request) Client {
 func (p *Policy) of(r *message.Request) Client {
 	c := Client{Proto: "http", Host: r.Host}
 	if r.TLS() != nil {
-		// Clients reach the HTTPS port as 443, whatever its number is inside the cluster.
+		// Clients connect to port 443 for HTTPS, even if this process listens on another port.
 		c.Proto, c.Port = "https", httpsPort
 	} else {
 		c.Port = localPort(r)
@@ -127,9 +129,9 @@ func (p *Policy) of(r *message.Request) Client {
 	return c
 }
 
-// believe reads the headers of a trusted proxy. host is the field with the requested host; if several proxies have
-// added it, the first one is used. Invalid schemes, hosts and ports are ignored, because many proxies forward what the
-// client sent, and redirects are built from these values.
+// believe applies the headers of a trusted proxy. host is the header field that contains the requested host; if there
+// are several such fields, the first one is used. Invalid values are ignored: many proxies forward headers from clients
+// unchanged, and redirects contain these values.
 func (c *Client) believe(fields message.Fields, host message.Field) {
 	if proto := strings.ToLower(first(fields.Get(message.XForwardedProto))); slices.Contains(schemes, proto) {
 		c.Proto = proto
@@ -147,7 +149,7 @@ func (c *Client) believe(fields message.Fields, host message.Field) {
 	}
 }
 
-// schemes are the accepted values of X-Forwarded-Proto. Some proxies send ws or wss for WebSockets.
+// schemes are the accepted values of X-Forwarded-Proto. Some proxies send ws or wss for WebSocket connections.
 var schemes = []string{"http", "https", "ws", "wss"}
 
 // first returns the first element of a comma-separated list.
@@ -156,8 +158,9 @@ func first(list string) string {
 	return strings.TrimSpace(part)
 }
 
-// furthest returns the last address of a list that is not trusted, searching from the end, like nginx's
-// real_ip_recursive. If all addresses are trusted, it returns the first one. An invalid address ends the search.
+// furthest searches a list of addresses from the end for the first address that is not trusted, like nginx's
+// real_ip_recursive. If all addresses are trusted, it returns the first address of the list. The search ends at an
+// invalid address; furthest then returns the address after it.
 func (p *Policy) furthest(joined string) string {
 	found, list := "", strings.Split(joined, ",")
 	for i := len(list) - 1; i >= 0; i-- {
@@ -173,7 +176,7 @@ func (p *Policy) furthest(joined string) string {
 	return found
 }
 
-// parse parses an address, with or without a port.
+// parse parses an IP address, with or without a port.
 func parse(text string) (netip.Addr, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip.Unmap().WithZone(""), nil
@@ -182,8 +185,9 @@ func parse(text string) (netip.Addr, error) {
 	return with.Addr().Unmap().WithZone(""), err
 }
 
-// ForwardedFor returns the value of X-Forwarded-For for the endpoint: the address of the client. With
-// compute-full-forwarded-for it is the received list with the peer's address appended.
+// ForwardedFor returns the X-Forwarded-For header to send to the endpoint. It contains the address of the client. If
+// compute-full-forwarded-for is enabled and the peer is trusted, it contains the received list, followed by the peer's
+// address.
 func (p *Policy) ForwardedFor(r *message.Request, c *Client) string {
 	if !p.options.AppendForwarded || !c.Believed {
 		return c.IP
