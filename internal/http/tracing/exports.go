@@ -9,16 +9,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Exports counts exported spans and logs export failures. It outlives tracers.
+// Exports counts exported spans and logs failed exports. It is kept when a Tracer is replaced.
 type Exports struct {
 	log *zap.Logger
-	// Collector exports the numbers of sent and lost spans as a metric.
+	// Collector exports the numbers of sent and lost spans as Prometheus metrics.
 	prometheus.Collector
 	sent, lost prometheus.Counter
 	failing    atomic.Bool
 }
 
-// NewExports returns an Exports without any spans. Failures are logged to log.
+// NewExports returns an Exports with all counters at zero. Failed exports are logged to log.
 func NewExports(log *zap.Logger) *Exports {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_trace_spans_total",
@@ -33,7 +33,7 @@ func (e *Exports) refuse(err error) {
 	e.log.Error("no spans are sent to the OpenTelemetry collector", zap.Error(err))
 }
 
-// record counts the spans of a batch. It logs when the collector starts to fail, and when it accepts spans again.
+// record counts the spans of an exported batch. It logs the first failure, and the first success after a failure.
 func (e *Exports) record(spans int, err error) {
 	if err == nil {
 		e.sent.Add(float64(spans))
@@ -48,7 +48,7 @@ func (e *Exports) record(spans int, err error) {
 	}
 }
 
-// exporter reports failures to exports instead of standard error.
+// exporter reports failed exports to exports. Otherwise the OpenTelemetry SDK would print them to standard error.
 type exporter struct {
 	sdktrace.SpanExporter
 	exports *Exports

@@ -16,13 +16,15 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// maxText is the maximum size in bytes of a name or an attribute, because most of them come from clients.
+// maxText is the maximum size, in bytes, of a span name or attribute value. It is limited because clients can choose
+// most of these values.
 const maxText = 1024
 
-// maxState is the maximum size in bytes of a trace's state: W3C Trace Context requires at least 512.
+// maxState is the maximum size, in bytes, of a tracestate header. W3C Trace Context requires support for at least 512
+// bytes.
 const maxState = 512
 
-// statusGone is the status that nginx logs if the client disconnected before the response.
+// statusGone is the status that nginx logs if the client disconnected before the response was sent.
 const statusGone = 499
 
 // Route defines how the requests of a route are traced. It is immutable.
@@ -32,8 +34,8 @@ type Route struct {
 	untrusted bool
 }
 
-// NewRoute returns nil for a route whose requests are not traced. If the operation name is not a valid template, the
-// path of the route is used.
+// NewRoute returns the tracing settings of a route, or nil if its requests are not traced. If the operation name is
+// missing or not a valid template, the spans are named after the path of the route.
 func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
 	if of == nil {
 		return nil
@@ -45,15 +47,15 @@ func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
 	return r
 }
 
-// span is the value of Exchange.Span for a traced request.
+// span is the type of Exchange.Span if a request is traced.
 type span struct {
 	trace.Span
 	of *Tracer
 	by *Route
 }
 
-// Begin starts the span of a request, and sets the trace context in the request to the endpoint. The span lasts until
-// End. t may be nil.
+// Begin starts the span of a request, and sets the trace context headers for the endpoint. End ends the span. t may be
+// nil.
 func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 	if t == nil || x.Span != nil || !t.acquire() {
 		return
@@ -71,7 +73,7 @@ func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 	x.Span = &span{own, t, r}
 }
 
-// End ends the span of a request. err is the error of a failed request, otherwise nil.
+// End ends the span of a request. err is nil, or the error of a failed request.
 func End(x *exchange.Exchange, err error) {
 	s, ok := x.Span.(*span)
 	if !ok {
@@ -79,7 +81,8 @@ func End(x *exchange.Exchange, err error) {
 	}
 	if s.IsRecording() {
 		if x.Route == nil {
-			// The request was rejected before its route was set, so the route of the span is used for the attributes.
+			// The request was rejected before x.Route was set. The attributes need the route, so use the one for which
+			// the span was started.
 			x.Route = s.by.route
 		}
 		s.describe(x, err)
@@ -108,10 +111,11 @@ func (s *span) describe(x *exchange.Exchange, err error) {
 	s.SetStatus(codes.Error, reason(err))
 }
 
-// minFailure is the lowest status of a server error.
+// minFailure is the lowest status for which a span is marked as failed.
 const minFailure = 500
 
-// statusOf returns the status that the client got, or will get for the error.
+// statusOf returns the status of the response. If there is no response yet, it returns the status that the client will
+// get for err.
 func statusOf(x *exchange.Exchange, err error) int {
 	switch {
 	case x.Status != 0:
@@ -129,14 +133,16 @@ func reason(err error) string {
 	return text(err.Error())
 }
 
-// described defines an attribute of a span.
+// described defines an attribute of a span: its name, the function that returns its value, and whether the value is a
+// number.
 type described struct {
 	name   string
 	value  func(*exchange.Exchange) string
 	number bool
 }
 
-// attributes have the names that nginx's OpenTelemetry module and the variables of ingress-nginx use.
+// attributes lists the attributes of a span. Their names are the same as in nginx's OpenTelemetry module, or are based
+// on variables of ingress-nginx.
 var attributes = [...]described{
 	{name: "http.method", value: exchange.VariableOf("request_method")},
 	{name: "http.target", value: exchange.VariableOf("request_uri")},
@@ -155,7 +161,7 @@ var attributes = [...]described{
 	{name: "ingress.service_name", value: exchange.VariableOf("service_name")},
 }
 
-// add appends the attribute, unless its value is empty.
+// add appends the attribute for a request to a list, unless the value of the attribute is empty.
 func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribute.KeyValue {
 	value := d.value(x)
 	if value == "" {
@@ -167,8 +173,8 @@ func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribu
 	return append(to, attribute.String(d.name, text(value)))
 }
 
-// text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch with such a
-// span.
+// text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch that
+// contains an invalid string.
 func text(of string) string {
 	if len(of) > maxText {
 		of = of[:maxText]
@@ -176,15 +182,15 @@ func text(of string) string {
 	return strings.Clone(strings.ToValidUTF8(of, "\uFFFD"))
 }
 
-// traceParent and traceState are the header fields of W3C Trace Context.
+// traceParent and traceState are the names of the W3C Trace Context headers.
 const traceParent, traceState = "traceparent", "tracestate"
 
-// carrier gives a propagator access to the fields of a request.
+// carrier gives an OpenTelemetry propagator access to the header fields of a request.
 type carrier struct{ fields *message.Fields }
 
-// Get implements propagation.TextMapCarrier. If a request has two traceparent fields, the joined value is invalid and
-// is ignored. A value that is too long is ignored too. The value is cloned, because a span that keeps it must not keep
-// the head of the request in memory.
+// Get implements propagation.TextMapCarrier. If a request has two traceparent headers, the joined value is invalid, and
+// the propagator ignores it. Get also ignores values that are too long. It clones the value, because a span may keep it
+// longer than the request, and the original string would keep the whole request head in memory.
 func (c carrier) Get(name string) string {
 	value, _ := c.fields.Joined(name)
 	if len(value) > maxState {

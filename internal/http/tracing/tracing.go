@@ -1,5 +1,5 @@
-// Package tracing exports a span for each traced request to an OpenTelemetry collector. Requests never wait for the
-// collector: spans that it does not accept in time are dropped.
+// Package tracing sends a span for each traced request to an OpenTelemetry collector. Requests never wait for the
+// collector: spans that the collector does not accept in time are dropped.
 package tracing
 
 import (
@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// exportTime is the maximum time for exporting a batch, including retries.
+	// exportTime is the maximum time for sending one batch of spans, including retries.
 	exportTime = 10 * time.Second
-	// lastSpans is how long a replaced tracer waits for its open spans.
+	// lastSpans is how long a replaced Tracer waits until its open spans have ended.
 	lastSpans = time.Minute
 )
 
-// Tracer sends spans to one collector.
+// Tracer sends spans to one OpenTelemetry collector.
 type Tracer struct {
 	of       ir.Collector
 	provider *sdktrace.TracerProvider
 	trace.Tracer
-	// holders is the number of open spans, plus one until Retire or Flush. When it reaches zero, it stays at zero, and
-	// idle is closed.
+	// holders is a reference count: the number of open spans, plus one until Retire or Flush is called. When it reaches
+	// zero, idle is closed, and no more spans can be started.
 	holders atomic.Int64
 	idle    chan struct{}
 }
 
-// New returns a tracer for a collector. The collector does not have to be reachable. exports counts the results. New
-// returns nil if no collector is configured.
+// New returns a Tracer for the configured collector, or nil if no collector is configured. The collector does not have
+// to be reachable yet. exports counts sent and lost spans.
 func New(of *ir.Collector, exports *Exports) *Tracer {
 	c := of.WithDefaults()
 	if c.Host == "" {
@@ -67,8 +67,8 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 	return t
 }
 
-// Sends reports whether the tracer sends to this collector with these settings. t may be nil, which matches a
-// configuration without a collector.
+// Sends reports whether the Tracer has the same collector and settings as of. If t is nil, it reports whether of has no
+// collector.
 func (t *Tracer) Sends(of *ir.Collector) bool {
 	if t == nil {
 		return of.Host == ""
@@ -91,7 +91,8 @@ func samplerOf(c *ir.Collector) sdktrace.Sampler {
 	return sdktrace.ParentBased(sampler)
 }
 
-// resourceOf returns the resource of the spans: the service name and the attributes in OTEL_RESOURCE_ATTRIBUTES.
+// resourceOf returns the OpenTelemetry resource of all spans: the service name and the attributes in
+// OTEL_RESOURCE_ATTRIBUTES.
 func resourceOf(c *ir.Collector) *resource.Resource {
 	all, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", c.Service)))
 	if err != nil {
@@ -100,7 +101,7 @@ func resourceOf(c *ir.Collector) *resource.Resource {
 	return all
 }
 
-// acquire registers an open span. It returns false if the tracer accepts no new spans.
+// acquire increments the reference count for a new span. It returns false if the Tracer is shut down.
 func (t *Tracer) acquire() bool {
 	for {
 		holders := t.holders.Load()
@@ -119,8 +120,8 @@ func (t *Tracer) release() {
 	}
 }
 
-// Retire shuts the tracer down when its open spans have ended, at the latest after lastSpans. It does not wait for
-// this. It must be called only once. t may be nil.
+// Retire shuts the Tracer down once all open spans have ended, but after lastSpans at the latest. It returns
+// immediately. It must be called at most once, and not after Flush. t may be nil.
 func (t *Tracer) Retire() {
 	if t == nil {
 		return
@@ -137,8 +138,8 @@ func (t *Tracer) Retire() {
 	})
 }
 
-// Flush sends the finished spans and shuts the tracer down. Open spans are lost. It must be called only once, instead
-// of Retire. t may be nil.
+// Flush sends all finished spans and shuts the Tracer down. Open spans are lost. It must be called at most once, and
+// not after Retire. t may be nil.
 func (t *Tracer) Flush() {
 	if t != nil {
 		t.release()
