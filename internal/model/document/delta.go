@@ -6,15 +6,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Delta has the changes between two Lives. Its maps contain new and changed entries, and nil for removed entries.
+// Delta holds the changes from one live configuration to another. Its maps contain the new and changed entries. A
+// removed entry has the value nil.
 type Delta struct {
 	Hosts        map[string]*Host
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
 	Certificates map[string]*ir.Certificate
-	// ListenerGroups has complete groups, not the changes within a group.
+	// ListenerGroups maps the names of new and changed groups to the complete groups, not to the changes within them.
 	ListenerGroups map[string]*ListenerGroup
-	// Global is nil if it did not change.
+	// Global holds the new global settings, or is nil if they did not change.
 	Global *ir.Global
 }
 
@@ -23,7 +24,7 @@ func (d *Delta) Empty() bool {
 	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates)+len(d.ListenerGroups) == 0 && d.Global == nil
 }
 
-// Diff returns the changes that turn one Live into another. Either may be nil, which means a Live without entries.
+// Diff returns the changes from one live configuration to another. A nil pointer stands for an empty configuration.
 func Diff(from, to *Live) *Delta {
 	if from == nil {
 		from = &Live{}
@@ -41,7 +42,8 @@ func Diff(from, to *Live) *Delta {
 	}
 }
 
-// DiffHosts returns the changes between the hosts of two groups. Either may be nil.
+// DiffHosts returns the changes from the hosts of one listener group to the hosts of another. A removed host has the
+// value nil. A nil group has no hosts.
 func DiffHosts(from, to *ListenerGroup) map[string]*Host {
 	if from == nil {
 		from = &ListenerGroup{}

@@ -1,5 +1,6 @@
-// Package document is the live part of the Caddy document. Package render produces it, packages live, l4app and certs
-// serve it, and GET and PUT /k8singress/config exchange it. The other part, the structure, is plain Caddy JSON.
+// Package document defines the live part of Caddy's JSON configuration: apps.k8singress.live, which changes without a
+// reload of Caddy. Package render produces it, packages live, l4app and certs serve it, and GET and PUT
+// /k8singress/config transfer it. The rest of the JSON configuration consists of ordinary Caddy modules.
 package document
 
 import (
@@ -11,28 +12,30 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Live is the value of apps.k8singress.live.
+// Live is the live configuration: the value of apps.k8singress.live in Caddy's JSON configuration.
 type Live struct {
-	// Hosts are the virtual hosts by name: a name in lower case, "*.example.com", or "" for every other host.
+	// Hosts maps host names to virtual hosts. A key is a name in lower case, a wildcard such as "*.example.com", or "",
+	// which stands for every other host.
 	Hosts map[string]*Host `json:"hosts,omitempty"`
-	// Backends are the endpoints by backend ID ("namespace/service/port").
+	// Backends maps backend IDs ("namespace/service/port") to backends.
 	Backends map[string]*Backend `json:"backends,omitempty"`
-	// Ports are the TCP and UDP ports by name, such as "tcp/5432".
+	// Ports maps names such as "tcp/5432" to TCP and UDP ports.
 	Ports map[string]*Port `json:"ports,omitempty"`
-	// Certificates are the TLS certificates by host name. "" is the default certificate. They refer to Secrets: private
-	// keys are never part of a document.
+	// Certificates maps host names to TLS certificates. The key "" stands for the default certificate. An entry only
+	// refers to a Secret or an issuer, so the configuration never contains private keys.
 	Certificates map[string]*ir.Certificate `json:"certificates,omitempty"`
-	// ListenerGroups are listeners on additional ports with their own hosts, by name.
+	// ListenerGroups maps names to groups of listeners on additional ports. Each group has its own virtual hosts.
 	ListenerGroups map[string]*ListenerGroup `json:"listener_groups,omitempty"`
-	// Global has the settings for all requests. Nil means ingress-nginx's defaults.
+	// Global holds the settings for all requests. Nil means ingress-nginx's defaults.
 	Global *ir.Global `json:"global,omitempty"`
 }
 
 // ListenerGroup is a set of listeners that serve the hosts of the group and no others.
 type ListenerGroup struct {
-	// Listeners are in the order of their origin. If two listeners of any groups conflict, the first one is used.
+	// Listeners are in the order in which the object in Origin lists them. If two listeners conflict, even in different
+	// groups, the first one is used.
 	Listeners []ir.Listener `json:"listeners"`
-	// Hosts has the form of Live.Hosts.
+	// Hosts maps host names to virtual hosts, with the same keys as Live.Hosts.
 	Hosts map[string]*Host `json:"hosts,omitempty"`
 	// Origin is the object that defines the group. In JSON it is "Kind/namespace/name".
 	Origin ir.Ref `json:"origin,omitzero"`
@@ -40,24 +43,28 @@ type ListenerGroup struct {
 
 // Host is one virtual host.
 type Host struct {
-	// AliasOf is the host whose routes and policies serve this name. If it is set, the fields below are empty, except
-	// AliasBy and AliasSince. The name of an alias may be "~" and a regular expression.
+	// AliasOf is set if this host name is an alias. Requests for it are served with the routes and policies of the host
+	// AliasOf. The fields below are then empty, except AliasBy and AliasSince. The key of an alias in the map of hosts
+	// may be a regular expression with the prefix "~".
 	AliasOf string `json:"alias_of,omitempty"`
 	// AliasBy is the object that defines an alias with a regular expression, as "Kind/namespace/name". AliasSince is
-	// its creation time, in seconds since 1970. If several expressions match a name, the oldest wins.
+	// the creation time of that object, in seconds since 1970. If several expressions match a name, the alias of the
+	// oldest object is used.
 	AliasBy    string `json:"alias_by,omitempty"`
 	AliasSince int64  `json:"alias_since,omitempty"`
 	// TLS is nil for a host that uses the global TLS policy.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// Routes are tried in this order: an exact path, then the longest prefix, then the first regex in the list that
-	// matches. A regex that is in the list before that exact path or prefix takes precedence over it.
+	// matches. However, a regex takes precedence over this exact path or prefix if it comes before it in the list.
 	Routes []*Route `json:"routes"`
-	// ClientAuth configures client certificates. Nil means that none are requested.
+	// ClientAuth configures client certificates (mTLS). If it is nil, clients are not asked for a certificate.
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
 	// Passthrough is the ID of the backend to which TLS connections for the host are forwarded unchanged (TLS
-	// passthrough). It is empty if TLS is terminated here. Otherwise the routes only apply to requests without TLS.
+	// passthrough). The routes then only apply to requests without TLS. If Passthrough and PassthroughSplit are empty,
+	// TLS is terminated here.
 	Passthrough string `json:"passthrough,omitempty"`
-	// PassthroughSplit has the backends if several share these connections. In this case Passthrough is empty.
+	// PassthroughSplit lists the backends if several backends share the TLS connections for the host. Passthrough is
+	// then empty.
 	PassthroughSplit []StreamShare `json:"passthrough_split,omitempty"`
 }
 
@@ -67,13 +74,14 @@ type Route struct {
 	Type string `json:"type"`
 	// Path is compared with the path of the request according to Type.
 	Path string `json:"path"`
-	// Match has additional conditions on the request. Nil means that there are none. If a request does not meet them,
-	// the next route for its path is tried.
+	// Match contains conditions on the request besides the path. If a request does not meet them, the next route for
+	// its path is tried. Nil means that there are no such conditions.
 	Match *ir.Conditions `json:"match,omitempty"`
 	// HTTPSRedirect redirects requests without TLS. Nil disables the redirect.
 	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
 	Destination
-	// Split has the destinations if several share the requests. In this case the fields of Destination are empty.
+	// Split lists the destinations if several destinations share the requests. The fields of Destination are then
+	// empty.
 	Split []*Share `json:"split,omitempty"`
 	// ErrorPages replaces error responses. Nil leaves them unchanged.
 	ErrorPages *ErrorPages `json:"error_pages,omitempty"`
@@ -93,22 +101,24 @@ func (r *Route) First() *Destination {
 	return &r.Destination
 }
 
-// ErrorPages is ir.ErrorPages with the ID of the backend. The ID is empty if there is no backend.
+// ErrorPages is the JSON form of ir.ErrorPages. Backend is the ID of the backend that serves the error pages, or empty
+// if the route has no such backend.
 type ErrorPages struct {
 	ir.ErrorPages
 	Backend string `json:"backend,omitempty"`
 }
 
-// Share is one of several destinations of a route.
+// Share is one of several destinations that share the requests of a route.
 type Share struct {
 	Destination
-	// Weight is the share relative to the sum of all weights. Zero means no share.
+	// Weight is the share of this destination, relative to the sum of all weights. Zero means no share.
 	Weight int `json:"weight,omitempty"`
-	// Fallback also sends the requests for backends without endpoints to this destination.
+	// If Fallback is set, this destination also gets the requests of the other destinations while their backends have
+	// no endpoints.
 	Fallback bool `json:"fallback,omitempty"`
 }
 
-// Destination has the handlers that process a request, and the backend that it goes to.
+// Destination defines how a request is processed: by a handler chain, whose last handler sends it to a backend.
 type Destination struct {
 	// Chain is the handler chain for the request: a list of Caddy HTTP routes. Equal chains are provisioned only once.
 	Chain json.RawMessage `json:"chain,omitempty"`
@@ -117,20 +127,20 @@ type Destination struct {
 	// TLS configures TLS connections to the endpoints of the backend. Nil uses no client certificate and does not
 	// verify certificates.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
-	// Users has the Users of all filters in Chain that require a password, which Chain contains, too. They are repeated
-	// here so that their Secrets are watched.
+	// Users lists the Secrets with user names and passwords that the basic authentication filters in Chain refer to.
+	// They are repeated here so that these Secrets are watched.
 	Users []ir.Users `json:"users,omitempty"`
 	// Access is a digest of the parts of Chain that restrict access to the backend. It is empty if access is not
-	// restricted. If Access of a route changes, its open streams are ended, because their clients may no longer be
+	// restricted. If Access changes, the open streams of the route are ended, because their clients may no longer be
 	// allowed.
 	Access string `json:"access,omitempty"`
-	// Refused is the reason if there is no Chain. Requests get 503.
+	// Refused is the reason why there is no Chain; requests then get 503. It is empty if there is a Chain.
 	Refused string `json:"refused,omitempty"`
 }
 
-// AnyOf is the JSON of the handler for ir.AnyOf.
+// AnyOf is the JSON configuration of the Caddy handler for ir.AnyOf.
 type AnyOf struct {
-	// Filters is a list of handlers.
+	// Filters contains the JSON configuration of one Caddy handler for each filter.
 	Filters []json.RawMessage `json:"filters"`
 }
 
@@ -138,8 +148,8 @@ type AnyOf struct {
 type Backend struct {
 	// Endpoints are addresses of the form host:port.
 	Endpoints []string `json:"endpoints"`
-	// ExternalName is "name:port" for a backend whose endpoints are the addresses of a DNS name. The server of the
-	// document resolves the name.
+	// ExternalName is "name:port" for a backend whose endpoints are the addresses of a DNS name. The process that
+	// serves the configuration resolves the name.
 	ExternalName string `json:"external_name,omitempty"`
 	// LoadBalancing configures how an endpoint is chosen. Nil means round robin.
 	LoadBalancing *ir.LoadBalancing `json:"load_balancing,omitempty"`
@@ -147,22 +157,21 @@ type Backend struct {
 
 // Port is one TCP or UDP port.
 type Port struct {
-	// Server is a caddy-l4 server.
+	// Server is the JSON configuration of a caddy-l4 server.
 	Server json.RawMessage `json:"server"`
-	// StreamBackends has the backends of the server's terminal handler, which contains them, too.
+	// StreamBackends are the backends to which the last handler of Server forwards connections. They are repeated here.
 	StreamBackends
-	// BackendTLS is the TLS configuration of that handler, which contains it, too. It is repeated here so that its
-	// Secret is watched.
+	// BackendTLS is the TLS configuration of the last handler of Server, for its connections to the endpoints. It is
+	// repeated here so that its Secret is watched.
 	BackendTLS *ir.BackendTLS `json:"backend_tls,omitempty"`
-	// TLS is the source of the certificate if the server terminates TLS. Server contains it, too. It is repeated here
-	// so that its Secret is watched.
+	// TLS is the source of the certificate if Server terminates TLS. It is repeated here so that its Secret is watched.
 	TLS *ir.StreamTLS `json:"tls,omitempty"`
 	// Origin is the object that defines the port. In JSON it is "Kind/namespace/name".
 	Origin ir.Ref `json:"origin,omitzero"`
 }
 
-// Encode returns a value as JSON. It panics if the value cannot be encoded. That is a programming error, because all
-// encoded values consist of strings and numbers.
+// Encode returns a value as JSON. It panics if the value cannot be encoded. This would be a programming error, because
+// all encoded values consist of strings and numbers.
 func Encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -171,7 +180,8 @@ func Encode(v any) json.RawMessage {
 	return data
 }
 
-// EncodeModule returns the JSON of a Caddy module. It adds the module's name in the field from which Caddy reads it.
+// EncodeModule returns the JSON configuration of a Caddy module. field is the JSON field from which Caddy reads the
+// name of the module.
 func EncodeModule(field, name string, module any) json.RawMessage {
 	fields, ok := bytes.CutPrefix(Encode(module), []byte("{"))
 	if !ok {
@@ -186,15 +196,16 @@ func EncodeModule(field, name string, module any) json.RawMessage {
 	return append(object, fields...)
 }
 
-// StreamBackends has the destination of connections: one backend, or several that share them.
+// StreamBackends is the destination of TCP connections, or of UDP clients: one backend, or several backends that share
+// them.
 type StreamBackends struct {
-	// Backend is the ID of the only backend: "namespace/service/port".
+	// Backend is the ID of the backend ("namespace/service/port"). It is empty if there are several.
 	Backend string `json:"backend,omitempty"`
-	// Split has the backends if there are several. In this case Backend is empty.
+	// Split lists the backends if there are several. Backend is then empty.
 	Split []StreamShare `json:"split,omitempty"`
 }
 
-// Namespace returns the namespace of the backends. All backends of a port are in one namespace.
+// Namespace returns the namespace of the backends. All backends of a port are in the same namespace.
 func (b *StreamBackends) Namespace() string {
 	if len(b.Split) > 0 {
 		return NamespaceOf(b.Split[0].Backend)
@@ -208,16 +219,16 @@ func NamespaceOf(backend string) string {
 	return namespace
 }
 
-// StreamShare is one of several backends that share connections, or clients of UDP, by weight.
+// StreamShare is one of several backends that share TCP connections, or UDP clients, by weight.
 type StreamShare struct {
 	Backend string `json:"backend"`
-	// Weight is the share relative to the sum of all weights. Zero means no share.
+	// Weight is the share of this backend, relative to the sum of all weights. Zero means no share.
 	Weight int `json:"weight,omitempty"`
-	// Fallback also sends the connections for backends without endpoints to this backend.
+	// If Fallback is set, this backend also gets the connections of the other backends while they have no endpoints.
 	Fallback bool `json:"fallback,omitempty"`
 }
 
-// StreamsTo returns the destination of the connections of a stream route.
+// StreamsTo converts the backends of a stream route to a StreamBackends.
 func StreamsTo(backends []ir.WeightedBackend) (to StreamBackends) {
 	if len(backends) == 1 {
 		to.Backend = backends[0].Backend.ID

@@ -4,15 +4,15 @@ import "time"
 
 // Backend is one port of a Service. Its endpoints serve the requests or connections.
 type Backend struct {
-	// ID is "namespace/service/port", followed by "/udp" for UDP. The port is its number. If the Service has no such
-	// port, it is the text from the manifest.
+	// ID is "namespace/service/port", followed by "/udp" for UDP. The last part is the number of the port. If the
+	// Service has no such port, it is the name or number from the manifest.
 	ID        string
 	Namespace string
 	Service   string
 	Protocol  Protocol
 	// PortName is the name of the port in EndpointSlices. It is empty for the only, unnamed port of a Service.
 	PortName string
-	// Missing reports whether the Service or the port does not exist. A missing backend has no endpoints.
+	// Missing is true if the Service or the port does not exist. A missing backend has no endpoints.
 	Missing bool
 	// ExternalName is "name:port" for a Service of type ExternalName. The addresses of that DNS name are the endpoints.
 	// It is empty for other Services.
@@ -29,7 +29,7 @@ type Backend struct {
 type Endpoint struct {
 	// Address is host:port.
 	Address string
-	// Terminating reports whether the endpoint is shutting down. Such an endpoint still serves, but may stop at any
+	// Terminating is true if the endpoint is shutting down. Such an endpoint still serves requests, but may stop at any
 	// moment, so it is used only if no other endpoint is left.
 	Terminating bool
 }
@@ -37,21 +37,21 @@ type Endpoint struct {
 // LoadBalancing configures how an endpoint of a backend is chosen. The zero value is round robin.
 type LoadBalancing struct {
 	Policy Policy `json:"policy,omitempty"`
-	// HashBy is the text that PolicyHash hashes. It may contain nginx variables such as $request_uri.
+	// HashBy is the string that PolicyHash hashes. It may contain nginx variables such as $request_uri.
 	HashBy string `json:"hash_by,omitempty"`
-	// HashSubset is the number of endpoints that share a hash. One of them is chosen at random for each request. Zero
-	// means 1.
+	// HashSubset is the number of endpoints to which requests with the same hash are sent. One of these endpoints is
+	// chosen at random for each request. Zero means 1.
 	HashSubset int `json:"hash_subset,omitempty"`
-	// SessionCookie keeps a client at its endpoint by a cookie. Nil disables it.
+	// SessionCookie enables session affinity by a cookie. Nil disables it.
 	SessionCookie *SessionCookie `json:"session_cookie,omitempty"`
-	// ClientIP keeps a client address at its endpoint until this much time has passed since its last request
-	// (sessionAffinity of the Service). Zero disables it. A session cookie takes precedence.
+	// ClientIP enables session affinity by client address (sessionAffinity of the Service): a client keeps its endpoint
+	// until this much time has passed since its last request. Zero disables it. A session cookie takes precedence.
 	ClientIP time.Duration `json:"client_ip,omitempty"`
 	// UseVirtualAddress sends all requests to the cluster IP of the Service, which then chooses the endpoint: see
 	// Backend.VirtualAddress.
 	UseVirtualAddress bool `json:"-"`
-	// SlowStart is the time in which the share of a new endpoint grows to its full size. Zero gives it the full share
-	// at once.
+	// SlowStart is the time during which the share of requests of a new endpoint grows to its full size. With zero, a
+	// new endpoint has its full share at once.
 	SlowStart time.Duration `json:"slow_start,omitempty"`
 	// EjectAfter is the number of consecutive failures after which an endpoint is skipped for a while. Zero means 3. A
 	// negative value disables ejection.
@@ -106,7 +106,8 @@ type HealthCheck struct {
 	// Interval is the time between two requests to an endpoint. Timeout is the time limit for one request.
 	Interval time.Duration `json:"interval"`
 	Timeout  time.Duration `json:"timeout"`
-	// Healthy and Unhealthy are the numbers of consecutive successes and failures that change the state of an endpoint.
+	// An endpoint becomes healthy after Healthy consecutive successful checks, and unhealthy after Unhealthy
+	// consecutive failed checks.
 	Healthy   int `json:"healthy"`
 	Unhealthy int `json:"unhealthy"`
 	// Status is the response status that counts as success. Zero accepts 200 to 399.
@@ -118,6 +119,7 @@ type HealthCheck struct {
 	GRPC bool `json:"grpc,omitempty"`
 	// TLS sends the request over TLS. Certificates are not verified unless Secured requires it.
 	TLS bool `json:"tls,omitempty"`
-	// Secured has the TLS settings of the Ingress for its endpoints. They are used only if Secured has a Secret.
+	// Secured contains the TLS settings that the Ingress configures for its endpoints. Health checks use them only if
+	// Secured.Secret is set.
 	Secured BackendTLS `json:"secured,omitzero"`
 }

@@ -2,8 +2,9 @@ package ir
 
 // BackendTLS configures TLS connections to the endpoints of a backend. It is comparable.
 type BackendTLS struct {
-	// Secret has the certificate authorities that sign the certificates of endpoints and, optionally, a client
-	// certificate with its key. While the Secret is invalid, nothing is sent to the endpoints.
+	// Secret is the name of the Secret with the certificate authorities that sign the certificates of endpoints and,
+	// optionally, a client certificate with its key. While the Secret is invalid, no requests are sent to the
+	// endpoints.
 	Secret Name `json:"secret"`
 	// Verify requires that the certificate of an endpoint is signed by a certificate authority in ca.crt of the Secret.
 	// The system's certificate authorities are not used.
@@ -11,8 +12,8 @@ type BackendTLS struct {
 	// Depth is the maximum number of intermediate certificates between the certificate of an endpoint and a certificate
 	// in ca.crt.
 	Depth int `json:"verify_depth,omitempty"`
-	// Name is the name that the certificate of an endpoint must be valid for. SendName also sends it as the server name
-	// (SNI).
+	// Name is the host name for which the certificate of an endpoint must be valid. If SendName is set, Name is also
+	// sent as the server name (SNI).
 	Name     string `json:"name,omitempty"`
 	SendName bool   `json:"server_name,omitempty"`
 	// MinVersion and MaxVersion are values of TLSVersions. If they are empty, the minimum is TLS 1.2 and the maximum is
@@ -24,5 +25,5 @@ type BackendTLS struct {
 	Ciphers string `json:"ciphers,omitempty"`
 }
 
-// TLSVersions lists the TLS versions that can be used with endpoints, oldest first, by Caddy's names.
+// TLSVersions lists Caddy's names of the TLS versions that can be used with endpoints, oldest first.
 var TLSVersions = []string{"tls1.0", "tls1.1", "tls1.2", "tls1.3"}

@@ -2,8 +2,8 @@ package ir
 
 // ClientAuth configures client certificates (mTLS) for a virtual host.
 type ClientAuth struct {
-	// Secret has the certificate authorities that sign client certificates (ca.crt) and, optionally, their revocation
-	// lists (ca.crl).
+	// Secret is the name of the Secret with the certificate authorities that sign client certificates (ca.crt) and,
+	// optionally, their revocation lists (ca.crl).
 	Secret Name         `json:"secret,omitzero"`
 	Verify ClientVerify `json:"verify,omitempty"`
 	// Depth is the maximum number of intermediate certificates between the client certificate and a certificate in

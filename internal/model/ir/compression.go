@@ -12,15 +12,15 @@ type Compression struct {
 // Coding configures one compression algorithm. Zero fields use ingress-nginx's defaults.
 type Coding struct {
 	On bool `json:"on,omitempty"`
-	// Level is the compression level. MinSize is the minimum size of a compressed body in bytes. A negative value means
-	// 0.
+	// Level is the compression level. MinSize is the length in bytes from which bodies are compressed. For both, a
+	// negative value means 0.
 	Level   int `json:"level,omitempty"`
 	MinSize int `json:"least,omitempty"`
 	// Types lists the media types to compress besides text/html, in lower case. "*" means all types.
 	Types []string `json:"types,omitempty"`
 }
 
-// These are ingress-nginx's defaults. The values of GzipMinSize and BrotliMinSize are in bytes.
+// These are ingress-nginx's defaults. GzipMinSize and BrotliMinSize are in bytes.
 const (
 	GzipLevel     = 1
 	GzipMinSize   = 256

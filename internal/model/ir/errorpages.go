@@ -2,7 +2,7 @@ package ir
 
 // ErrorPages replaces error responses with the responses of another backend.
 type ErrorPages struct {
-	// Statuses lists the replaced status codes, from 400 to 599, in ascending order.
+	// Statuses lists the status codes of the responses to replace, from 400 to 599, in ascending order.
 	Statuses []int `json:"statuses,omitempty"`
 	// OwnOnly replaces only the errors of the controller itself. The responses of endpoints are not changed.
 	OwnOnly bool `json:"own_only,omitempty"`

@@ -23,8 +23,8 @@ type ExternalAuth struct {
 	ResponseHeaders []string `json:"response_headers,omitempty"`
 	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
-	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
-	// statuses for which nginx adds header fields.
+	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses whose
+	// status codes nginx's add_header applies to.
 	AlwaysSetCookie bool `json:"always_set_cookie,omitempty"`
 
 	// CacheKey enables caching of the service's responses. It may contain nginx variables. If it is empty, nothing is
@@ -32,8 +32,8 @@ type ExternalAuth struct {
 	CacheKey string         `json:"cache_key,omitempty"`
 	CacheFor []AuthLifetime `json:"cache_for,omitempty"`
 
-	// Connect is the timeout for a new connection. Read and Write are the maximum time during which nothing is received
-	// or sent before the connection is closed.
+	// Connect is the timeout for opening a connection. Read and Write are the maximum times without receiving or
+	// sending data, respectively; after that, the connection is closed.
 	Connect time.Duration `json:"connect_timeout,omitempty"`
 	Read    time.Duration `json:"read_timeout,omitempty"`
 	Write   time.Duration `json:"write_timeout,omitempty"`
@@ -45,7 +45,7 @@ type ExternalAuth struct {
 	KeepAliveRequests int           `json:"keepalive_requests,omitempty"`
 }
 
-// AuthLifetime sets how long responses with certain statuses are cached.
+// AuthLifetime is how long responses with the given status codes are cached.
 type AuthLifetime struct {
 	Statuses []int         `json:"statuses"`
 	For      time.Duration `json:"for"`
@@ -57,7 +57,8 @@ func (ExternalAuth) Guards() bool { return true }
 // ofRoute matches the nginx variables whose values depend on the route and not on the request.
 var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)
 
-// GuardsByRoute reports whether equal filters may accept different clients on different routes.
+// GuardsByRoute reports whether the decision of any of the filters may depend on the route, so that the same filters
+// accept a client on one route and reject it on another.
 func GuardsByRoute(filters []Filter) bool {
 	return slices.ContainsFunc(filters, func(f Filter) bool {
 		switch f := f.(type) {

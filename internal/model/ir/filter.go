@@ -3,15 +3,15 @@ package ir
 // Filter changes a request or its response, or responds instead of the backend. This file has all implementations. Each
 // one is a case in package render.
 type Filter interface {
-	// Guards reports whether the filter may keep requests from the backend. If the guards of a route change, the open
-	// streams of the route are ended, because their clients may no longer be allowed.
+	// Guards reports whether the filter may keep requests from reaching the backend. If such filters of a route change,
+	// the open streams of the route are ended, because their clients may no longer be allowed.
 	Guards() bool
 }
 
 // URLRewrite changes the path or the host of the request to the backend. The query is kept. At most one of Target and
 // Prefix is set. If both are empty, the path is not changed.
 type URLRewrite struct {
-	// Target replaces the whole path. It may contain $1 to $9, the groups of the route's regular expression.
+	// Target replaces the whole path. It may contain $1 to $9, the capture groups of the route's regular expression.
 	Target string `json:"target,omitempty"`
 	// Prefix replaces the part of the path that matches a route of type MatchPrefix. For example, with "/bar" and the
 	// matched prefix "/foo", "/foo/x" becomes "/bar/x". It begins with a slash. "/" removes the matched part.
@@ -48,8 +48,8 @@ type Redirect struct {
 
 // RewriteRedirect redirects to a URL that may contain parts of the request.
 type RewriteRedirect struct {
-	// Target is the URL. It may contain nginx variables and $1 to $9, the groups of the route's regular expression. The
-	// query of the request is appended unless Target ends with "?".
+	// Target is the URL. It may contain nginx variables and $1 to $9, the capture groups of the route's regular
+	// expression. The query of the request is appended unless Target ends with "?".
 	Target string `json:"target"`
 }
 
@@ -76,7 +76,8 @@ type ResponseHeaders struct{ HeaderChanges }
 // HeaderChanges lists changes to header fields. They are applied in the order Remove, Set, Add. Names are
 // case-insensitive.
 type HeaderChanges struct {
-	// Set replaces all fields of a name with one field. Add adds a field and keeps the existing fields of the name.
+	// Set lists header fields that replace all existing fields with the same name. Add lists header fields that are
+	// added to existing fields with the same name.
 	Set []Header `json:"set,omitempty"`
 	Add []Header `json:"add,omitempty"`
 	// Remove lists the names of fields to remove.
@@ -94,27 +95,27 @@ type HandlerChain struct {
 	Name string `json:"name"`
 }
 
-// DirectResponse responds instead of the backend and the filters after it.
+// DirectResponse responds with a status code. Neither the filters after it nor the backend get the request.
 type DirectResponse struct {
 	Status int `json:"status_code"`
 }
 
-// These responses are used by routes that have no backend for a request.
+// These responses are used for requests that have no backend.
 var (
 	// Forbidden rejects clients that must not have access.
 	Forbidden = DirectResponse{403}
-	// NotFound is the response to requests that no rule matches.
+	// NotFound is the response to requests that match no rule.
 	NotFound = DirectResponse{404}
-	// InvalidBackend is the response for the share of requests whose backend does not exist or is not allowed for a
-	// Gateway API route.
+	// InvalidBackend is used for Gateway API routes. It is the response to the requests for a backend that does not
+	// exist or is not allowed.
 	InvalidBackend = DirectResponse{500}
 	// Unavailable is the response of a route that rejects all requests.
 	Unavailable = DirectResponse{503}
 )
 
-// CORS adds the header fields that let scripts of other origins read responses in browsers, and responds to OPTIONS
-// with 204. Origins are in lower case. An origin is "*" for any, or has the form of the Origin header, where the first
-// label of the host may be "*".
+// CORS adds the header fields that allow scripts from other origins to read responses in browsers, and responds to
+// OPTIONS requests with 204. Origins lists the allowed origins in lower case. An entry is "*" for any origin, or has
+// the form of the Origin header; the first label of its host may be "*".
 type CORS struct {
 	Origins []string `json:"origins"`
 	// Methods, Headers and Expose are the values of the Access-Control-* header fields. An empty value leaves the field
@@ -130,8 +131,8 @@ type CORS struct {
 // Guards implements Filter. It returns false because browsers enforce CORS; the backend gets all requests.
 func (CORS) Guards() bool { return false }
 
-// SourceRanges accepts clients by address. It rejects the addresses in Deny and, if Allow is not nil, all addresses
-// outside Allow with 403. Both lists contain CIDRs.
+// SourceRanges accepts clients by address. It rejects with 403 all addresses in Deny and, if Allow is not nil, all
+// addresses outside Allow. Both lists contain CIDRs.
 type SourceRanges struct {
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
@@ -140,7 +141,7 @@ type SourceRanges struct {
 // BasicAuth accepts clients by user name and password. Other clients get 401.
 type BasicAuth struct {
 	Users Users `json:"users"`
-	// Realm is the text that browsers show when they prompt for a password. It contains no quotes, backslashes or
+	// Realm is the string that browsers show when they ask for a password. It contains no quotes, backslashes or
 	// control characters.
 	Realm string `json:"realm,omitempty"`
 }
@@ -154,10 +155,10 @@ type Users struct {
 }
 
 // AnyOf accepts clients that at least one of its filters accepts. The filters are tried in order. If all of them reject
-// the request, the response is 401 if one of them returned 401, otherwise the response of the last filter. If a filter
-// fails in another way than by rejecting the request, the request ends.
+// the request, the response is 401 if a filter returned 401, otherwise the first response with 403. If a filter returns
+// any other error, this error is returned and the remaining filters are not tried.
 type AnyOf struct {
-	// Filters has at least two filters. Each of them either rejects or accepts a request.
+	// Filters contains at least two filters. Each of them either accepts or rejects a request.
 	Filters []Filter `json:"-"`
 }
 
@@ -188,10 +189,10 @@ func (URLRewrite) Guards() bool { return false }
 
 // RateLimit limits the request rate and the number of concurrent requests of each client. Zero means no limit.
 type RateLimit struct {
-	// Zone is the name of the counter. All filters with the same zone share one counter.
+	// Zone is the name of the counters. Filters with the same zone share their counters.
 	Zone string `json:"zone"`
-	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. Burst allows a client to
-	// exceed the rate for a short time by Burst times the rate.
+	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. For a short time, a client may
+	// exceed the rate by Burst times the rate.
 	RequestsPerSecond int `json:"requests_per_second,omitempty"`
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	Burst             int `json:"burst,omitempty"`
@@ -199,11 +200,11 @@ type RateLimit struct {
 	Connections int `json:"connections,omitempty"`
 	// Exempt lists networks, as CIDRs, whose clients are not limited.
 	Exempt []string `json:"exempt,omitempty"`
-	// Key is the text that identifies a client. It may contain nginx variables. If Key is empty, the client's address
-	// is used. If the value for a request is empty, the request is not limited.
+	// Key identifies a client: a string that may contain nginx variables. If Key is empty, the client's address is
+	// used. If the variables of Key are empty for a request, the request is not limited.
 	Key string `json:"key,omitempty"`
-	// Status is the status code of the response when the rate is exceeded. ConnectionsStatus is the status code when
-	// there are too many concurrent requests.
+	// Status is the status code of the response if the rate is exceeded. ConnectionsStatus is the status code if there
+	// are too many concurrent requests.
 	Status            int `json:"status_code"`
 	ConnectionsStatus int `json:"connections_status_code"`
 }
@@ -222,8 +223,8 @@ func (Bandwidth) Guards() bool { return false }
 
 // Mirror sends a copy of each request to another service.
 type Mirror struct {
-	// URL is the address of the service and Host the Host header of the copy. Both may contain nginx variables. If Host
-	// is empty, the host of the URL is used.
+	// URL is the address of the service. Host is the Host header of the copy; if it is empty, the host of the URL is
+	// used. Both may contain nginx variables.
 	URL  string `json:"url"`
 	Host string `json:"host,omitempty"`
 	// WithoutBody leaves the request body out of the copy.
@@ -233,7 +234,7 @@ type Mirror struct {
 // Guards implements Filter.
 func (Mirror) Guards() bool { return false }
 
-// Guards implements Filter. A redirect to HTTPS does not decide which clients have access.
+// Guards implements Filter. It returns false because a redirect to HTTPS does not restrict which clients have access.
 func (HTTPSRedirect) Guards() bool { return false }
 
 // Guards implements Filter.
@@ -251,7 +252,8 @@ func (RewriteRedirect) Guards() bool { return true }
 // Guards implements Filter.
 func (HostRedirect) Guards() bool { return true }
 
-// Guards implements Filter. AppRoot is a convenience for clients that leave out the path; it does not restrict access.
+// Guards implements Filter. It returns false because AppRoot does not restrict access: it only redirects clients that
+// leave out the path.
 func (AppRoot) Guards() bool { return false }
 
 // Guards implements Filter. It returns true because the handlers may restrict access.

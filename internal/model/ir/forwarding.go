@@ -6,8 +6,8 @@ import (
 )
 
 // Proxy configures how the requests of a route are proxied. It is the JSON configuration of the last handler of a
-// chain, with the defaults filled in, and package proxy reads it unchanged. To pass a new setting to the proxy, it is
-// enough to add a field here.
+// chain, with the defaults filled in. Package proxy reads it unchanged, so a new setting for the proxy only has to be
+// added here.
 type Proxy struct {
 	Attempts
 	Forwarding
@@ -30,8 +30,8 @@ func (p Proxy) WithDefaults() Proxy {
 // Attempts configures how a request tries the endpoints of its backend. Zero fields use ingress-nginx's defaults, see
 // Proxy.WithDefaults.
 type Attempts struct {
-	// Connect is the timeout for a new connection. Read and Write are the maximum time during which nothing is received
-	// or sent before the connection is closed.
+	// Connect is the timeout for opening a connection. Read and Write are the maximum times without receiving or
+	// sending data, respectively; after that, the connection is closed.
 	Connect time.Duration `json:"connect_timeout,omitempty"`
 	Read    time.Duration `json:"read_timeout,omitempty"`
 	Write   time.Duration `json:"write_timeout,omitempty"`
@@ -40,8 +40,8 @@ type Attempts struct {
 	// Total is the time after the start of the request during which another endpoint may still be tried. Zero means no
 	// limit.
 	Total time.Duration `json:"retry_timeout,omitempty"`
-	// On lists the conditions under which another endpoint is tried. Nil means the default. An empty list, which JSON
-	// leaves out, disables retries.
+	// On lists the conditions under which another endpoint is tried. WithDefaults replaces nil with the default
+	// conditions. An empty list disables retries; it is left out of the JSON configuration.
 	On []RetryOn `json:"retry_on,omitempty"`
 }
 
@@ -50,11 +50,12 @@ type RetryOn string
 
 // The retry conditions. A condition with a number is a response with that status code.
 const (
-	// RetryOnError is a connection that fails, or ends before the head of the response is complete.
+	// RetryOnError is the condition that a connection fails, or ends before the response headers are complete.
 	RetryOnError RetryOn = "error"
-	// RetryOnTimeout is an endpoint that does not accept the connection, receive the request or respond in time.
+	// RetryOnTimeout is the condition that an endpoint does not accept the connection, receive the request or respond
+	// in time.
 	RetryOnTimeout RetryOn = "timeout"
-	// RetryOnInvalidHeader is a response that is empty or not valid HTTP.
+	// RetryOnInvalidHeader is the condition that a response is empty or not valid HTTP.
 	RetryOnInvalidHeader RetryOn = "invalid_header"
 	RetryOn500           RetryOn = "http_500"
 	RetryOn502           RetryOn = "http_502"
@@ -110,32 +111,33 @@ type Forwarding struct {
 	BufferResponse bool `json:"buffer_response,omitempty"`
 	// Prefix is the X-Forwarded-Prefix header for the endpoint. If it is empty, the client's header is forwarded.
 	Prefix string `json:"prefix,omitempty"`
-	// CookiePath and CookieDomain rewrite these attributes of the cookies that endpoints set. The zero value does not
-	// change them.
+	// CookiePath and CookieDomain rewrite the attributes Path and Domain of the cookies that endpoints set. The zero
+	// value does not change them.
 	CookiePath   ResponseRewrite `json:"cookie_path,omitzero"`
 	CookieDomain ResponseRewrite `json:"cookie_domain,omitzero"`
 	// Redirect rewrites the Location and Refresh header fields of responses. The zero value does not change them.
 	Redirect ResponseRewrite `json:"redirect,omitzero"`
-	// Index is used by FastCGI only: the file name that is appended to a path that ends with a slash.
+	// Index is the file name that is appended to a path that ends with a slash. Only FastCGI uses it.
 	Index string `json:"index,omitempty"`
 	// TLS configures TLS connections to endpoints. Nil uses no client certificate and does not verify certificates. It
-	// is not part of the handler chain: the document has it in the route, which watches the Secret.
+	// is left out of the JSON configuration of the handler: document.Destination contains it instead, so that its
+	// Secret is watched.
 	TLS *BackendTLS `json:"-"`
 }
 
 // ResponseRewrite rewrites a cookie attribute, as nginx's proxy_cookie_path and proxy_cookie_domain do, or the URL of a
 // redirect, as proxy_redirect does. It is comparable.
 type ResponseRewrite struct {
-	// From is the text to replace: the prefix of a path or URL, or a whole domain. It may contain nginx variables.
-	// After "~", or "~*" to ignore case, it is an RE2 regular expression that is searched in the value. Expressions for
-	// domains always ignore case.
+	// From is the string to replace: the prefix of a path or URL, or a whole domain. It may contain nginx variables. If
+	// it starts with "~", or with "~*" to ignore case, the rest is an RE2 regular expression that may match any part of
+	// the value. Regular expressions for domains always ignore case.
 	From string `json:"from"`
-	// To replaces the text that From matches. If From is a regular expression, To replaces the whole value. It may
-	// contain nginx variables, and $1 to $9 for the groups of the expression.
+	// To replaces the string that From matches. If From is a regular expression, To replaces the whole value. It may
+	// contain nginx variables, and $1 to $9 for the capture groups of the expression.
 	To string `json:"to"`
 }
 
-// Global has the settings for all requests and all hosts. Zero fields use ingress-nginx's defaults.
+// Global holds the settings for all requests and all hosts. Zero fields use ingress-nginx's defaults.
 type Global struct {
 	Clients Clients `json:"clients,omitzero"`
 	HSTS    HSTS    `json:"hsts,omitzero"`
@@ -151,13 +153,13 @@ type Global struct {
 	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
 	// Drain is how long the streams of a removed route may continue. Zero means 240 s.
 	Drain time.Duration `json:"drain,omitempty"`
-	// Streams configures connections to ports without their own policy, such as TLS connections that are passed through
-	// to the backend of their host.
+	// Streams is the policy for stream connections that have no policy of their own, such as the connections of hosts
+	// with TLS passthrough.
 	Streams StreamPolicy `json:"streams,omitzero"`
-	// Connections has the limits for client connections.
+	// Connections holds the limits for client connections.
 	Connections ClientConnections `json:"connections,omitzero"`
-	// ServerTokens adds a Server header field that names this server to responses. BackendServer keeps the Server field
-	// of endpoints.
+	// ServerTokens adds a Server header with the name of this server to responses. BackendServer keeps the Server
+	// header in the responses of endpoints.
 	ServerTokens  bool `json:"server_tokens,omitempty"`
 	BackendServer bool `json:"backend_server,omitempty"`
 	// AccessLog configures the log of requests.
@@ -170,12 +172,12 @@ type Global struct {
 	Status StatusPage `json:"status,omitzero"`
 	// Compression configures the compression of responses.
 	Compression Compression `json:"compression,omitzero"`
-	// Headers has changes to the header fields of all requests and responses.
+	// Headers contains changes to the header fields of all requests and responses.
 	Headers Headers `json:"headers,omitzero"`
-	// DefaultBackend is the ID of the backend for requests that no route matches. It also serves the error pages of
-	// routes that have no backend for them. It is empty if there is no default backend.
+	// DefaultBackend is the ID of the backend for requests that match no route. It also serves the error pages of
+	// routes without their own backend for error pages. It is empty if there is no default backend.
 	DefaultBackend string `json:"default_backend,omitempty"`
-	// NoRequestID disables the generation of IDs for requests that have none.
+	// NoRequestID disables the generation of request IDs for requests without a request ID.
 	NoRequestID bool `json:"no_request_id,omitempty"`
 	// Block rejects requests on all hosts.
 	Block Block `json:"block,omitzero"`
@@ -188,8 +190,9 @@ type StatusPage struct {
 	IPv6 []string `json:"ipv6,omitempty"`
 }
 
-// Block rejects requests with 403 by client network, User-Agent and Referer. A value of UserAgents or Referers is a
-// text in any case. After "~", or "~*" to ignore case, it is an RE2 regular expression.
+// Block rejects requests with 403 by client network, User-Agent and Referer. An entry of UserAgents or Referers must
+// equal the whole header value, ignoring case. If an entry starts with "~", or with "~*" to ignore case, the rest is an
+// RE2 regular expression.
 type Block struct {
 	Networks   []string `json:"networks,omitempty"`
 	UserAgents []string `json:"user_agents,omitempty"`
@@ -202,23 +205,24 @@ type AccessLog struct {
 	// Path is the path of the log file, or the constant Syslog followed by host:port of a syslog server. If it is
 	// empty, the log goes to standard output.
 	Path string `json:"path,omitempty"`
-	// Format is text with nginx variables. If it is empty, ingress-nginx's format is used.
+	// Format is a string with nginx variables. If it is empty, ingress-nginx's format is used.
 	Format string    `json:"format,omitempty"`
 	Escape LogEscape `json:"escape,omitempty"`
-	// Skip lists request targets, as path and query, that are not logged. With a "~" in front, an entry is a regular
-	// expression.
+	// Skip lists request targets (a path with its query); requests for them are not logged. An entry that starts with
+	// "~" is a regular expression.
 	Skip []string `json:"skip,omitempty"`
 	// Unknown also logs requests for hosts and paths that no Ingress defines.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// StreamLog configures the log of TCP connections and UDP sessions, which has one line for each of them when it ends.
-// The zero value logs as ingress-nginx does.
+// StreamLog configures the log of TCP connections and UDP sessions, which gets one line when a connection or session
+// ends. The zero value logs as ingress-nginx does.
 type StreamLog struct {
 	Off bool `json:"off,omitempty"`
 	// Path is as in AccessLog.
 	Path string `json:"path,omitempty"`
-	// Format is text with the variables in nginx.StreamVariables. If it is empty, ingress-nginx's format is used.
+	// Format is a string that may contain the variables in nginx.StreamVariables. If it is empty, ingress-nginx's
+	// format is used.
 	Format string `json:"format,omitempty"`
 }
 
@@ -239,23 +243,23 @@ const (
 	EscapeNone    LogEscape = "none"
 )
 
-// Headers has changes to the header fields of all requests and responses. Values may contain nginx variables.
+// Headers contains changes to the header fields of all requests and responses. Values may contain nginx variables.
 type Headers struct {
-	// Answers are set in responses to clients. Requests are set in requests to endpoints. Each field replaces other
-	// fields with the same name.
+	// Responses lists header fields that are set in responses to clients. Requests lists header fields that are set in
+	// requests to endpoints. Each of them replaces existing fields with the same name.
 	Responses []Header `json:"answers,omitempty"`
 	Requests  []Header `json:"requests,omitempty"`
-	// Hidden lists the names of fields that are removed from the responses of endpoints.
+	// Hidden lists the names of header fields that are removed from the responses of endpoints.
 	Hidden []string `json:"hidden,omitempty"`
 	// OriginalURI sends the path and query of the client's request to endpoints in X-Original-URI.
 	OriginalURI bool `json:"original_uri,omitempty"`
 }
 
-// ClientConnections has the limits for HTTP connections of clients. Zero fields use the value of the server in Caddy's
-// JSON, which has ingress-nginx's defaults.
+// ClientConnections holds the limits for HTTP connections of clients. For a zero field, the setting of the HTTP server
+// in Caddy's JSON configuration applies, which is ingress-nginx's default.
 type ClientConnections struct {
-	// HeaderTimeout is the maximum time for reading the head of a request. BodyTimeout is the maximum time during which
-	// nothing is received of its body.
+	// HeaderTimeout is the maximum time for reading the headers of a request. BodyTimeout is the maximum time without
+	// receiving data of the request body.
 	HeaderTimeout time.Duration `json:"header_timeout,omitempty"`
 	BodyTimeout   time.Duration `json:"body_timeout,omitempty"`
 	// KeepAlive is how long a connection may wait for its next request. A negative value disables keep-alive, so each
@@ -263,12 +267,12 @@ type ClientConnections struct {
 	KeepAlive time.Duration `json:"keepalive,omitempty"`
 	// Requests is the maximum number of requests on one connection. Zero means no limit.
 	Requests int `json:"requests,omitempty"`
-	// MaxHead is the maximum size of the head of a request in bytes.
+	// MaxHead is the maximum size of the request line and headers, in bytes.
 	MaxHead int `json:"max_head,omitempty"`
 	// Streams is the maximum number of concurrent HTTP/2 requests on one connection.
 	Streams int `json:"streams,omitempty"`
 	// Underscores forwards header fields whose names contain underscores. InvalidNames forwards header fields whose
-	// names contain any other characters.
+	// names contain other characters that nginx does not accept.
 	Underscores  bool `json:"underscores,omitempty"`
 	InvalidNames bool `json:"invalid_names,omitempty"`
 }
@@ -279,12 +283,12 @@ const ProxyTimeout = 5 * time.Second
 
 // Clients configures how the address and other properties of a client are determined.
 type Clients struct {
-	// ProxyProtocol expects a PROXY protocol header on connections from peers in Trusted. The header must arrive within
-	// the field ProxyTimeout. Zero means the constant ProxyTimeout.
+	// ProxyProtocol expects a PROXY protocol header on connections from peers in Trusted. The field ProxyTimeout is the
+	// time limit for receiving this header; if it is zero, the constant ProxyTimeout is used.
 	ProxyProtocol bool          `json:"proxy_protocol,omitempty"`
 	ProxyTimeout  time.Duration `json:"proxy_protocol_timeout,omitempty"`
-	// UseForwarded uses the X-Forwarded-* header fields of peers in Trusted. RealIP uses only the field with the
-	// client's address.
+	// UseForwarded makes the controller use the X-Forwarded-* headers of peers in Trusted. RealIP makes it use only the
+	// header with the client's address.
 	UseForwarded bool `json:"use_forwarded_headers,omitempty"`
 	RealIP       bool `json:"enable_real_ip,omitempty"`
 	// AppendForwarded appends the peer's address to X-Forwarded-For. Otherwise the client's address replaces the

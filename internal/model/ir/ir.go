@@ -13,9 +13,10 @@ import (
 
 // Config is the complete configuration to serve.
 type Config struct {
-	// ListenerGroup has the listeners and virtual hosts of all Ingresses. It has no name.
+	// ListenerGroup contains the listeners and virtual hosts of all Ingresses. Its name is empty.
 	ListenerGroup
-	// MoreGroups have their own listeners, on ports that the Ingresses do not use. They are sorted by name.
+	// MoreGroups are additional groups with their own listeners, on other ports than the Ingresses. They are sorted by
+	// name.
 	MoreGroups []*ListenerGroup
 	// Backends has all backends to which a route or a stream route refers, sorted by ID.
 	Backends []*Backend
@@ -23,7 +24,8 @@ type Config struct {
 	StreamRoutes []*StreamRoute
 	// Certificates are sorted by host name.
 	Certificates []*Certificate
-	// DefaultCertificate is used for all other names. If it is nil, a self-signed certificate is used.
+	// DefaultCertificate is used for server names that match no entry of Certificates. If it is nil, a self-signed
+	// certificate is used.
 	DefaultCertificate *Certificate
 	// Global is never nil.
 	Global *Global
@@ -32,7 +34,7 @@ type Config struct {
 // ListenerGroup is a set of listeners and the virtual hosts that they serve. Each listener serves all virtual hosts of
 // its group and no others.
 type ListenerGroup struct {
-	// Name is unique.
+	// Name identifies the group. It is unique, and empty for the group of the Ingresses.
 	Name string
 	// Origin is the object that defines the group.
 	Origin    Origin
@@ -43,7 +45,7 @@ type ListenerGroup struct {
 
 // Listener is one port that accepts connections.
 type Listener struct {
-	// Name is unique in its group.
+	// Name identifies the listener within its ListenerGroup.
 	Name string `json:"name"`
 	// Port is the port number. Several listeners with the same protocol and different host names can share a port.
 	Port     uint16           `json:"port"`
@@ -84,24 +86,24 @@ const (
 
 // VirtualHost is one host name and its routes.
 type VirtualHost struct {
-	// Host is a name in lower case without a trailing dot, a wildcard, or empty. The empty host gets the requests whose
-	// host matches no other virtual host. The wildcard "*.example.com" matches names with one more label, and
-	// "**.example.com" names with one or more labels.
+	// Host is a name in lower case without a trailing dot, a wildcard, or empty. The virtual host with an empty Host
+	// serves requests whose host matches no other virtual host. The wildcard "*.example.com" matches names with one
+	// more label, and "**.example.com" names with one or more labels.
 	Host string
-	// AliasOf is the host whose routes and policies also serve this name. If it is set, the fields below are empty,
-	// except AliasBy and AliasSince. An alias may be "~" and a regular expression that is searched in all names that no
-	// other host matches.
+	// AliasOf is set if Host is an alias: the routes and policies of the host AliasOf also serve it. The fields below
+	// are then empty, except AliasBy and AliasSince. An alias may be a regular expression with the prefix "~", which
+	// may match any part of a requested name. It is used only for names that match no other host.
 	AliasOf string
-	// AliasBy is the object that defines an alias with a regular expression. AliasSince is its creation time, in
-	// seconds since 1970. If several expressions match a name, the oldest wins.
+	// AliasBy is the object that defines an alias with a regular expression. AliasSince is the creation time of that
+	// object, in seconds since 1970. If several expressions match a name, the alias of the oldest object is used.
 	AliasBy    Ref
 	AliasSince int64
 	// TLS is nil for a host that uses the TLS policy of Global.
 	TLS *TLSPolicy
 	// TLSOrigin is the object that defines the cipher suites in TLS, as "Kind/namespace/name".
 	TLSOrigin string
-	// Routes are in the order in which they are tried. The first route that matches serves the request. Among routes
-	// with the same path, the routes with conditions come first.
+	// Routes are in the order in which they are tried. The first matching route serves the request. Among routes with
+	// the same path, the routes with conditions come first.
 	Routes []*Route
 	// ClientAuth is nil for a host that does not request client certificates.
 	ClientAuth *ClientAuth
@@ -135,13 +137,13 @@ type WeightedBackend struct {
 	Backend *Backend
 	// Weight is the share of the backend relative to the sum of all weights. A backend with weight zero gets no share.
 	Weight int
-	// Fallback also sends the requests for backends without endpoints to this backend.
+	// If Fallback is set, this backend also gets the requests of the other backends while they have no endpoints.
 	Fallback bool
 	// Filters are applied after the filters of the route.
 	Filters []Filter
 }
 
-// To returns the list of backends for a route or stream route with one backend.
+// To returns a list with b as the only backend, for a route or stream route.
 func To(b *Backend) []WeightedBackend { return []WeightedBackend{{Backend: b, Weight: 1}} }
 
 // Protocol is the transport protocol of a port.
@@ -159,7 +161,7 @@ const (
 type Certificate struct {
 	// Host is a name, or a wildcard of one label. It is empty for the default certificate.
 	Host string `json:"-"`
-	// Secret contains the certificate and its key.
+	// Secret is the name of the Secret with the certificate and its key.
 	Secret Name `json:"secret,omitzero"`
 	// SecondSecret is a second Secret with a certificate for the same host, so that a host can have both an ECDSA and
 	// an RSA key. It is empty for most hosts.
@@ -169,7 +171,7 @@ type Certificate struct {
 	Origin    Origin `json:"origin,omitzero"`
 }
 
-// Origin is the object that defines a part of the configuration. It is used in verdicts, logs and metrics.
+// Origin is the object that defines a part of the configuration. It is used in reports on objects, logs and metrics.
 type Origin = Ref
 
 // Ref identifies one Kubernetes object.
@@ -187,7 +189,7 @@ func (r Ref) String() string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
 
-// MarshalText returns String, so that a Ref is a string in JSON documents.
+// MarshalText returns the result of String, so that a Ref is a string in JSON.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText parses the text that MarshalText returns.

@@ -3,7 +3,8 @@ package ir
 // Match selects the requests of a route. Both the path and the conditions must match.
 type Match struct {
 	PathMatch
-	// Conditions are nil for a route that only matches the path. Such a route comes after the routes with conditions.
+	// Conditions are nil for a route that only matches the path. Such a route comes after the routes for the same path
+	// with conditions.
 	Conditions *Conditions
 }
 
@@ -44,7 +45,7 @@ type Conditions struct {
 type ValueMatch struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Regex is set if Value is an RE2 pattern that is searched in the value of the request. Otherwise the two values
-	// must be equal.
+	// Regex is set if Value is an RE2 pattern, which must match a part of the value in the request. Otherwise the two
+	// values must be equal.
 	Regex bool `json:"regex,omitempty"`
 }

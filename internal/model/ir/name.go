@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Name is the namespace and name of an object, without its kind. The zero value refers to no object and is the empty
-// text. It is comparable.
+// Name is the namespace and name of an object, without its kind. The zero value refers to no object; its string is
+// empty. Name is comparable.
 type Name struct{ Namespace, Name string }
 
 // ParseName parses the text that String returns. Both parts must be present. It does not check whether they are valid
@@ -39,7 +39,7 @@ func (n Name) Compare(other Name) int {
 // Of returns the Ref of the object with this name and the given kind.
 func (n Name) Of(kind string) Ref { return Ref{Kind: kind, Namespace: n.Namespace, Name: n.Name} }
 
-// MarshalText returns String, so that a Name is a string in JSON documents.
+// MarshalText returns the result of String, so that a Name is a string in JSON.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
 // UnmarshalText parses the text that MarshalText returns.

@@ -6,7 +6,7 @@ import (
 )
 
 // ServicePort is a Service and one of its ports, by number or name. An empty port means the first port. The zero value
-// refers to no Service and is the empty text. It is comparable.
+// refers to no Service; its string is empty. ServicePort is comparable.
 type ServicePort struct {
 	Service Name
 	Port    string
@@ -33,7 +33,7 @@ func (p ServicePort) String() string {
 // IsZero reports whether the value refers to no Service. The JSON option omitzero uses it.
 func (p ServicePort) IsZero() bool { return p == ServicePort{} }
 
-// MarshalText returns String, so that a ServicePort is a string in JSON documents.
+// MarshalText returns the result of String, so that a ServicePort is a string in JSON.
 func (p ServicePort) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText parses the text that MarshalText returns.

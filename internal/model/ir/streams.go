@@ -2,17 +2,17 @@ package ir
 
 import "time"
 
-// StreamRoute sends the connections of one port to its backends.
+// StreamRoute sends the TCP connections or UDP clients of one port to its backends.
 type StreamRoute struct {
 	Protocol Protocol
 	Port     uint16
 	// ServerNames lists the server names in TLS handshakes (SNI) that the route matches. If it is empty, the route
 	// matches all connections of the port.
 	ServerNames []string
-	// Backends share the connections, or the clients of UDP, by weight. There is at least one backend.
+	// Backends share the TCP connections or UDP clients by weight. There is at least one backend.
 	Backends []WeightedBackend
 	Origin   Origin
-	// Field is the field of the origin that defines the port.
+	// Field is the path of the field that defines the port, in the object that is the origin of the route.
 	Field string
 	// AcceptProxy requires a PROXY protocol header from clients. Trusted lists the peers, as CIDRs, that may send it.
 	// Connections of other peers are closed. If Trusted is empty, all peers may send it.
@@ -21,7 +21,8 @@ type StreamRoute struct {
 	// SendProxy is the version of the PROXY protocol header that is sent to endpoints.
 	SendProxy ProxyVersion
 	Policy    StreamPolicy
-	// TLS is the certificate of a port that terminates TLS. Nil forwards all bytes unchanged.
+	// TLS is the source of the certificate if the port terminates TLS. If it is nil, TLS is not terminated: all bytes
+	// are forwarded unchanged.
 	TLS *StreamTLS
 	// BackendTLS configures TLS connections to endpoints. Nil connects without TLS.
 	BackendTLS *BackendTLS
@@ -44,15 +45,15 @@ type StreamPolicy struct {
 	IdleTimeout time.Duration `json:"idle_timeout,omitempty"`
 	// ConnectTimeout is the time limit for connecting to one endpoint. Zero means 5 s.
 	ConnectTimeout time.Duration `json:"connect_timeout,omitempty"`
-	// Tries is the maximum number of endpoints to try within TriesTimeout (ingress-nginx's
-	// proxy-stream-next-upstream-*). Zero values mean 3 tries and 600 s. With 1, no other endpoint is tried.
+	// Tries is the maximum number of endpoints to try, including the first one; zero means 3. TriesTimeout is the time
+	// limit for all of them; zero means 600 s (ingress-nginx's proxy-stream-next-upstream-*).
 	Tries        int           `json:"tries,omitempty"`
 	TriesTimeout time.Duration `json:"tries_timeout,omitempty"`
 	// Responses is the number of response datagrams for each datagram of a client after which the UDP session ends
 	// (nginx's proxy_responses). With zero, the session ends only when it is idle.
 	Responses int `json:"responses,omitempty"`
-	// MaxConnections is the maximum number of concurrent connections, or UDP clients, of the port. Zero means no limit
-	// for TCP and a default for UDP.
+	// MaxConnections is the maximum number of concurrent TCP connections or UDP clients of the port. Zero means no
+	// limit for TCP, and 16384 clients for UDP.
 	MaxConnections int `json:"max_connections,omitempty"`
 }
 
@@ -63,8 +64,8 @@ type StreamTLS struct {
 	Host string `json:"host,omitempty"`
 }
 
-// Without returns a phrase for messages: what happens to the traffic of a port with this protocol while it has no
-// backend.
+// Without returns a phrase for messages. It says what happens to the traffic of a port with this protocol while the
+// port has no backend.
 func (p Protocol) Without() string {
 	if p == UDP {
 		return "datagrams are dropped"

@@ -8,14 +8,14 @@ import (
 // TLSPolicy limits the TLS versions and cipher suites of a host. The zero value allows TLS 1.2 and 1.3 with Go's secure
 // cipher suites.
 type TLSPolicy struct {
-	// Version is the only allowed version. Empty allows both.
+	// Version is the only allowed TLS version. If it is empty, TLS 1.2 and 1.3 are allowed.
 	Version TLSVersion `json:"version,omitempty"`
 	// Ciphers lists the IANA names of the allowed cipher suites of TLS 1.2, sorted. If it is empty, Caddy's defaults
 	// are used. The cipher suites of TLS 1.3 cannot be chosen.
 	Ciphers []string `json:"ciphers,omitempty"`
 }
 
-// TLSVersion is a version of TLS, by Caddy's name.
+// TLSVersion is Caddy's name of a TLS version.
 type TLSVersion string
 
 // The supported TLS versions. Older versions are not supported.
@@ -24,8 +24,8 @@ const (
 	TLS13 TLSVersion = "tls1.3"
 )
 
-// Versions returns a name for the allowed versions. One TLS connection policy of Caddy serves all policies with the
-// same name.
+// Versions returns a name for the set of allowed TLS versions. All policies with the same name share one of Caddy's TLS
+// connection policies.
 func (p *TLSPolicy) Versions() string {
 	if p.Version == "" {
 		return "tls1.2+tls1.3"

@@ -20,19 +20,19 @@ type Collector struct {
 	// is no collector. A zero Port means 4317.
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`
-	// Queue is the maximum number of waiting spans, Batch the maximum number of spans in one export, and Delay the
-	// maximum time that a span waits.
+	// Queue is the maximum number of spans that wait for an export, Batch the maximum number of spans in one export,
+	// and Delay the maximum time that a span waits.
 	Queue int           `json:"queue,omitempty"`
 	Batch int           `json:"batch,omitempty"`
 	Delay time.Duration `json:"delay,omitempty"`
 	// Service is the service name of this controller in traces.
 	Service string `json:"service,omitempty"`
-	// Sampler chooses the requests that have spans. Ratio is the sampled share of requests for SampleRatio. A negative
-	// ratio means 0, and zero means the default.
+	// Sampler selects the requests that have spans. Ratio is the fraction of requests that SampleRatio selects; zero
+	// means the default, and a negative value means 0.
 	Sampler Sampler `json:"sampler,omitempty"`
 	Ratio   float64 `json:"ratio,omitempty"`
-	// OwnChoice applies the sampler to all requests, including requests that are part of a trace. Otherwise the
-	// sampling decision of the trace's parent is used.
+	// OwnChoice applies the sampler to all requests, even if a request belongs to a trace of the client. Otherwise the
+	// sampling decision of the client's trace is used.
 	OwnChoice bool `json:"own_choice,omitempty"`
 }
 
