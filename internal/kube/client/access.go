@@ -1,5 +1,5 @@
-// Package client finds the address and the credentials of an API server, and retries requests while the server is
-// unavailable.
+// Package client finds the address and the credentials of a Kubernetes API server, and retries requests while the
+// server is unavailable.
 package client
 
 import (
@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// writesPerSecond and burst limit the load on the API server, even if the controller has to write 10,000 statuses.
+	// writesPerSecond and burst are the rate limit for writes, which protects the API server when the controller has to
+	// write the status of, say, 10,000 objects.
 	writesPerSecond = 50
 	burst           = 100
 
@@ -28,16 +29,17 @@ var ErrNotInCluster = errors.New("this process does not run in a Kubernetes clus
 
 // Access has the address and the credentials of an API server.
 type Access struct {
-	// Config has a rate limit that is suitable for writing. A caller that needs another limit makes a copy.
+	// Config contains a rate limit that is suitable for writing. A caller that needs a different limit must copy Config
+	// first.
 	Config *rest.Config
-	// Namespace is the namespace of this process: of its pod, or else of the kubeconfig.
+	// Namespace is the namespace of this process's pod. Outside a pod, it is the namespace in the kubeconfig.
 	Namespace string
 	// Pod is the name of this process's pod in Namespace. It is empty if the name is unknown.
 	Pod string
 }
 
-// Find reads a kubeconfig, or the service account of the pod if kubeconfig is empty. It sends no requests to the API
-// server.
+// Find reads a kubeconfig. If kubeconfig is empty, it reads the service account of the pod. It sends no requests to the
+// API server.
 func Find(kubeconfig string) (Access, error) {
 	find := inCluster
 	if kubeconfig != "" {
@@ -79,8 +81,8 @@ func fromFile(path string) (Access, error) {
 	return Access{Config: config, Namespace: podNamespace(namespace), Pod: os.Getenv(podEnv)}, nil
 }
 
-// podNamespace returns the namespace of the pod, or fallback outside a pod. The pod takes precedence, because a
-// kubeconfig can be mounted into a pod.
+// podNamespace returns the namespace of the pod. Outside a pod it returns fallback, the namespace in the kubeconfig.
+// The pod takes precedence, because a kubeconfig can also be mounted into a pod.
 func podNamespace(fallback string) string {
 	if name := os.Getenv(namespaceEnv); name != "" {
 		return name
@@ -97,7 +99,7 @@ func podName() string {
 	if name := os.Getenv(podEnv); name != "" {
 		return name
 	}
-	// If the host name cannot be read, the name is empty, which means unknown.
+	// If the host name cannot be read, podName returns "", which means that the name is unknown.
 	name, _ := os.Hostname()
 	return name
 }

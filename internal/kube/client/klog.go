@@ -10,14 +10,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sinkLog is the logger of the newest client, which gets client-go's messages. It is global because klog is.
+// sinkLog is the logger that gets client-go's messages. It is a global variable because klog's logger is global, too.
 var (
 	sinkLog  atomic.Pointer[zap.Logger]
 	sinkOnce sync.Once
 )
 
-// QuietKlog sends the messages of client-go to zap. Its errors become warnings, because client-go retries by itself.
-// All other messages are logged at debug level.
+// QuietKlog redirects the messages of client-go to log. Errors are logged as warnings, because client-go retries by
+// itself. All other messages are logged at debug level.
 func QuietKlog(log *zap.Logger) {
 	sinkLog.Store(log.Named("client-go").WithOptions(zap.AddCallerSkip(2)))
 	sinkOnce.Do(func() { klog.SetLogger(logr.New(sink{})) })

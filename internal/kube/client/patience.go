@@ -14,20 +14,21 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// patient is a ListWatch that retries while the API server is unavailable. The reflector that uses it would not report
-// a refused connection, would wait for up to a minute, and would not stop waiting when its context ends.
+// patient is a ListWatch that retries while the API server is unavailable. Without it, the reflector would not report a
+// refused connection, would pause for up to a minute, and would finish the pause even if its context has ended.
 type patient struct {
 	*cache.ListWatch
 	failed func(error)
 }
 
-// Patient returns a ListerWatcher that retries while the API server is unavailable, until the context ends. It calls
-// failed with each error after which it retries.
+// Patient returns a ListerWatcher that sends the requests of source, and retries them while the API server is
+// unavailable, until the context ends. It calls failed with each error after which it retries.
 func Patient(source *cache.ListWatch, failed func(error)) cache.ListerWatcher {
 	return &patient{ListWatch: source, failed: failed}
 }
 
-// ListWithContext returns the response of the API server, or an error if the context ends.
+// ListWithContext retries until the API server responds, and returns its response. It returns an error if the context
+// ends.
 func (p *patient) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	return Persist(ctx, p.failed, func() (runtime.Object, error) { return p.ListWatch.ListWithContext(ctx, o) })
 }
@@ -37,8 +38,8 @@ func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w
 	return Persist(ctx, p.failed, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
 }
 
-// Persist calls ask until the API server responds or the context ends. In the latter case, the error also contains the
-// last error of ask. It calls failed with each error after which it retries.
+// Persist calls ask, which sends a request, until the API server responds or the context ends. If the context ends, the
+// returned error also contains the last error of ask. Persist calls failed with each error after which it retries.
 func Persist[T any](ctx context.Context, failed func(error), ask func() (T, error)) (T, error) {
 	pause := Backoff()
 	for {
@@ -68,8 +69,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Away reports whether the API server did not respond, is overloaded, or has an internal error. After any other
-// response, the reflector decides how to continue.
+// Away reports whether err means that the API server did not respond, is overloaded, or has an internal error. After
+// any other error, the reflector decides how to continue.
 func Away(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

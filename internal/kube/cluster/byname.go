@@ -16,9 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// byName watches single objects of one kind, each with a watch for its name. This only requires RBAC rules that name
-// the objects. It does not use informers: an informer for each object would need a second copy of the object and ten
-// goroutines. Each watch here needs two goroutines, and shares its connection with a hundred other watches.
+// byName watches individual objects of one kind, each with its own watch, so that RBAC only has to allow access to
+// these objects by name. It does not use informers, because an informer for each object would need ten goroutines and a
+// second copy of the object. Here a watch needs two goroutines, and up to a hundred watches share a connection.
 type byName struct {
 	kind   kinds.Kind
 	client rest.Interface
@@ -27,22 +27,23 @@ type byName struct {
 	gate   *gate
 
 	mu sync.Mutex
-	// followed has the objects of the last call of follow.
+	// followed holds the objects that were passed to the last call of follow.
 	followed map[ir.Ref]*single
 	// changed receives a value when objects are added to followed.
 	changed chan struct{}
 	// unread is the number of followed objects that have not been read yet.
 	unread int
-	// over has the objects that are not watched, because their namespace has too many.
+	// over is the set of objects that are not watched, because too many objects of their namespace were passed to
+	// follow.
 	over map[ir.Ref]bool
 }
 
 // single is the state of one watched object.
 type single struct {
-	// read is set after the first response of the API server: the object, that it does not exist, or that access is
-	// forbidden.
+	// read is set after the API server has responded for the first time: it returned the object, or the object does not
+	// exist, or access to it is forbidden.
 	read bool
-	// stop ends the goroutine that reads the object. It is nil until the goroutine starts.
+	// stop ends the goroutine that watches the object. It is nil until the goroutine starts.
 	stop context.CancelFunc
 }
 
@@ -62,10 +63,10 @@ func (f *factory) byName(name string) (*byName, error) {
 	}, nil
 }
 
-// follow replaces the set of watched objects. It reports whether all of them have been read once. If not, the store
-// wakes its reader when the last one has been read. An object that is no longer in the set is deleted from the store at
-// once. If a namespace has too many objects, only the first ones by name are watched, and the others are marked as
-// denied.
+// follow replaces the set of watched objects. It reports whether the API server has responded for all of them. If it
+// returns false, the reader of the store is woken when the last object has been read. An object that is no longer in
+// the set is deleted from the store at once. If a namespace has too many objects in the set, only the first ones by
+// name are watched, and the others are marked as denied in the store.
 func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +96,8 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	return b.unread == 0
 }
 
-// bound removes the objects that exceed the limit of their namespace from the set.
+// bound limits the number of objects per namespace: it removes the objects that exceed the limit from wanted and marks
+// them as denied in the store.
 func (b *byName) bound(wanted map[ir.Ref]bool) {
 	of, over := map[string]int{}, map[ir.Ref]bool{}
 	for ref := range wanted {
@@ -162,7 +164,7 @@ func (b *byName) run(ctx context.Context) {
 	}
 }
 
-// unstarted returns the objects that no goroutine reads yet.
+// unstarted returns the followed objects for which no goroutine runs yet.
 func (b *byName) unstarted() map[ir.Ref]*single {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,8 +173,8 @@ func (b *byName) unstarted() map[ir.Ref]*single {
 	return all
 }
 
-// begin records the function that stops the goroutine of an object. It returns false if the object is no longer
-// watched.
+// begin stores the function that stops the goroutine of an object. It returns false if the object is no longer
+// followed.
 func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,8 +185,8 @@ func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	return true
 }
 
-// update calls change, which updates the store after a response about an object. It does nothing if the object is no
-// longer watched.
+// update is called after a response about an object. It calls change, which updates the store, unless the object is no
+// longer followed.
 func (b *byName) update(ref ir.Ref, one *single, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

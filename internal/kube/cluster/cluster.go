@@ -1,5 +1,5 @@
-// Package cluster watches the objects of a Kubernetes cluster: it lists and watches them at the API server and keeps a
-// snapshot.Store up to date.
+// Package cluster watches the objects of a Kubernetes cluster: it lists and watches them through the API server and
+// keeps a snapshot.Store up to date.
 package cluster
 
 import (
@@ -28,18 +28,19 @@ type Options struct {
 	Kubeconfig string
 	// Namespaces lists the namespaces to watch. An empty list means all namespaces.
 	Namespaces []string
-	// Optional lists the optional kinds to watch.
+	// Optional lists the kinds to watch in addition to the kinds that are always watched.
 	Optional []string
-	// Also lists objects that are watched in any namespace, because options refer to them, such as the default
+	// Also lists objects that are watched even outside Namespaces, because options refer to them, such as the default
 	// certificate.
 	Also []ir.Ref
-	// Referenced watches only the Secrets that are passed to Follow.
+	// Referenced means that only the Secrets that are passed to Follow are watched, instead of all Secrets.
 	Referenced bool
-	// OnWatchError is called with the kind for every list or watch that fails. It is meant for a metric. It may be nil.
+	// OnWatchError is called for every list or watch request that fails, with the kind of the objects. It is meant for
+	// counting errors in a metric. It may be nil.
 	OnWatchError func(kind string)
 }
 
-// Cluster is a set of informers for one cluster.
+// Cluster watches the objects of one cluster with a set of informers.
 type Cluster struct {
 	client    kubernetes.Interface
 	metadata  metadata.Interface
@@ -47,7 +48,7 @@ type Cluster struct {
 	pod       string
 	store     *snapshot.Store
 	informers []*informer
-	// secrets is nil if all Secrets are watched.
+	// secrets watches the Secrets that are passed to Follow. It is nil if all Secrets are watched.
 	secrets *byName
 	synced  chan struct{}
 	log     *zap.Logger
@@ -86,7 +87,7 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	return c, err
 }
 
-// writers returns clients that share one rate limit.
+// writers returns the clients for writing, which share one rate limit.
 func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, error) {
 	limited := rest.CopyConfig(config)
 	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
@@ -98,34 +99,36 @@ func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, err
 	return client, objects, err
 }
 
-// Follow replaces the set of Secrets to watch. It reports whether the API server has responded for each of them: until
-// then the Store is not complete, and it wakes its reader when it is. Secrets that may not be read are marked in the
-// Store. Without the option Referenced, all Secrets are watched and Follow does nothing.
+// Follow replaces the set of Secrets to watch. It reports whether the API server has responded for each of them. If it
+// returns false, the reader of the Store is woken when the last response arrives. Secrets to which access is forbidden
+// are marked as denied in the Store. Without the option Referenced, all Secrets are watched and Follow does nothing.
 func (c *Cluster) Follow(secrets iter.Seq[ir.Ref]) (read bool) {
 	return c.secrets == nil || c.secrets.follow(secrets)
 }
 
-// Client returns the client for writing Events, the Lease, and the ports of the controller's Service.
+// Client returns the client for writing Events, the Lease for leader election, and the ports of the controller's
+// Service.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Metadata returns the client for patching the status of objects of any kind. It only reads their metadata.
+// Metadata returns the client for patching the status of objects of any kind. From its responses, only the metadata of
+// the objects is decoded.
 func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 
 // Namespace returns the controller's namespace, which also contains its Lease.
 func (c *Cluster) Namespace() string { return c.namespace }
 
-// Pod returns the name of this process's pod, or "" if it is unknown.
+// Pod returns the name of this process's pod, or "" if the name is unknown.
 func (c *Cluster) Pod() string { return c.pod }
 
-// Store returns the store with the objects. It is incomplete until Synced.
+// Store returns the store that holds the objects. It is incomplete until the channel of Synced is closed.
 func (c *Cluster) Store() *snapshot.Store { return c.store }
 
-// Synced returns a channel that is closed when the objects of every informer's first list are in the store. Secrets
-// that were passed to Follow may still be missing.
+// Synced returns a channel that is closed when every informer has listed its objects and all of them are in the store.
+// Secrets that were passed to Follow may still be missing.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run watches the cluster until the context ends. While the API server is unavailable, at the start or later, it
-// retries, and the known objects stay in the store. Run must be called only once.
+// Run watches the cluster until the context ends. While the API server is unavailable, Run retries and the objects that
+// were read before stay in the store. Run must be called only once.
 func (c *Cluster) Run(ctx context.Context) {
 	var group panics.Group
 	for _, i := range c.informers {
@@ -153,8 +156,8 @@ func (c *Cluster) wait(ctx context.Context) bool {
 	return true
 }
 
-// all returns one informer for each kind and namespace, and one for each object of Also in another namespace. own is
-// the namespace of the controller.
+// all returns the informers for the options: one for each kind and watched namespace, and one for each object of Also
+// outside these namespaces. own is the namespace of the controller.
 func (f *factory) all(o Options, own string) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
@@ -180,7 +183,7 @@ func (f *factory) all(o Options, own string) ([]*informer, error) {
 	return f.informers(list)
 }
 
-// others returns the scopes of the objects in Also that are outside the watched namespaces.
+// others returns a scope for each object in Also that is outside the watched namespaces.
 func others(namespaces []string, o Options) []scope {
 	var list []scope
 	seen := map[ir.Ref]bool{}

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// atOnce is the maximum number of concurrent requests of all readers of single objects.
+	// atOnce is the maximum number of concurrent requests of all readers together. Each reader reads a single object.
 	atOnce = 16
-	// shortestWait and longestWait limit how long all readers wait if the API server does not respond.
+	// shortestWait and longestWait are the minimum and maximum time that all readers wait after the API server did not
+	// respond.
 	shortestWait = 500 * time.Millisecond
 	longestWait  = 15 * time.Second
 )
 
-// gate limits requests: thousands of readers must not send requests at once, and while the API server is unavailable
-// they must not retry independently.
+// gate limits the requests of all readers together, because there can be thousands of readers: they must not send
+// requests all at once, and while the API server is unavailable they must not retry independently.
 type gate struct {
 	slots chan struct{}
 
@@ -27,7 +28,8 @@ type gate struct {
 	wait  time.Duration
 }
 
-// pass calls ask as soon as the gate is open. It returns the error of ask or of the context.
+// pass calls ask, which sends a request, as soon as the gate allows it. It returns the error of ask, or the error of
+// the context if the context ends first.
 func (g *gate) pass(ctx context.Context, ask func() error) error {
 	select {
 	case g.slots <- struct{}{}:
@@ -51,8 +53,8 @@ func (g *gate) left() time.Duration {
 	return time.Until(g.until)
 }
 
-// answered closes the gate for a while if the API server did not respond. Requests that fail at the same time increase
-// the delay only once.
+// answered makes all readers wait for a while if err means that the API server did not respond. If several concurrent
+// requests fail, the delay is increased only once.
 func (g *gate) answered(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

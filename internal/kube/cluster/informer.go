@@ -40,7 +40,7 @@ func (s scope) fieldSelector() string {
 	return strings.Join(terms, ",")
 }
 
-// where describes the scope in a message.
+// where describes the scope for messages, for example "in namespace x".
 func (s scope) where() string {
 	if s.namespace == "" {
 		return "in the whole cluster"
@@ -48,7 +48,7 @@ func (s scope) where() string {
 	return "in namespace " + s.namespace
 }
 
-// factory creates informers. Their requests do not count against the rate limit of the writers, because a queue of
+// factory creates informers. Their requests are not subject to the rate limit of the write clients, because a queue of
 // status writes must not delay the watches.
 type factory struct {
 	config  *rest.Config
@@ -56,7 +56,7 @@ type factory struct {
 	clients map[schema.GroupVersion]rest.Interface
 	store   *snapshot.Store
 	errors  *watchErrors
-	// limited is set if only some namespaces are watched. RBAC may be limited to them in this case.
+	// limited is set if only some namespaces are watched. In this case, RBAC may allow access to these namespaces only.
 	limited bool
 }
 
@@ -102,13 +102,14 @@ func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
 	return c, err
 }
 
-// informer is one list and watch.
+// informer lists and watches the objects of one scope.
 type informer struct {
 	scope
 	shared cache.SharedIndexInformer
-	// registration has synced when the first list is in the snapshot store, not just in the informer's own store.
+	// registration is synced when all objects of the first list are in the snapshot store, not just in the store of the
+	// informer.
 	registration cache.ResourceEventHandlerRegistration
-	// denied is closed if the API server forbids access to a kind that the controller can do without.
+	// denied is closed if the API server forbids access to objects without which the controller can still work.
 	denied      chan struct{}
 	denyOnce    sync.Once
 	dispensable bool
@@ -138,11 +139,12 @@ func (f *factory) informer(s scope) (*informer, error) {
 	return i, err
 }
 
-// failed is called whenever a list or watch ends. The informer starts the next one by itself after a pause.
+// failed is called whenever a list or watch request ends with an error. After a pause, the informer sends the next one
+// by itself.
 //
-// With RBAC for some namespaces only, cluster-scoped objects may be forbidden. Like ingress-nginx, this controller then
-// works without IngressClasses: objects that it may not read must not keep it from serving. The store marks the whole
-// kind as denied until it gets an object of the kind. If objects of the kind were read before, they are used instead.
+// If RBAC only allows access to some namespaces, cluster-scoped objects may be forbidden. The controller must serve
+// without them; like ingress-nginx, it then works without IngressClasses. The store marks the whole kind as denied
+// until it gets an object of the kind. Objects of the kind that were read before are still used.
 func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	i.errors.add(i.scope, err)
 	if i.dispensable && apierrors.IsForbidden(err) {
@@ -153,8 +155,9 @@ func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// transform returns a function that trims a new object. If an unchanged object is listed again after a lost watch, the
-// function returns the copy in the store, so that there is only one copy of each object.
+// transform returns a function that trims each object that an informer receives. If an unchanged object is listed again
+// after a watch has ended, the function returns the object that is already in the store, so that memory holds only one
+// copy of each object.
 func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(kinds.Object)
@@ -169,12 +172,12 @@ func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	}
 }
 
-// handler passes the objects of an informer to the store. It passes the same pointers, so that there is only one copy
-// of each object.
+// handler passes the objects of an informer to the store without copying them, so that memory holds only one copy of
+// each object.
 type handler struct {
 	kind  kinds.Kind
 	store *snapshot.Store
-	// deniable is set if the kind may be marked as denied in the store.
+	// deniable is set if the store may mark the kind as denied.
 	deniable bool
 }
 
@@ -182,8 +185,8 @@ func (h handler) OnAdd(object any, _ bool) { h.set(object) }
 
 func (h handler) OnUpdate(_, object any) { h.set(object) }
 
-// OnDelete also gets tombstones, for objects that disappeared while the watch was lost. Their last state may be
-// unknown.
+// OnDelete also receives tombstones (cache.DeletedFinalStateUnknown) for objects that were deleted while there was no
+// watch. The last state of such an object may be unknown.
 func (h handler) OnDelete(object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = h.lastState(tombstone)

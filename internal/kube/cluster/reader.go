@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// watchTime is the minimum duration that is requested for a watch, as informers do. The API server ends the watch
-	// after this time.
+	// watchTime is the minimum duration of a watch that is requested from the API server, as informers do. The API
+	// server ends the watch after the requested time.
 	watchTime = 5 * time.Minute
-	// shortWatch is the duration below which a watch counts as failed, so that the next one is delayed.
+	// shortWatch is the minimum duration of a successful watch. A shorter watch counts as failed, and the next one is
+	// delayed.
 	shortWatch = time.Second
-	// firstPause and lastPause limit how long the reader of an object waits after the API server has rejected a
-	// request.
+	// firstPause and lastPause are the minimum and maximum delay after the API server has rejected a request for an
+	// object.
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
@@ -40,7 +41,7 @@ type reader struct {
 	scope scope
 	lists *cache.ListWatch
 	trim  cache.TransformFunc
-	// version is the resource version at which the next watch starts. If it is empty, the object must be listed first.
+	// version is the resourceVersion at which the next watch starts. If it is empty, the object must be listed first.
 	version string
 	pause   time.Duration
 }
@@ -54,9 +55,10 @@ func newReader(b *byName, ref ir.Ref, one *single) *reader {
 	}
 }
 
-// run reads until the context ends.
+// run keeps the object in the store up to date until the context ends.
 func (r *reader) run(ctx context.Context) {
-	// Version 0 allows a response from the API server's cache. It may be old, but the watch then delivers the changes.
+	// With resourceVersion 0, the API server may respond from its cache. The response may be outdated, but the watch
+	// then delivers the changes since.
 	from := "0"
 	for ctx.Err() == nil {
 		var err error
@@ -72,7 +74,8 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// failed logs an error, waits if necessary, and decides whether the next request is a list.
+// failed handles the error of a list or watch request: it logs the error, waits if necessary, and decides whether the
+// object must be listed again.
 func (r *reader) failed(ctx context.Context, err error) {
 	r.of.errors.add(r.scope, err)
 	switch {
@@ -80,7 +83,7 @@ func (r *reader) failed(ctx context.Context, err error) {
 		r.version = ""
 		return
 	case kubeclient.Away(err) && !errors.Is(err, errShortWatch):
-		// The gate delays the next request.
+		// The gate delays the next request, so failed does not wait.
 		return
 	case apierrors.IsForbidden(err):
 		r.of.update(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
@@ -117,7 +120,8 @@ func (r *reader) list(ctx context.Context, from string) error {
 
 var errShortWatch = errors.New("the watch ended immediately")
 
-// watch returns nil if the API server has ended the watch after the requested time.
+// watch watches the object until the watch ends. It returns nil if the API server has ended the watch after the
+// requested time.
 func (r *reader) watch(ctx context.Context) error {
 	begin := time.Now()
 	var events watch.Interface

@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// quiet is the minimum time between two logged errors of the same kind of object.
+// quiet is the minimum time between two log messages about failed watches of the same kind of object.
 const quiet = time.Minute
 
-// watchErrors counts and logs errors of lists and watches. It limits the log, because while the API server is
-// unavailable, every kind fails every few seconds.
+// watchErrors counts and logs the errors of list and watch requests. It limits the number of log messages, because the
+// requests for every kind fail every few seconds while the API server is unavailable.
 type watchErrors struct {
 	count func(kind string)
 	log   *zap.Logger
@@ -56,7 +56,8 @@ func (w *watchErrors) due(kind string) bool {
 	return true
 }
 
-// routine reports whether a watch ended normally: closed by the API server, too old to be continued, or canceled.
+// routine reports whether err is a normal end of a watch: the API server closed it, its resourceVersion is too old, or
+// its context was canceled.
 func routine(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) ||
 		apierrors.IsResourceExpired(err) || apierrors.IsGone(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// complete sets the default namespace and checks the name as an API server does. Other packages rely on valid names,
-// because they use them in keys, URLs and paths.
+// complete sets the default namespace of an object from a manifest, and checks the name of the object as an API server
+// does. Other packages rely on valid names, because they use them in keys, URLs and paths.
 func (f *found) complete(clusterScoped bool) error {
 	switch {
 	case clusterScoped:
@@ -41,8 +41,8 @@ func badName(kind, field, name string) error {
 		kind, field, name)
 }
 
-// finish sets the defaults that an API server would set, and trims the object. The resource version is a hash of the
-// text, so that equal texts have equal versions.
+// finish sets the defaults that an API server would set, and trims the object. The resourceVersion is a hash of the
+// object's text, so that objects with the same text have the same version.
 func (f *found) finish(raw []byte) {
 	sum := sha256.Sum256(raw)
 	f.object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

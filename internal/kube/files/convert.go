@@ -12,15 +12,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// reader reads one kind in one version.
+// reader decodes manifests of one apiVersion and kind.
 type reader struct {
 	clusterScoped bool
-	// successor is the version and kind that replaces a deprecated one. It is empty for current versions.
+	// successor is the apiVersion and kind that replace a deprecated apiVersion and kind. It is empty if they are not
+	// deprecated.
 	successor string
-	// changed describes what the author has to change besides the version. It may be empty.
+	// changed describes what the author of a manifest has to change besides the apiVersion. It may be empty.
 	changed string
-	// read returns the object in the current version. strict has the errors about unknown fields, which may be
-	// misspelled.
+	// read decodes an object and converts it to the current apiVersion. strict contains errors about unknown fields,
+	// which may be misspelled.
 	read func(raw []byte) (object kinds.Object, strict []error, err error)
 }
 
@@ -28,8 +29,8 @@ const ingressChanged = ", write backend.service.name and backend.service.port.nu
 	"backend.serviceName and backend.servicePort, write spec.defaultBackend instead of spec.backend, and add a " +
 	"pathType to each path"
 
-// oldVersions has the deprecated versions, which are converted. The Ingress of extensions/v1beta1 is the same as in
-// networking.k8s.io/v1beta1.
+// oldVersions maps each deprecated apiVersion and kind to a reader that converts its objects. The Ingress of
+// extensions/v1beta1 has the same fields as the Ingress of networking.k8s.io/v1beta1.
 var oldVersions = map[identity]reader{
 	{apiVersion: "extensions/v1beta1", kind: kinds.Ingress}: {
 		successor: "networking.k8s.io/v1", changed: ingressChanged, read: converting(ingressFromBeta),
@@ -66,7 +67,8 @@ func current(row kinds.Kind) func([]byte) (kinds.Object, []error, error) {
 	}
 }
 
-// converting parses the old version strictly, so that a field of the new version in an old object is reported.
+// converting returns a function that decodes an object of a deprecated version and converts it. Decoding is strict, so
+// that a field that exists only in the new version is reported.
 func converting[Old any, New kinds.Object](convert func(*Old) New) func([]byte) (kinds.Object, []error, error) {
 	return func(raw []byte) (kinds.Object, []error, error) {
 		old := new(Old)
@@ -124,8 +126,8 @@ func backendFromBeta(old *networkingv1beta1.IngressBackend) *networkingv1.Ingres
 	return &networkingv1.IngressBackend{Service: service}
 }
 
-// same returns its argument. It is used for an IngressClass, which has the same fields in both versions, and for
-// Endpoints, which the merger converts later because it knows whether there are EndpointSlices.
+// same returns its argument, for objects that need no conversion: an IngressClass has the same fields in both versions,
+// and Endpoints are converted later, by the merger, which knows whether there are EndpointSlices.
 func same[T any](o *T) *T { return o }
 
 func sliceFromBeta(old *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {

@@ -11,11 +11,12 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// endpointsKind is the kind that EndpointSlices have replaced. It is not in the table of kinds, because clusters
-// convert it to EndpointSlices themselves.
+// endpointsKind is the deprecated kind Endpoints, which EndpointSlice has replaced. It is not in kinds.Table, because
+// clusters convert Endpoints to EndpointSlices themselves.
 const endpointsKind = "Endpoints"
 
-// mirror converts an Endpoints object to EndpointSlices as a cluster does: one for each subset and address family.
+// mirror converts an Endpoints object to EndpointSlices as a cluster does: it returns one EndpointSlice for each subset
+// and address family.
 func mirror(o *corev1.Endpoints) []kinds.Object { //nolint:staticcheck // the old kind is the point
 	var list []kinds.Object
 	for i := range o.Subsets {

@@ -1,5 +1,5 @@
-// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads the objects of all kinds in
-// the table of kinds, watches the files, and keeps a snapshot.Store up to date.
+// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads all objects whose kinds the
+// controller supports, watches the files, and keeps a snapshot.Store up to date.
 package files
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Load reads a folder or a single file once. The verdicts report problems with files and objects. The error means that
-// the folder itself cannot be read.
+// Load reads a folder of manifests, or a single file, once. The verdicts report problems with files and objects. Load
+// returns an error only if the folder itself cannot be read.
 func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	list, err := newFolder(dir).read(func(string) {})
 	if err != nil {
@@ -37,7 +37,7 @@ type Files struct {
 	once     sync.Once
 	pace     pace
 	log      *zap.Logger
-	// failure is the last error if the folder could not be read, otherwise "".
+	// failure is the error message if the folder cannot be read, otherwise "".
 	failure string
 }
 
@@ -49,14 +49,14 @@ func New(dir string, log *zap.Logger) *Files {
 	}
 }
 
-// Store returns the store with the objects of the folder. It is incomplete until Synced.
+// Store returns the store with the objects of the folder. It is incomplete until the channel of Synced is closed.
 func (f *Files) Store() *snapshot.Store { return f.store }
 
 // Synced returns a channel that is closed when the folder has been read once.
 func (f *Files) Synced() <-chan struct{} { return f.synced }
 
-// Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When they change, the
-// store wakes its reader, even if no object has changed.
+// Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When the verdicts change,
+// the reader of the store is woken, even if no object has changed.
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
 		return *v
@@ -64,8 +64,8 @@ func (f *Files) Verdicts() []*report.Verdict {
 	return nil
 }
 
-// Run watches the folder until the context ends. If a file cannot be read, for example while it is being edited, its
-// last objects are kept. Run must be called only once.
+// Run watches the folder until the context ends. If a file cannot be read, for example because it is being edited, the
+// objects that were last read from it are kept. Run must be called only once.
 func (f *Files) Run(ctx context.Context) {
 	w := newWatcher(f.log)
 	defer w.close()
@@ -98,8 +98,8 @@ func (f *Files) refresh(w *watcher) bool {
 	return true
 }
 
-// logFailure logs why the folder cannot be read, once for each reason. It logs only until the folder has been read for
-// the first time. After Synced, the verdicts report the error.
+// logFailure logs the reason why the folder cannot be read, once for each reason. It only logs until the folder has
+// been read for the first time. Afterwards, the verdicts report the reason.
 func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()
@@ -128,5 +128,5 @@ func (f *Files) setVerdicts(verdicts []*report.Verdict) {
 	f.store.Wake()
 }
 
-// fileRef returns the Ref that stands for a file in a verdict.
+// fileRef returns the Ref under which verdicts report problems of a file.
 func fileRef(name string) ir.Ref { return ir.Ref{Kind: "File", Name: name} }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// largest is the maximum size of a file in bytes.
+	// largest is the maximum size of a manifest file in bytes.
 	largest = 32 << 20
-	// fresh is how long after its last change a file is read again even if it looks unchanged. File systems have coarse
-	// clocks, so two writes can have the same time.
+	// fresh is the time after its last modification during which a file is read again even if its size and modification
+	// time are the same. File systems have coarse clocks, so two writes can have the same modification time.
 	fresh = 2 * time.Second
 )
 
@@ -27,7 +27,7 @@ var extensions = []string{".yaml", ".yml", ".json"}
 type folder struct {
 	root  string
 	files map[string]*file
-	// dirs is the set of all directories of the last read, by path.
+	// dirs is the set of all directories that the last call of read has found, by path.
 	dirs map[string]bool
 }
 
@@ -43,8 +43,8 @@ func newFolder(root string) *folder {
 	return &folder{root: filepath.Clean(root), files: map[string]*file{}}
 }
 
-// read returns the contents of all files, sorted by name. It calls enter for each directory before reading it, so that
-// a watch that is set there misses no change.
+// read returns the parsed contents of all files, sorted by file name. It calls enter for each directory before reading
+// the directory, so that a watch that enter starts misses no change.
 func (f *folder) read(enter func(dir string)) ([]*parsed, error) {
 	w := &walk{enter: enter, dirs: map[string]bool{}, entered: map[string]bool{}, found: map[string]fs.FileInfo{}}
 	if err := w.root(f.root); err != nil {
@@ -96,7 +96,8 @@ func (f *file) unchanged(info fs.FileInfo) bool {
 		f.info.ModTime().Equal(info.ModTime()) && f.read.Sub(info.ModTime()) > fresh
 }
 
-// keep keeps the old contents of the files below a path that cannot be read, and reports the error.
+// keep handles a path that cannot be read: it copies the old contents of all files at or below the path to next, and
+// reports the error.
 func (f *folder) keep(next map[string]*file, bad failure) {
 	p := &parsed{name: f.name(bad.path)}
 	p.fail(0, "cannot be read: "+bad.err.Error())
@@ -111,7 +112,7 @@ func (f *folder) keep(next map[string]*file, bad failure) {
 	next[bad.path] = &file{parsed: p}
 }
 
-// name returns the name for messages: the path relative to the folder, with slashes.
+// name returns the name of a file for messages: its path relative to the folder, with slashes.
 func (f *folder) name(path string) string {
 	name, err := filepath.Rel(f.root, path)
 	if err != nil || name == "." {
@@ -133,9 +134,9 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// walk collects the manifests below a folder. It follows symbolic links and enters each directory once. It skips names
-// that start with a dot: files of version control and editors, and the versions of a mounted ConfigMap, to whose files
-// the visible links point.
+// walk collects the manifests below a folder. It follows symbolic links and enters each directory only once. It skips
+// names that start with a dot: the files of editors and version control, and the hidden folders of a mounted ConfigMap,
+// which are read through the visible symbolic links to them.
 type walk struct {
 	enter func(dir string)
 	dirs  map[string]bool
@@ -203,7 +204,8 @@ func (w *walk) entry(path string) error {
 	return nil
 }
 
-// vanished reports whether a file was removed while the folder was read. A broken link still exists.
+// vanished reports whether the file at path no longer exists, because it was removed while the folder was read. A
+// broken symbolic link is not considered as removed.
 func vanished(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)

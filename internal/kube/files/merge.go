@@ -14,34 +14,35 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// merger merges the objects of all files. If several objects have the same name, the first one wins, by file name and
-// then by position. It keeps its state, so that the cost of a merge depends on the number of changes.
+// merger merges the objects of all files. If several files define the same object, the first definition is used, in the
+// order of file names and then of positions in the file. The merger keeps its state between merges, so that the cost of
+// a merge depends on the number of changes.
 type merger struct {
 	// files are the files of the last merge, sorted by name.
 	files []*parsed
-	// claims has the objects of all files by name. The object that wins is first.
+	// claims maps the name of each object to all of its definitions. The first valid definition is used.
 	claims map[ir.Ref][]*found
-	// slices is the number of EndpointSlices in the files for each Service. If there are none, Endpoints are used
-	// instead.
+	// slices is the number of EndpointSlices in the files for each Service. For a Service without EndpointSlices, its
+	// Endpoints object is used instead.
 	slices map[ir.Ref]int
-	// mirrors has the names of the slices that were made from each Service's Endpoints. mirrored has the Service of
-	// each such slice.
+	// mirrors maps each Service to the names of the EndpointSlices that were made from its Endpoints object. mirrored
+	// maps the name of each of these EndpointSlices to the Service.
 	mirrors  map[ir.Ref][]ir.Ref
 	mirrored map[ir.Ref]ir.Ref
-	// objects and problems are the result.
+	// objects and problems are the result of all merges so far, by the name of the object.
 	objects  map[ir.Ref]kinds.Object
 	problems map[ir.Ref][]report.Problem
 	// round is the state of the current merge.
 	round round
 }
 
-// round has the work of one merge and its result.
+// round holds the names that one merge has to process, and the objects that it has set and removed.
 type round struct {
 	names, services todo
 	set, gone       []kinds.Object
 }
 
-// todo is a list of names without duplicates.
+// todo is a list of names to process, without duplicates.
 type todo struct {
 	list []ir.Ref
 	seen map[ir.Ref]bool
@@ -87,7 +88,7 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 		m.mirrorEndpoints(service)
 	}
 	set, gone = m.round.set, m.round.gone
-	// The state is released, because the first round has the names of all objects.
+	// Release the memory of the first merge, which has processed the names of all objects.
 	m.round = round{}
 	return set, gone
 }
@@ -115,7 +116,8 @@ func (m *merger) remove(p *parsed) {
 	}
 }
 
-// touch records the names that an added or removed object can affect.
+// touch records the names that must be resolved again because a definition of an object was added (by = 1) or removed
+// (by = -1).
 func (m *merger) touch(f *found, by int) {
 	m.round.names.add(f.ref)
 	slice, ok := f.object.(*discoveryv1.EndpointSlice)
@@ -129,7 +131,7 @@ func (m *merger) touch(f *found, by int) {
 	}
 }
 
-// resolve determines the object for a name.
+// resolve determines which definition of an object is used, and updates the result.
 func (m *merger) resolve(ref ir.Ref) {
 	first, problems := m.first(ref)
 	if ref.Kind == endpointsKind {
@@ -146,7 +148,7 @@ func (m *merger) resolve(ref ir.Ref) {
 	}
 }
 
-// first returns the object that wins, or nil, and the problems of all objects with the name.
+// first returns the first valid definition of an object, or nil, together with the problems of all definitions.
 func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 	var problems []report.Problem
 	var first *found
@@ -178,7 +180,7 @@ func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	m.problems[ref] = problems
 }
 
-// put stores the object for a name. Nil removes it.
+// put stores the object with a name in the result. If object is nil, the name is removed from the result.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {
@@ -192,7 +194,8 @@ func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	}
 }
 
-// mirrorEndpoints makes slices from a Service's Endpoints if the files contain no slices for it.
+// mirrorEndpoints makes EndpointSlices from the Endpoints object of a Service, if the files contain no EndpointSlices
+// for the Service.
 func (m *merger) mirrorEndpoints(service ir.Ref) {
 	ref := ir.Ref{Kind: endpointsKind, Namespace: service.Namespace, Name: service.Name}
 	object, problems := m.first(ref)
@@ -214,8 +217,8 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	m.replace(service, made)
 }
 
-// replace replaces the slices that were made from a Service's Endpoints. A slice with the same name in a file takes
-// precedence.
+// replace replaces the EndpointSlices that were made from the Endpoints object of a Service. If a file defines an
+// EndpointSlice with the same name, the definition in the file takes precedence.
 func (m *merger) replace(service ir.Ref, made map[ir.Ref]kinds.Object) {
 	for _, ref := range m.mirrors[service] {
 		delete(m.mirrored, ref)

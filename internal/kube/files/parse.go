@@ -21,19 +21,19 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// parsed has the contents of one file.
+// parsed holds the objects and problems of one file.
 type parsed struct {
 	name    string
 	objects []*found
-	// problems are problems of the file, not of an object in it.
+	// problems are problems of the file as a whole, not of an object in it.
 	problems []report.Problem
-	// ignored is the number of objects of each ignored kind.
+	// ignored is the number of ignored objects by kind. Objects are ignored if the controller does not use their kind.
 	ignored map[string]int
-	// broken is set if a part of the file could not be read, perhaps because it is being edited.
+	// broken is set if a part of the file could not be parsed, for example because it is being edited.
 	broken bool
 }
 
-// found is one object of a file.
+// found is one definition of an object in a file.
 type found struct {
 	ref ir.Ref
 	// object is nil if the object is not valid.
@@ -43,7 +43,7 @@ type found struct {
 	problems []report.Problem
 }
 
-// parse parses a file. It accepts any bytes and reports errors as problems in the result.
+// parse parses the contents of a manifest file. It accepts any bytes; errors are reported as problems in the result.
 func parse(name string, data []byte) *parsed {
 	p := &parsed{name: name, ignored: map[string]int{}}
 	list, err := split(name, data)
@@ -71,7 +71,8 @@ func (p *parsed) document(t text) {
 	}
 }
 
-// toJSON converts a document to JSON. A duplicate key only causes a warning: the last one wins, as with kubectl.
+// toJSON converts a YAML document to JSON. A duplicate key only causes a warning: the last value is used, as with
+// kubectl.
 func toJSON(data []byte) (raw []byte, warning, err error) {
 	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) && json.Valid(trimmed) {
 		return trimmed, nil, nil
@@ -84,7 +85,7 @@ func toJSON(data []byte) (raw []byte, warning, err error) {
 	return raw, strict, err
 }
 
-// head has the fields that are needed before an object can be decoded.
+// head holds the fields of a manifest that are needed before the object can be decoded.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -95,8 +96,8 @@ type head struct {
 	Items json.RawMessage `json:"items"`
 }
 
-// object decodes one object, or the items of a list. itemOf is "apiVersion kind" for items of a list that do not have
-// these fields.
+// object decodes one object. If raw is a list, it decodes all items of the list. itemOf is "apiVersion kind" as derived
+// from the list that contains the object, because items of a list need not have these fields. It is "" outside a list.
 func (p *parsed) object(raw []byte, line int, itemOf string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
@@ -134,8 +135,8 @@ var typeNames = map[reflect.Kind]string{
 	reflect.Bool: "true or false",
 }
 
-// wrongType rewrites a decoding error for the author of a manifest: it names the field and the YAML type instead of the
-// Go type.
+// wrongType rewrites a decoding error so that the author of a manifest understands it: it names the field and the YAML
+// type instead of the Go type.
 func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
@@ -166,7 +167,7 @@ func wrongType(err error, raw []byte) string {
 	return message
 }
 
-// identity is the kind and name in a manifest.
+// identity holds the fields of a manifest that identify the object.
 type identity struct{ apiVersion, kind, namespace, name string }
 
 func (p *parsed) typed(raw []byte, line int, id identity) {
@@ -199,7 +200,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	f.finish(raw)
 }
 
-// unknown handles an object whose kind is not in the table or whose version does not exist.
+// unknown handles an object whose kind the controller does not use, or whose apiVersion does not exist.
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
@@ -241,8 +242,8 @@ func (p *parsed) countIgnored() {
 		"contains objects of kinds that the controller ignores: "+strings.Join(counts, ", ")))
 }
 
-// keep adds the objects that a broken file had before and does not have now, so that an unfinished edit removes
-// nothing.
+// keep adds the objects that were in the file before and are missing now, if a part of the file could not be parsed. So
+// an unfinished edit removes no objects.
 func (p *parsed) keep(before *parsed) {
 	if !p.broken {
 		return
@@ -268,7 +269,7 @@ func (p *parsed) keep(before *parsed) {
 	}
 }
 
-// keptAsBefore lists the kept objects for a message. If there are many, it only returns their number.
+// keptAsBefore returns, for a message, the names of the kept objects, or only their number if there are many.
 func keptAsBefore(kept []ir.Ref) string {
 	const few = 3
 	if len(kept) == 1 {
@@ -300,8 +301,8 @@ func fieldOf(err error) string {
 
 var lineNumber = regexp.MustCompile(`line (\d+)(: )?`)
 
-// lineOf returns the line of the file that an error is about. Errors of the YAML parser count lines from the start of
-// the document, so before, the number of lines before the document, is added.
+// lineOf returns the line of the file to which an error refers. Errors of the YAML parser count lines from the start of
+// the document; before is the number of lines in the file before the document.
 func lineOf(err error, before int) int {
 	var at *lineError
 	if errors.As(err, &at) {
@@ -314,7 +315,7 @@ func lineOf(err error, before int) int {
 	return before + 1
 }
 
-// plain returns the text of a YAML error without the line number, which is relative to the document.
+// plain returns the message of a YAML error without its line number, which is relative to the start of the document.
 func plain(err error) string {
 	message := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
@@ -323,9 +324,9 @@ func plain(err error) string {
 	return strings.TrimSpace(lineNumber.ReplaceAllString(message, ""))
 }
 
-// keyOf returns the first key, in brackets, whose value has the wrong type. place is the path of the map in the object,
-// and kind is the JSON type of the value. It is needed because the decoder's error only names the map. It returns "" if
-// there is no such key.
+// keyOf returns, in brackets, the first key of a map whose value has the wrong type. place is the path of the map in
+// the object, and kind is the JSON type of the value. The decoder's error contains only the path of the map. keyOf
+// returns "" if no key has such a value.
 func keyOf(raw []byte, place, kind string) string {
 	for name := range strings.SplitSeq(place, ".") {
 		var object map[string]json.RawMessage
@@ -346,7 +347,8 @@ func keyOf(raw []byte, place, kind string) string {
 	return ""
 }
 
-// is reports whether a value has a type such as "number" or "number 5432".
+// is reports whether the JSON type of a value is kind. kind may be just a type, such as "number", or be followed by the
+// value, as in "number 5432".
 func is(value any, kind string) bool {
 	switch value.(type) {
 	case float64:

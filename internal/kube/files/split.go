@@ -8,14 +8,14 @@ import (
 	"path"
 )
 
-// text is one document of a file.
+// text is one YAML or JSON document of a file.
 type text struct {
-	// line is the number of its first line, starting from 1.
+	// line is the number of the document's first line in the file, starting from 1.
 	line int
 	data []byte
 }
 
-// begin returns the number of the first line after leading blank lines and comments.
+// begin returns the line number of the document's first line that is neither blank nor a comment.
 func (t text) begin() int {
 	begin := t.line
 	for line := range bytes.Lines(t.data) {
@@ -27,7 +27,8 @@ func (t text) begin() int {
 	return t.line
 }
 
-// split splits a file into its documents. An error is about the text after the returned documents.
+// split splits a file into its YAML or JSON documents. If it returns an error, the returned documents precede the error
+// in the file.
 func split(name string, data []byte) ([]text, error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if path.Ext(name) == ".json" {
@@ -38,8 +39,8 @@ func split(name string, data []byte) ([]text, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// splitYAML splits a file at the lines that start a document. It does not parse the YAML, so that an invalid document
-// does not affect the others.
+// splitYAML splits a file at the lines that start with "---". It does not parse the YAML, so that an invalid document
+// does not affect the other documents.
 func splitYAML(data []byte) []text {
 	var list []text
 	current, number := text{line: 1}, 0
@@ -58,8 +59,8 @@ func splitYAML(data []byte) []text {
 	return append(list, current)
 }
 
-// marker returns the rest of a line after "---". The second result reports whether the line starts a document. The rest
-// is kept as a line, so that line numbers stay correct.
+// marker reports whether a line starts a YAML document, and returns the rest of the line after "---". The rest becomes
+// the first line of the document, so that line numbers stay correct.
 func marker(line []byte) ([]byte, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	if !ok || (len(rest) > 0 && !bytes.ContainsAny(rest[:1], " \t\r\n")) {
@@ -79,7 +80,8 @@ func onlyDirectives(data []byte) bool {
 	return true
 }
 
-// splitJSON splits a file with several JSON values. An error is about the text after the returned values.
+// splitJSON splits a file into its JSON values. If it returns an error, the returned values precede the error in the
+// file.
 func splitJSON(data []byte) ([]text, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var list []text

@@ -10,11 +10,11 @@ import (
 
 // pace holds the delays between a change and the next read.
 type pace struct {
-	// quiet is how long nothing must change before files are read. patience limits the total delay. They combine many
-	// writes in a short time, such as the writes of an editor or a git checkout.
+	// quiet is the time without changes after which the files are read. patience limits the total delay after the first
+	// change. With these delays, many writes in a short time, for example by a git checkout, cause only one read.
 	quiet, patience time.Duration
-	// poll is how often the folder is read without an event. Polling is necessary because symbolic links may point to
-	// places that are not watched.
+	// poll is the interval at which the folder is read even if no change was reported. Polling is necessary because
+	// symbolic links may point to files that are not watched.
 	poll time.Duration
 	// retry is the poll interval while the folder cannot be read.
 	retry time.Duration
@@ -24,7 +24,7 @@ var defaultPace = pace{
 	quiet: 100 * time.Millisecond, patience: time.Second, poll: 10 * time.Second, retry: 2 * time.Second,
 }
 
-// watcher waits for changes in directories. If the operating system does not report changes, it polls.
+// watcher waits for changes in directories. It polls if the operating system does not report changes.
 type watcher struct {
 	notify *fsnotify.Watcher
 	events <-chan fsnotify.Event
@@ -50,7 +50,8 @@ func (w *watcher) close() {
 	}
 }
 
-// add watches a directory. Adding it again is allowed and is necessary if another directory has replaced it.
+// add starts watching a directory. It must be called again if the directory was replaced with another one, and may be
+// called again at any time.
 func (w *watcher) add(dir string) {
 	if w.notify == nil {
 		return
@@ -78,7 +79,8 @@ func (w *watcher) complain(err error) {
 	w.failed = true
 }
 
-// wait waits until the folder should be read again. It returns false if the context ends.
+// wait waits until the folder should be read again. failed means that the last read has failed. It returns false if the
+// context ends.
 func (w *watcher) wait(ctx context.Context, p pace, failed bool) bool {
 	interval := p.poll
 	if failed {

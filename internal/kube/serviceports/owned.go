@@ -11,12 +11,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// entriesOf splits the ports of a Service into the entries that kinds.PortsManager has applied and the entries of other
-// managers. An entry whose name or target port another manager has taken over is not ours any more.
+// entriesOf splits the ports of a Service into the entries that are owned by our field manager, kinds.PortsManager, and
+// the entries of other field managers. If another field manager owns the name or the target port of an entry, the entry
+// is not ours any more.
 func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
 	applied := appliedTo(service)
 	for _, entry := range service.Spec.Ports {
-		// If the protocol is not set, the API server will set it to TCP.
+		// If the protocol is not set, the API server sets it to TCP.
 		entry.Protocol = cmp.Or(entry.Protocol, corev1.ProtocolTCP)
 		if slices.Contains(applied, listKey{entry.Port, entry.Protocol}) {
 			own = append(own, entry)
@@ -27,13 +28,14 @@ func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
 	return theirs, own
 }
 
-// listKey is the key by which Kubernetes identifies an entry of spec.ports.
+// listKey identifies an entry of spec.ports, as Kubernetes does in managedFields.
 type listKey struct {
 	Port     int32           `json:"port"`
 	Protocol corev1.Protocol `json:"protocol"`
 }
 
-// appliedTo returns the keys of the entries that kinds.PortsManager owns according to the managedFields of a Service.
+// appliedTo returns the keys of the entries that our field manager, kinds.PortsManager, owns according to the
+// managedFields of the Service.
 func appliedTo(service *corev1.Service) []listKey {
 	var keys []listKey
 	for _, managed := range service.ManagedFields {
@@ -46,7 +48,7 @@ func appliedTo(service *corev1.Service) []listKey {
 				Ports map[string]map[string]struct{} `json:"f:ports"`
 			} `json:"f:spec"`
 		}
-		// Entries that cannot be decoded are ignored.
+		// A managedFields entry that cannot be decoded is ignored.
 		_ = json.Unmarshal(managed.FieldsV1.GetRawBytes(), &fields)
 		for text, entry := range fields.Spec.Ports {
 			var key listKey

@@ -1,5 +1,6 @@
-// Package serviceports plans the ports of the controller's own Service: which entries it needs for the open TCP and UDP
-// ports, and which ports clients cannot reach. It does no I/O; package status writes the result.
+// Package serviceports plans the ports of the controller's own Service: which port entries the Service needs for the
+// open TCP and UDP ports, and which of the open ports clients cannot reach. It does no I/O; package status writes the
+// result.
 package serviceports
 
 import (
@@ -13,34 +14,37 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Situation is the input of a plan.
+// Situation is the input of Make.
 type Situation struct {
 	// Name is the name of the controller's own Service.
 	Name ir.Name
-	// Service is nil if it does not exist. Only the managedFields of kinds.PortsManager are used.
+	// Service is the controller's own Service, or nil if it does not exist. Its managedFields only have to contain the
+	// entries of the field manager kinds.PortsManager.
 	Service *corev1.Service
-	// Publish adds the ports of Routes to the Service. If it is false, all our entries are removed.
+	// Publish is set if the ports of Routes must be in the Service. If it is false, all port entries that we own are
+	// removed from the Service.
 	Publish bool
-	// Routes are the routes of the open ports, sorted.
+	// Routes are the stream routes of all open TCP and UDP ports, sorted by protocol and port.
 	Routes []*ir.StreamRoute
-	// Pod is one of the controller's pods, or nil if none is known.
+	// Pod is one of the controller's pods, or nil if no pod is known.
 	Pod *corev1.Pod
-	// Loopback is set if the ports only listen on loopback addresses.
+	// Loopback is set if the TCP and UDP ports only listen on loopback addresses.
 	Loopback bool
 }
 
-// Plan is the result for a situation.
+// Plan is the result of Make.
 type Plan struct {
-	// Ports are all entries that we want to own in the Service.
+	// Ports are all port entries of the Service that our field manager should own.
 	Ports []corev1.ServicePort
-	// Write is set if the entries in the Service differ from Ports.
+	// Write is set if the port entries that our field manager owns differ from Ports.
 	Write bool
-	// Verdicts are on the objects that define the ports.
+	// Verdicts report open ports that clients cannot reach, on the objects that define the ports.
 	Verdicts []*report.Verdict
 }
 
-// Make returns the plan for a situation. Entries of other managers are not changed, even if they have the number of one
-// of our ports, because they may forward to the right port of the pods.
+// Make plans the changes to the ports of the controller's own Service. Port entries that other field managers own are
+// not changed, even if they have one of our port numbers, because they may already forward to the right port of the
+// pods.
 func Make(s Situation) Plan {
 	p := &planning{Situation: s}
 	if s.Service != nil {
@@ -93,7 +97,7 @@ func (p *planning) publish() {
 	}
 }
 
-// entries adds the missing entries to wanted.
+// entries adds an entry to wanted for each open port, unless an entry of another field manager has the same port.
 func (p *planning) entries() {
 	var elsewhere []*ir.StreamRoute
 	for _, route := range p.Routes {
@@ -110,8 +114,8 @@ func (p *planning) entries() {
 			"or set its targetPort to the same number")
 }
 
-// entry returns our entry for a port. If we already have an entry for it, its name is kept, because a new name would
-// have no advantage.
+// entry returns our entry for a port. If we already own an entry for the port, its name is kept, because renaming it
+// would have no benefit.
 func (p *planning) entry(route *ir.StreamRoute) corev1.ServicePort {
 	entry := corev1.ServicePort{
 		Protocol: protocolOf(route), Port: int32(route.Port), TargetPort: intstr.FromInt32(int32(route.Port)),
@@ -133,7 +137,7 @@ func (p *planning) isTaken(name string) bool {
 	return slices.ContainsFunc(p.theirs, named) || slices.ContainsFunc(p.own, named)
 }
 
-// isServed reports whether the Service forwards a port to the pods, regardless of the entry's owner.
+// isServed reports whether the Service forwards a port to the pods, no matter which field manager owns the entry.
 func (p *planning) isServed(route *ir.StreamRoute) bool {
 	all := append(slices.Clone(p.theirs), p.wanted...)
 	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool {
@@ -142,7 +146,8 @@ func (p *planning) isServed(route *ir.StreamRoute) bool {
 	})
 }
 
-// differs reports whether our current entries differ from the wanted ones. The order does not matter.
+// differs reports whether the entries that we own differ from the wanted entries. The order of the entries does not
+// matter.
 func (p *planning) differs() bool {
 	return len(p.own) != len(p.wanted) || slices.ContainsFunc(p.wanted, func(e corev1.ServicePort) bool {
 		return !slices.ContainsFunc(p.own, func(o corev1.ServicePort) bool {
@@ -156,7 +161,8 @@ func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
 	return func(e corev1.ServicePort) bool { return e.Port == int32(route.Port) && e.Protocol == protocolOf(route) }
 }
 
-// leadsTo reports whether an entry forwards to a port of the pods. It assumes that a named target port is correct.
+// leadsTo reports whether an entry of a Service forwards to the given port of the pods. A target port that is a name is
+// assumed to be correct.
 func leadsTo(e corev1.ServicePort, port uint16) bool {
 	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 &&
 		e.Port == int32(port)

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// warn adds one problem for each object that defines some of the ports. %s in the text is replaced by a list of these
-// ports.
+// warn adds a problem for each object that defines one or more of the ports in routes. In text, %s is replaced with the
+// list of the object's ports.
 func (p *planning) warn(reason report.Reason, routes []*ir.StreamRoute, text string) {
 	var origins []ir.Origin
 	of := map[ir.Origin][]*ir.StreamRoute{}
@@ -49,7 +49,7 @@ func listed(routes []*ir.StreamRoute) string {
 	return "the ports " + strings.Join(words, ", ")
 }
 
-// Refused returns the verdict on the controller's own Service if it did not get its ports.
+// Refused returns a verdict on the controller's own Service, which says why the ports could not be added to it.
 func Refused(service *corev1.Service, why string) *report.Verdict {
 	return &report.Verdict{
 		Object: ir.Ref{Kind: kinds.Service, Namespace: service.Namespace, Name: service.Name},
@@ -58,8 +58,8 @@ func Refused(service *corev1.Service, why string) *report.Verdict {
 	}
 }
 
-// checkNodes warns about ports that clients cannot reach through the nodes. If the pods use single ports of their
-// nodes, such as the pods of a DaemonSet with hostPort, other ports can only be reached through a Service.
+// checkNodes warns about ports that clients cannot reach through the nodes. If the pods use hostPort for some ports, as
+// in a DaemonSet, clients can reach all other ports only through a Service.
 func (p *planning) checkNodes() {
 	if p.Pod == nil || p.Pod.Spec.HostNetwork {
 		return
@@ -88,7 +88,7 @@ func (p *planning) checkNodes() {
 			"Service of type LoadBalancer or NodePort")
 }
 
-// isPublic reports whether the Service accepts clients from outside the cluster.
+// isPublic reports whether the type of the Service allows connections from outside the cluster.
 func (p *planning) isPublic() bool {
 	return p.Service != nil &&
 		(p.Service.Spec.Type == corev1.ServiceTypeLoadBalancer || p.Service.Spec.Type == corev1.ServiceTypeNodePort)

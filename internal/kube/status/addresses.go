@@ -1,5 +1,5 @@
 // Package status writes results to Kubernetes: the addresses of the controller to the status of Ingresses, and problems
-// as Events. Only one replica writes: the holder of a Lease.
+// as Events. Of all replicas, only the leader writes.
 package status
 
 import (
@@ -14,8 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Addresses returns the addresses at which clients reach the controller: the given ones, or else the addresses of the
-// Service, sorted and without duplicates. If the result is empty, the addresses are unknown and no status is written.
+// Addresses returns the addresses at which clients reach the controller: the given addresses, or else the addresses of
+// the Service, sorted and without duplicates. If the result is empty, the addresses are unknown and no status is
+// written.
 func Addresses(s *snapshot.Snapshot, given []string, service ir.Name) []networkingv1.IngressLoadBalancerIngress {
 	if len(given) > 0 {
 		return ordered(entries(given))
@@ -26,7 +27,7 @@ func Addresses(s *snapshot.Snapshot, given []string, service ir.Name) []networki
 	return nil
 }
 
-// ofService works like ingress-nginx's statusAddressFromService.
+// ofService returns the addresses of a Service, in the same way as ingress-nginx's statusAddressFromService.
 func ofService(service *corev1.Service) []networkingv1.IngressLoadBalancerIngress {
 	switch service.Spec.Type {
 	case corev1.ServiceTypeExternalName:

@@ -15,23 +15,24 @@ import (
 	kubeclient "github.com/k8singress/k8singress/internal/kube/client"
 )
 
-// Times are the durations of leader election: how long a Lease is valid without renewal, how long its holder tries to
-// renew it before it gives up, and the interval at which replicas try to acquire it.
+// Times are the durations of leader election. Duration is how long a Lease is valid without renewal, Renew is how long
+// its holder tries to renew it before giving up, and Retry is the interval at which replicas try to acquire it.
 type Times struct{ Duration, Renew, Retry time.Duration }
 
-// defaultTimes are the times of Kubernetes' own controllers.
+// defaultTimes are the values that Kubernetes' own controllers use.
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 
-// TimesOf returns the times for a Lease with the given duration, in the same proportions as defaultTimes. A zero
-// duration returns zero Times, which stand for the defaults.
+// TimesOf returns the Times for a Lease with the given duration, in the same proportions as defaultTimes. If duration
+// is zero, it returns zero Times, which mean the defaults.
 func TimesOf(duration time.Duration) Times {
 	return Times{Duration: duration, Renew: duration * 2 / 3, Retry: duration * 2 / 15}
 }
 
-// Run waits for the Lease and writes while it holds the Lease, until ctx ends. Then it releases the Lease, so that the
-// next replica does not have to wait until it expires. Written data is not removed.
+// Run waits for the Lease, and writes status and Events while this replica holds the Lease, until ctx ends. Then it
+// releases the Lease, so that the next leader does not have to wait until the Lease expires. Written statuses are not
+// removed.
 //
-// Without leader election it writes at once.
+// Without leader election, Run writes at once.
 func (w *Writer) Run(ctx context.Context) {
 	if w.options.NoElection {
 		w.options.Log.Info("leader election is off: this replica writes status and Events")
@@ -82,8 +83,8 @@ func (w *Writer) elect(ctx context.Context) error {
 	return nil
 }
 
-// lease returns the Lease name: the configured one, or the fallback if RBAC allows only that. It waits until the API
-// server responds and one of them is allowed. If ctx ends first, the result is not valid.
+// lease returns the Lease name: the configured one, or the fallback if RBAC allows only the fallback. It waits until
+// the API server responds and access to one of the two Leases is allowed. If ctx ends first, the result is not valid.
 func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 	if w.options.LeaseFallback == "" {
 		return w.options.LeaseName
@@ -108,15 +109,15 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 	return ""
 }
 
-// term is the lifetime of one elector. The elector runs OnStartedLeading in a goroutine for which it does not wait, and
-// which may start after the elector has ended.
+// term is the time during which one leader elector runs. The elector calls OnStartedLeading in a goroutine and does not
+// wait for it, so the goroutine may even start after the elector has ended.
 type term struct {
 	mu     sync.Mutex
 	over   bool
 	active sync.WaitGroup
 }
 
-// serve calls lead unless the term is over.
+// serve calls lead, unless the term has already ended.
 func (t *term) serve(lead func()) {
 	t.mu.Lock()
 	if t.over {

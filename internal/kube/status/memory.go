@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// memory holds the newest plan and records which of its writes are done.
+// memory holds the newest plan, and records which of the planned writes are done.
 type memory struct {
 	mu     sync.Mutex
 	plan   map[ir.Ref]*Change
@@ -14,8 +14,8 @@ type memory struct {
 	events map[string]struct{}
 }
 
-// writtenStatus is the status that was written to an object, and the version of the object that was known then. Until
-// the snapshot has a newer version of the object, it does not contain the written status.
+// writtenStatus is the status that was written to an object, together with the resourceVersion that the object had in
+// the snapshot. As long as the snapshot contains this version, it does not contain the written status.
 type writtenStatus struct {
 	version string
 	patch   string
@@ -25,16 +25,16 @@ func newMemory() *memory {
 	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
 }
 
-// newTerm clears the plan and the written statuses, because another replica may have overwritten them while it was the
-// leader.
+// newTerm is called when this replica becomes the leader. It clears the plan and the written statuses, because another
+// replica may have overwritten them while it was the leader.
 func (m *memory) newTerm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plan, m.status = nil, map[ir.Ref]writtenStatus{}
 }
 
-// setPlan stores a new plan and returns the objects whose change differs from the previous plan. All other objects are
-// already written or wait for a retry.
+// setPlan stores a new plan and returns the objects whose planned change differs from the previous plan. The changes of
+// all other objects have already been written or wait for a retry.
 func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 	return news
 }
 
-// forget removes records that the plan does not need.
+// forget removes the records of written statuses and Events that are not in the current plan.
 func (m *memory) forget() {
 	for ref, w := range m.status {
 		if c := m.plan[ref]; c == nil || c.Status == "" || c.Version != w.version {
@@ -67,8 +67,8 @@ func (m *memory) forget() {
 	m.events = needed
 }
 
-// change returns the change for an object in the newest plan, or nil. The second result is true if its status does not
-// have to be written.
+// change returns the planned change for an object, or nil if there is none. The second result is true if the status of
+// the object does not have to be written, because it is unchanged or was already written.
 func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

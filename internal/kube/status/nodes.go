@@ -13,15 +13,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// ofOnePod lists labels that Kubernetes adds to pods and that can differ between replicas.
+// ofOnePod lists the labels that Kubernetes adds to pods and whose values can differ between the pods of one
+// controller.
 var ofOnePod = []string{
 	appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey, "pod-template-generation",
 	appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 }
 
-// NodeAddresses returns the addresses of the nodes of the controller's ready pods, sorted and without duplicates. pod
-// is one of these pods. The others are in the same namespace and have the same labels. A node is listed with its first
-// external address. If it has none, or if internal is set, its first internal address is used.
+// NodeAddresses returns the addresses of the nodes on which the controller's ready pods run, sorted and without
+// duplicates. pod is one of these pods; the other pods are in the same namespace and have the same labels. For each
+// node, the result contains the first external address, or the first internal address if there is no external one or if
+// internal is set.
 func NodeAddresses(s *snapshot.Snapshot, pod ir.Name, internal bool) []networkingv1.IngressLoadBalancerIngress {
 	pods := snapshot.Of[*corev1.Pod](s)
 	own, ok := pods.Get(pod.Namespace, pod.Name)

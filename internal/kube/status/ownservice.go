@@ -18,22 +18,26 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// ownService records what was written to a Service, and when.
+// ownService records the last write to a Service: which ports were written, when, and the resourceVersion of the
+// Service at that time.
 type ownService struct {
 	uid     types.UID
 	version string
 	ports   []corev1.ServicePort
 	at      time.Time
-	// pause is the minimum time between the last write, at the time at, and the next write.
+	// pause is the minimum time between the last write, which happened at the time at, and the next write.
 	pause time.Duration
-	// refused is the verdict if the API server has rejected the last write, otherwise nil.
+	// refused is the verdict on the Service if the last write was rejected for a reason that the owner of the Service
+	// can fix, otherwise nil.
 	refused *report.Verdict
 }
 
-// calm is the time without writes after which the next write is not considered a repetition of the last one.
+// calm is the time after a write after which the next write is not treated as a repetition, so that its pause does not
+// grow.
 const calm = 2 * lastRetry
 
-// apply writes the ports of a plan. It returns the time after which it must be called again, or 0.
+// apply writes the planned ports to the Service if necessary. It returns the time after which it must be called again,
+// or 0 if it need not be called again.
 func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service,
 	plan serviceports.Plan) time.Duration {
 	if service == nil || !plan.Write {
@@ -62,14 +66,15 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 	return o.pause
 }
 
-// knows reports whether these ports were already written to this version of the Service. The snapshot contains them
-// only after the API server has sent the new version.
+// knows reports whether the ports were already written to the Service at this resourceVersion. The snapshot contains
+// the written ports only after the watch has reported the new version.
 func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
 	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion &&
 		slices.Equal(o.ports, ports)
 }
 
-// note records a write. The pause after it grows while writes fail and while another writer reverts them.
+// note records a write and its result. The pause until the next write doubles as long as writes fail, or as long as
+// another client reverts them.
 func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, err error) {
 	again := err != nil || o.uid == service.UID && slices.Equal(o.ports, ports)
 	if again && time.Since(o.at) < calm {
@@ -84,7 +89,7 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 	}
 }
 
-// refusal returns the verdict on an error that the owner of the Service can fix, or nil for other errors.
+// refusal returns a verdict if err has a cause that the owner of the Service can fix, and nil for other errors.
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -97,9 +102,9 @@ func refusal(service *corev1.Service, err error) *report.Verdict {
 	return nil
 }
 
-// write applies the ports with server-side apply under its own field manager, which owns no other fields. It does not
-// use force, so ports that another manager has taken over since the plan are not changed. The UID prevents it from
-// creating a Service that was deleted in the meantime.
+// write uses server-side apply with a separate field manager, which owns only these ports. It does not force conflicts,
+// so ports that another field manager has taken over in the meantime are not changed. The UID ensures that a Service
+// that was deleted in the meantime is not created again.
 func (p *ports) write(ctx context.Context, service *corev1.Service, entries []corev1.ServicePort) error {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": kinds.Service,

@@ -20,18 +20,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Change has the writes that are planned for one object.
+// Change holds the writes that are planned for one object.
 type Change struct {
 	// Status is a JSON merge patch for the status of the object. If it is empty, the status is not changed.
 	Status string
-	// Events are about the object. Their names are derived from their contents, so that each Event is written only
-	// once.
+	// Events are the Events about the object. The name of an Event is derived from its contents, so that the same Event
+	// is written only once.
 	Events []*eventsv1.Event
 	// Version is the resourceVersion of the object when the change was planned.
 	Version string
 }
 
-// equal reports whether two changes are equal. Events are compared by name.
+// equal reports whether two changes are equal. Events are equal if their names are equal.
 func (c *Change) equal(other *Change) bool {
 	return c.Version == other.Version && c.Status == other.Status &&
 		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
@@ -40,13 +40,14 @@ func (c *Change) equal(other *Change) bool {
 // controllerName is the name of the controller in Events.
 const controllerName = "k8singress"
 
-// These are limits of the API server, in bytes.
+// Length limits of the API server, in bytes.
 const (
 	maxNote = 1024
 	maxName = 253
 )
 
-// Plan returns the writes for all objects that need any. Objects that belong to other controllers only get Events.
+// Plan returns the planned changes of all objects whose status or Events must be written. Objects that other
+// controllers serve only get Events.
 func Plan(r *report.Report, s *snapshot.Snapshot,
 	addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
@@ -71,13 +72,13 @@ func Plan(r *report.Report, s *snapshot.Snapshot,
 	return plan
 }
 
-// fewVerdicts decides how judged finds objects: if less than 1/fewVerdicts of the objects of a kind have a verdict,
-// each object is looked up.
+// fewVerdicts determines how judged finds the objects of verdicts: if less than 1/fewVerdicts of the objects of a kind
+// have a verdict, judged looks up each object by name.
 const fewVerdicts = 8
 
-// judged yields sorted verdicts on one kind together with their objects. If most objects have a verdict, it iterates
-// over both lists in order. Looking up each of ten thousand Ingresses would take most of the time of processing a
-// change.
+// judged yields the verdicts on objects of one kind, each with its object. verdicts must be sorted. If many objects
+// have a verdict, it iterates over both lists in parallel, because looking up ten thousand Ingresses by name would take
+// most of the time that the processing of a change takes.
 func judged(verdicts []*report.Verdict,
 	objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {
@@ -106,17 +107,17 @@ func judged(verdicts []*report.Verdict,
 	}
 }
 
-// before reports whether a verdict is on an object that sorts before the given namespace and name.
+// before reports whether the object of a verdict sorts before the object with the given namespace and name.
 func before(ref ir.Ref, namespace, name string) bool {
 	return ref.Namespace < namespace || ref.Namespace == namespace && ref.Name < name
 }
 
-// maxEvents is the maximum number of Events about an object. Annotations can contain thousands of problems, and every
-// edit creates new Events for all of them.
+// maxEvents is the maximum number of Events per object. The limit is necessary because an annotation can cause
+// thousands of problems, and each edit of it would create new Events for all of them.
 const maxEvents = 20
 
-// eventsOf returns an Event for each problem. If there are too many, errors come before warnings, and the last Event
-// has the number of the remaining problems.
+// eventsOf returns an Event for each problem of an object. If there are too many problems, errors take precedence over
+// warnings, and the last Event says how many problems are omitted.
 func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
 	var errors, warnings []report.Problem
 	for _, p := range v.Problems {
@@ -152,7 +153,7 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(),
 		p.Reason, note))
 	return &eventsv1.Event{
-		// kubectl looks in the namespace default for Events on cluster-scoped objects.
+		// kubectl looks for Events on cluster-scoped objects in the namespace default.
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault),
 			Name:      eventName(ref.Name, hex.EncodeToString(sum[:8])),
@@ -166,7 +167,8 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	}
 }
 
-// eventName appends a hash to the name of an object. It shortens the name if the result would be too long.
+// eventName returns the name of an Event: the name of the object and a hash. The name of the object is shortened if the
+// result would be too long.
 func eventName(object, sum string) string {
 	if most := maxName - len(".") - len(sum); len(object) > most {
 		object = strings.TrimRight(object[:most], ".-")

@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// ports keeps the ports of the controller's own Service in sync with the open ports.
+// ports keeps the ports of the controller's own Service in sync with the open TCP and UDP ports.
 type ports struct {
 	client  kubernetes.Interface
 	options Options
@@ -31,11 +31,11 @@ type ports struct {
 
 	// Only the goroutine of lead uses the fields below.
 
-	// services has all Services that the options have named since the process started. A Service that they no longer
-	// name loses its ports. Services from before the start are not changed, because another controller may publish
-	// their ports.
+	// services holds each Service to which the option publish_service has referred since the process started. When the
+	// option refers to another Service, the ports are removed from the previous one. Services from before the start of
+	// the process are not changed, because another controller may publish ports in them.
 	services map[ir.Name]*ownService
-	// pod is the pod of this process, or nil. podKnown is set if it does not have to be read again.
+	// pod is the pod of this process, or nil if it is unknown. podKnown is set if the pod need not be read again.
 	pod      *corev1.Pod
 	podKnown bool
 }
@@ -49,7 +49,7 @@ func newPorts(client kubernetes.Interface, o Options) *ports {
 	return p
 }
 
-// lead writes the ports of the newest outcome until ctx ends.
+// lead writes the ports that the newest value of Publish requires, until ctx ends.
 func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""
@@ -74,7 +74,8 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	}
 }
 
-// reconcile plans and writes. It returns the time after which it must be called again, or 0.
+// reconcile plans the ports of the Services and writes them. It returns the time after which it must be called again,
+// or 0 if it need not be called again.
 func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	current := d.options.PublishService
 	if d.options.PublishPorts && !current.IsZero() && p.services[current] == nil {
@@ -106,8 +107,8 @@ func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	return again
 }
 
-// loopbackOnly reports whether all addresses are loopback addresses. An empty list stands for all addresses, so the
-// result is false.
+// loopbackOnly reports whether all listen addresses are loopback addresses. It returns false for an empty list, which
+// means all addresses.
 func loopbackOnly(addresses []string) bool {
 	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(text string) bool {
 		address, err := netip.ParseAddr(text)

@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// statusWriters and eventWriters are the numbers of concurrent writes. The client's rate limit applies in addition.
-	// Events get fewer writers, because other controllers wait for the status.
+	// statusWriters and eventWriters are the maximum numbers of concurrent writes of statuses and of Events. The rate
+	// limit of the client also applies. There are fewer writers for Events, because other controllers wait for the
+	// status.
 	statusWriters = 4
 	eventWriters  = 2
-	// A failed write is retried after firstRetry. The delay doubles each time, up to lastRetry.
+	// firstRetry is the delay before a failed write is retried for the first time. The delay doubles with each failure,
+	// up to lastRetry.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
@@ -24,19 +26,21 @@ const (
 // task identifies a pending write: the status of an object, or its Events.
 type task struct {
 	object ir.Ref
-	// events is set if the Events of the object are to be written instead of its status.
+	// events is set if the task is to write the Events of the object instead of its status.
 	events bool
 }
 
-// queue has the tasks that are to be done. Statuses do not wait for Events, and in both queues the namespaces take
-// turns, so a namespace whose objects have thousands of problems does not delay the status of others.
+// queue holds the pending tasks. Statuses and Events have separate queues, so that statuses do not wait for Events.
+// Both queues take turns between namespaces, so that a namespace whose objects have thousands of problems does not
+// delay the status of other namespaces.
 type queue struct {
 	kick chan struct{}
 
 	mu       sync.Mutex
 	statuses *turns.Queue[task]
 	events   *turns.Queue[task]
-	// delayed has the failed tasks until their retry. failures is how often each of them has failed in a row.
+	// delayed holds the failed tasks until they are retried. failures is the number of consecutive failures of each
+	// task.
 	delayed  *delayqueue.Queue[task]
 	failures map[task]int
 }
@@ -49,7 +53,7 @@ func newQueue() *queue {
 	}
 }
 
-// add queues writes of the status and the Events of each object.
+// add queues two tasks for each object: one for its status and one for its Events.
 func (q *queue) add(objects []ir.Ref) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +76,7 @@ func (q *queue) of(t task) *turns.Queue[task] {
 	return q.statuses
 }
 
-// run executes tasks until ctx ends, and then waits for the active ones.
+// run executes tasks until ctx ends, and then waits until the running tasks have finished.
 func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
 	var writing panics.Group
 	defer writing.Wait()
@@ -94,7 +98,7 @@ func (q *queue) run(ctx context.Context, write func(context.Context, task) error
 	}
 }
 
-// next returns the tasks to start now, and how long to wait until the next retry.
+// next returns the tasks to start now, and the time until the next retry.
 func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,8 +116,8 @@ func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	return begun, lastRetry
 }
 
-// done records the result of a task. A failed task is retried after a delay. If it was added again in the meantime, it
-// is done again without a delay.
+// done records the result of a task. A failed task is retried after a delay. A task that was added again while it was
+// running is executed again without a delay.
 func (q *queue) done(t task, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

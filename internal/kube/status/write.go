@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// either calls usual, or other if RBAC forbids usual. It sets onlyOther if only other is allowed, so that later calls
-// skip usual. If both are forbidden, it returns the error of usual.
+// either calls usual, or falls back to other if RBAC forbids usual. If only other is allowed, it sets onlyOther, so
+// that later calls skip usual. If both are forbidden, it returns the error of usual.
 func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	var refused error
 	if !onlyOther.Load() {
@@ -35,8 +35,9 @@ func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	return err
 }
 
-// writeStatus writes the status of an object. It does nothing if the object was deleted in the meantime. It falls back
-// to an update, because the RBAC rules of ingress-nginx allow the verb update for the status, but not patch.
+// writeStatus writes the status of an object with a patch. It does nothing if the object was deleted in the meantime.
+// It falls back to an update, because the RBAC rules of ingress-nginx allow the verb update for the status, but not the
+// verb patch.
 func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
 	err := either(&w.updates,
 		func() error { return w.patchStatus(ctx, ref, c.Status) },
@@ -55,8 +56,9 @@ func (w *Writer) patchStatus(ctx context.Context, ref ir.Ref, patch string) erro
 	return err
 }
 
-// updateIngress updates the status of an Ingress, the only kind whose status is written. It reads the whole Ingress
-// first, because an update of the status also sets metadata, and objects in the snapshot are trimmed.
+// updateIngress updates the status of an Ingress, which is the only kind whose status is written. It reads the complete
+// Ingress first: an update of the status also replaces metadata, some of which is trimmed from the objects in the
+// snapshot.
 func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) error {
 	ingresses := w.client.NetworkingV1().Ingresses(ref.Namespace)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -64,8 +66,7 @@ func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) er
 		if err != nil {
 			return err
 		}
-		// The patch has the complete status. Without the reset, existing entries would be merged with the entries in
-		// the patch.
+		// The patch contains the complete status. Without this reset, it would be merged with the existing status.
 		object.Status = networkingv1.IngressStatus{}
 		if err := json.Unmarshal([]byte(patch), object); err != nil {
 			return fmt.Errorf("applying the patch: %w", err)
@@ -75,8 +76,9 @@ func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) er
 	})
 }
 
-// writeEvent writes an Event unless this or another replica has already written it. It falls back to the core API,
-// because the RBAC rules of ingress-nginx only allow these Events.
+// writeEvent writes an Event unless this or another replica has already written it. It uses the API group
+// events.k8s.io, and falls back to the core API, because the RBAC rules of ingress-nginx only allow Events of the core
+// API.
 func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
 	name := event.Namespace + "/" + event.Name
 	if w.memory.hasEvent(name) {

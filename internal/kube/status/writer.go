@@ -27,22 +27,22 @@ import (
 
 // Options configure a Writer.
 type Options struct {
-	// LeaseName and LeaseNamespace are the name and namespace of the Lease whose holder writes.
+	// LeaseName and LeaseNamespace identify the Lease for leader election. Only its holder writes.
 	LeaseName, LeaseNamespace string
-	// LeaseFallback is the name of the Lease to use if RBAC forbids LeaseName and allows this one. If it is empty,
-	// there is no fallback.
+	// LeaseFallback is the name of the Lease to use if RBAC forbids access to LeaseName but allows access to
+	// LeaseFallback. If it is empty, there is no fallback.
 	LeaseFallback string
-	// NoElection makes this replica write without a Lease.
+	// NoElection disables leader election: this replica writes without a Lease.
 	NoElection bool
 	// Times configures the Lease. The zero value uses client-go's defaults for controllers.
 	Times Times
-	// Pod and PodNamespace are the name and namespace of this process's pod. They are empty if they are unknown.
+	// Pod and PodNamespace are the name and namespace of this process's pod, or empty if they are unknown.
 	Pod, PodNamespace string
 	Log               *zap.Logger
 }
 
-// Writer writes the changes that Plan returns while it holds the Lease, or at once without leader election. Publish is
-// safe for concurrent use.
+// Writer writes the changes that Plan returns, while this replica holds the Lease or if leader election is disabled.
+// Publish is safe for concurrent use.
 type Writer struct {
 	client   kubernetes.Interface
 	objects  metadata.Interface
@@ -53,12 +53,12 @@ type Writer struct {
 	wake     chan struct{}
 	memory   *memory
 	ports    *ports
-	// updates is set if statuses have to be written with update instead of patch. coreEvents is set if Events have to
-	// be written with the core API. RBAC allows only these in this case.
+	// updates is set if RBAC only allows writing statuses with an update, not with a patch. coreEvents is set if RBAC
+	// only allows writing Events with the core API.
 	updates, coreEvents atomic.Bool
 }
 
-// desired has the arguments of the last Publish.
+// desired holds the arguments of the last call of Publish.
 type desired struct {
 	report   *report.Report
 	snapshot *snapshot.Snapshot
@@ -66,8 +66,8 @@ type desired struct {
 	open     []*ir.StreamRoute
 }
 
-// New returns a writer that does nothing before Run. It uses objects to patch the status of any kind, and client for
-// everything else.
+// New returns a Writer that does nothing until Run is called. It uses objects to patch the status of objects of any
+// kind, and client for all other requests.
 func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*Writer, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -80,8 +80,8 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 	}, nil
 }
 
-// Publish sets the outcome of a pipeline run, and the TCP and UDP ports that are open after it. It does not block. Only
-// the newest outcome is used.
+// Publish sets the result of the last pipeline run, with the TCP and UDP ports that are open. It does not block. If
+// Publish is called several times before the result is written, only the last call counts.
 func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	w.desired.Store(&desired{r, s, o, open})
 	signal(w.wake)
@@ -95,17 +95,17 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Verdicts returns verdicts on the controller's own Service if clients cannot reach its ports. Only the leader has
-// verdicts.
+// Verdicts returns the problems that the leader found with the ports of the controller's own Service. It is empty if
+// this replica is not the leader.
 func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
 
-// Changed returns a channel that receives a value when Verdicts has changed.
+// Changed returns a channel that receives a value when the result of Verdicts has changed.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
-// Leader reports whether this replica is the leader and may write.
+// Leader reports whether this replica is the leader, which may write.
 func (w *Writer) Leader() bool { return w.leader.Load() }
 
-// lead writes until ctx ends, which is also the case when the Lease is lost.
+// lead writes until ctx ends. ctx also ends when this replica loses the Lease.
 func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)
@@ -129,12 +129,12 @@ func (w *Writer) lead(ctx context.Context) {
 	working.Wait()
 }
 
-// planShare limits the share of planning in the processor time: after each plan, the writer pauses planShare times as
-// long as planning took. In a large cluster with constant changes, status must not slow down requests.
+// planShare limits the processor time of planning: after each plan, the writer pauses for planShare times the duration
+// of the planning. In a large cluster with constant changes, writing status must not slow down requests.
 const planShare = 100
 
-// enqueue plans for the newest outcome and queues the objects whose change differs from the previous plan. All other
-// objects are already written or wait for a retry.
+// enqueue makes a plan for the arguments of the last Publish, and queues the objects whose planned change differs from
+// the previous plan. The changes of all other objects have already been written or wait for a retry.
 func (w *Writer) enqueue(q *queue) {
 	d := w.desired.Load()
 	if d == nil {
@@ -144,7 +144,8 @@ func (w *Writer) enqueue(q *queue) {
 	q.add(w.memory.setPlan(plan))
 }
 
-// addressesOf returns the addresses to write. If it returns none, the status is not changed.
+// addressesOf returns the addresses to write to the status of Ingresses. If it returns no addresses, the status is not
+// changed.
 func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngress {
 	switch {
 	case d.options.Status == settings.StatusOff:
@@ -156,7 +157,7 @@ func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngre
 	return Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService)
 }
 
-// write executes a task for the newest plan.
+// write executes a task according to the newest plan.
 func (w *Writer) write(ctx context.Context, t task) error {
 	err := w.try(ctx, t)
 	if err != nil && ctx.Err() == nil {
@@ -166,7 +167,7 @@ func (w *Writer) write(ctx context.Context, t task) error {
 	return err
 }
 
-// try executes a task. If an Event fails, the others are still written.
+// try executes a task. If the write of one Event fails, the other Events are still written.
 func (w *Writer) try(ctx context.Context, t task) error {
 	change, done := w.memory.change(t.object)
 	switch {
@@ -184,18 +185,18 @@ func (w *Writer) try(ctx context.Context, t task) error {
 	return w.writeStatus(ctx, t.object, change)
 }
 
-// patcher returns the JSON merge patch for the status of an object according to its verdict. It returns "" if the
-// object already has that status.
+// patcher returns the JSON merge patch that sets the status of an object according to its verdict. It returns "" if the
+// object already has this status.
 type patcher func(v *report.Verdict, object kinds.Object) string
 
-// patchers has a row for each kind with kinds.Kind.WritesStatus. A row takes the addresses of the controller and
-// returns the patcher for all objects of its kind.
+// patchers contains a function for each kind whose field WritesStatus is set in kinds.Table. The function takes the
+// addresses of the controller and returns the patcher for the objects of this kind.
 var patchers = map[string]func(addresses []networkingv1.IngressLoadBalancerIngress) patcher{
 	kinds.Ingress: ingressPatcher,
 }
 
-// ingressPatcher writes the addresses to each Ingress of this controller. If no addresses are known, the status is not
-// changed.
+// ingressPatcher returns a patcher that sets the addresses of each Ingress that this controller serves. If addresses is
+// empty, the patcher does not change the status.
 func ingressPatcher(addresses []networkingv1.IngressLoadBalancerIngress) patcher {
 	patch := mergePatch(map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: addresses}})
 	return func(v *report.Verdict, object kinds.Object) string {
@@ -207,7 +208,7 @@ func ingressPatcher(addresses []networkingv1.IngressLoadBalancerIngress) patcher
 	}
 }
 
-// mergePatch panics if the status cannot be encoded.
+// mergePatch returns a JSON merge patch that sets the given status. It panics if the status cannot be encoded.
 func mergePatch(status map[string]any) string {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

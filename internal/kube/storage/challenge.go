@@ -18,28 +18,30 @@ import (
 const (
 	// issuing is the prefix of the names of certmagic's locks for obtaining certificates.
 	issuing = "issue_cert_"
-	// lookupsPerSecond is the maximum rate of token look-ups at the API server, for all hosts together, and lookupBurst
-	// the maximum burst. lookupInterval is the minimum time between two look-ups for one host.
+	// lookupsPerSecond is the maximum rate at which challenge tokens are requested from the API server, for all hosts
+	// together, and lookupBurst is the maximum burst. lookupInterval is the minimum time between two requests for the
+	// same host.
 	lookupsPerSecond, lookupBurst = 20, 40
 	lookupInterval                = 200 * time.Millisecond
-	// recentLookups is the maximum number of hosts for which the last look-up is remembered. Fewer hosts than this get
-	// a certificate at the same time.
+	// recentLookups is the maximum number of hosts for which the last look-up is remembered. It is larger than the
+	// number of hosts that obtain a certificate at the same time.
 	recentLookups = 1000
 )
 
-// challengeHost returns the host in a key such as acme/ISSUER/challenge_tokens/HOST.json.
+// challengeHost returns the host in the key of a challenge token, such as acme/ISSUER/challenge_tokens/HOST.json. It
+// returns false for other keys.
 func challengeHost(key string) (string, bool) {
 	folder, file := path.Split(key)
 	host, isJSON := strings.CutSuffix(file, ".json")
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
 }
 
-// SetWanted sets a function that reports whether a challenge token is expected for a host. Tokens are also expected for
-// hosts for which a lock is held. The function is called for every unknown challenge and must be fast. The host has the
-// form that certmagic.StorageKeys.Safe returns.
+// SetWanted sets a function that reports whether a challenge token is expected for a host. A token is also expected
+// while any process holds the lock for obtaining a certificate for the host. The function is called for every unknown
+// challenge and must be fast. The host has the form that certmagic.StorageKeys.Safe returns.
 func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
 
-// lookups limits the requests for tokens.
+// lookups limits the requests for challenge tokens to the API server.
 type lookups struct {
 	wanted  atomic.Pointer[func(host string) bool]
 	limiter flowcontrol.PassiveRateLimiter
@@ -54,7 +56,7 @@ func newLookups() *lookups {
 	}
 }
 
-// allow reports whether a key may be looked up now, and counts the look-up.
+// allow reports whether a key may be looked up now. If so, it counts the look-up towards the limits.
 func (l *lookups) allow(key string) bool {
 	_, recently := l.recent.Get(key)
 	if recently || !l.limiter.TryAccept() {
@@ -64,15 +66,16 @@ func (l *lookups) allow(key string) bool {
 	return true
 }
 
-// expected looks up a token at the API server if another process may have just written it. Clients can send requests
-// with invented challenges; these cause no request to the API server.
+// expected requests a challenge token from the API server if a token is expected for the host, because another process
+// may have just written the token. For challenges that a client has invented, it sends no request.
 func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
 	host, ok := challengeHost(key)
 	if !ok || !s.wants(host) {
 		return nil, false
 	}
 	p := placeOf(key)
-	// Other calls wait for the same response, so it must not be canceled with the context of this call.
+	// Concurrent calls for the same key share one request, so the request must not be canceled with the context of this
+	// call.
 	detached := context.WithoutCancel(ctx)
 	done := s.lookups.running.DoChan(key, func() (any, error) {
 		if s.lookups.allow(key) {

@@ -20,25 +20,27 @@ import (
 )
 
 const (
-	// copiedFolder has a key for each namespace whose storage was copied into this one.
+	// copiedFolder is the folder with a key for each namespace from which the storage was copied.
 	copiedFolder = "k8singress/copied/"
-	// copiesPerSecond limits the requests of a copy: readers wait for it, and a storage may have thousands of
-	// certificates.
+	// copiesPerSecond is the maximum rate of requests while copying. It is high because readers wait for the copy, and
+	// a storage may contain thousands of certificates.
 	copiesPerSecond = 200
 )
 
-// copier copies the storage of another namespace into this one. A storage that moves to another namespace thus keeps
-// its certificates, and they are not requested again.
+// copier copies the storage of another namespace into this one. So a storage that moves to another namespace keeps its
+// certificates, and they need not be ordered again.
 //
-// It copies once, and stores a mark. Without the mark, a certificate that was deleted here would come back with the
-// next start. The Secrets of the other namespace stay, because a process of an earlier version may still use them.
+// It copies once, and then stores a key in copiedFolder. Without this key, a certificate that was deleted here would be
+// copied again at the next start. The Secrets in the other namespace are not deleted, because a process of an earlier
+// version may still use them.
 type copier struct {
 	*Storage
 	from           string
 	source, target corev1client.SecretInterface
 }
 
-// newCopier returns a copier for the namespace from, or nil if from is empty or the namespace of this storage.
+// newCopier returns a copier from the namespace from. It returns nil if from is empty or is the namespace of this
+// storage.
 func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	if from == "" || from == s.namespace {
 		return nil, nil
@@ -55,8 +57,8 @@ func (s *Storage) newCopier(from string, config *rest.Config) (*copier, error) {
 	return &copier{Storage: s, from: from, source: secrets(from), target: secrets(s.namespace)}, nil
 }
 
-// run copies the storage until the copy is complete or the context ends. It retries after every error, even if RBAC
-// forbids a request: without the copy, the certificate of each host would be ordered again.
+// run copies the storage. It returns when the copy is complete or the context ends. It retries after every error, even
+// if RBAC forbids a request, because without the copy the certificates of all hosts would be ordered again.
 func (c *copier) run(ctx context.Context) error {
 	logged := rate.Sometimes{Interval: logInterval}
 	pause := kubeclient.Backoff()
@@ -79,7 +81,8 @@ func (c *copier) run(ctx context.Context) error {
 	}
 }
 
-// attempt copies all Secrets, and stores the mark. It skips Secrets that exist here already.
+// attempt copies all Secrets, and then records that the copy is complete. It skips Secrets that already exist in this
+// namespace.
 func (c *copier) attempt(ctx context.Context) error {
 	mark := copiedFolder + c.from
 	if secret, err := c.fetch(ctx, placeOf(mark).secret); err != nil || secret != nil {
@@ -104,8 +107,8 @@ func (c *copier) attempt(ctx context.Context) error {
 	return c.Store(ctx, mark, []byte(time.Now().UTC().Format(time.RFC3339)))
 }
 
-// copySecret reports whether it has created a copy. It skips tokens of challenges, which are of no use after their
-// order.
+// copySecret copies a Secret, and reports whether it has created the copy. It skips challenge tokens, which are useless
+// once their order has ended.
 func (c *copier) copySecret(ctx context.Context, secret *corev1.Secret) (created bool, err error) {
 	if !c.secrets.valid(secret) {
 		return false, nil
@@ -125,7 +128,7 @@ func (c *copier) copySecret(ctx context.Context, secret *corev1.Secret) (created
 	return err == nil, err
 }
 
-// awaitCopy waits until there is nothing left to copy, for syncTimeout at most.
+// awaitCopy waits until the copy is complete or not needed, for at most syncTimeout.
 func (s *Storage) awaitCopy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()

@@ -16,25 +16,25 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// errLost means that this process has lost a lock, and that another process may have held it.
+// errLost means that this process has lost a lock: the Lease has expired, and another process may have held the lock.
 var errLost = errors.New("its Lease was not renewed in time, so another process may have held the lock in the meantime")
 
-// hold is a lock that this process holds. Its Lease is renewed in the background.
+// hold is a lock that this process holds. A goroutine renews its Lease.
 type hold struct {
 	*claim
-	// stop ends the renewal. renewal waits until it has ended.
+	// stop ends the goroutine that renews the Lease, and renewal waits for its end.
 	stop    context.CancelFunc
 	renewal panics.Group
 
 	mu sync.Mutex
-	// lease is its newest state. renewed is the time when the last successful renewal was sent.
+	// lease is the newest state of the Lease. renewed is the time when the last successful renewal was sent.
 	lease   *coordinationv1.Lease
 	renewed time.Time
 	overdue bool
 	lost    bool
 }
 
-// hold starts renewing a Lease until end is called. The end of the context does not stop the renewal.
+// hold starts a goroutine that renews the Lease until end is called. The goroutine continues when ctx ends.
 func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
 	h := &hold{claim: c, lease: lease, renewed: renewed}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -58,7 +58,7 @@ func (h *hold) keep(ctx context.Context) {
 	}
 }
 
-// renew renews the Lease. A late renewal still succeeds if no other process has taken the lock.
+// renew renews the Lease. It succeeds even after the Lease has expired, if no other process has acquired the lock.
 func (h *hold) renew(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,9 +76,9 @@ func (h *hold) renew(ctx context.Context) error {
 	return err
 }
 
-// update changes the Lease unless the lock is lost. After a conflict it reads the Lease, and retries if the lock is
-// still held. A conflict can occur without a loss: the response to an earlier update was lost, or a user has changed
-// the labels of the Lease.
+// update changes the Lease. It returns an error if the lock is lost. After a conflict, it reads the Lease and retries
+// if the lock is still held: the response to an earlier update may have been lost, or a user may have changed the
+// labels of the Lease.
 func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) error {
 	for !h.lost {
 		next, now := h.lease.DeepCopy(), metav1.NowMicro()
@@ -105,8 +105,9 @@ func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) err
 	return errLost
 }
 
-// catchUp waits until the cache contains the previous holder's writes under the lock. It returns an error if they do
-// not arrive in time, because failing now is better than requesting another certificate for the same host.
+// catchUp waits until the cache contains everything that the previous holder wrote while it held the lock. It returns
+// an error if the writes do not arrive in time, because otherwise another certificate would be ordered for the same
+// host.
 func (h *hold) catchUp(ctx context.Context) error {
 	h.mu.Lock()
 	written := h.lease.Annotations[writtenAnnotation]
@@ -122,8 +123,8 @@ func (h *hold) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// end stops the renewal and releases the Lease. The Lease is kept for a while, because it contains the version of the
-// last write for the next holder.
+// end stops the renewal and releases the Lease. The Lease is not deleted at once, because it tells the next holder the
+// resourceVersion of the last write.
 func (h *hold) end(ctx context.Context) error {
 	h.stop()
 	h.renewal.Wait()
@@ -145,7 +146,7 @@ func (h *hold) end(ctx context.Context) error {
 	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
 		return errLost
 	}
-	// The Lease is released, perhaps by an earlier request whose response was lost.
+	// The Lease is already released, perhaps by an earlier request whose response was lost.
 	return nil
 }
 

@@ -14,44 +14,49 @@ import (
 )
 
 const (
-	// Label is the label on every Secret and Lease of a storage. Objects without it are never read or changed.
+	// Label is the label on every Secret and Lease of a storage. Objects without this label are never read or changed.
 	Label = "k8singress.io/storage"
 	// LabelValue is the value of Label.
 	LabelValue = "certmagic"
 	selector   = Label + "=" + LabelValue
 
-	// keyAnnotation is the key in a Secret, siteAnnotation the folder of the three keys of a site in a Secret, and
-	// lockAnnotation the lock of a Lease. They are necessary because the names of the objects are hashes.
+	// These annotations contain what cannot be derived from the name of an object, which is a hash. keyAnnotation is
+	// the key whose value is in a Secret. siteAnnotation is the folder of the three keys of a site, whose values share
+	// a Secret. lockAnnotation is the name of the lock for which a Lease is used.
 	keyAnnotation  = "k8singress.io/storage-key"
 	siteAnnotation = "k8singress.io/storage-site"
 	lockAnnotation = "k8singress.io/storage-lock"
 
-	// writtenAnnotation is on the Lease of a released lock. Its value is the version of the last Secret that was
-	// written before the release. releasedAnnotation is the identity of the holder that released the lock.
+	// writtenAnnotation is set on the Lease of a released lock. Its value is the resourceVersion of the last Secret
+	// that the holder wrote before the release. releasedAnnotation is the identity of the holder that released the
+	// lock.
 	writtenAnnotation  = "k8singress.io/storage-written"
 	releasedAnnotation = "k8singress.io/storage-released-by"
 
-	// longestKey is the maximum length of a key in bytes. It keeps annotations below the limit of Kubernetes.
+	// longestKey is the maximum length of a key in bytes. It ensures that annotations with keys do not exceed the size
+	// limit of Kubernetes.
 	longestKey = 4096
-	// readable is the maximum number of bytes of a key that are part of the object's name.
+	// readable is the maximum number of bytes of a key that are included in the name of an object, for readability.
 	readable = 40
 
 	valueField = "value"
 	metaField  = "certmagic.json"
 )
 
-// siteFields maps the extension of a key to its field in the Secret of a site.
+// siteFields maps the file extension of a site's key to the field of the site's Secret that contains the value.
 var siteFields = map[string]string{".crt": corev1.TLSCertKey, ".key": corev1.TLSPrivateKeyKey, ".json": metaField}
 
-// place is the location of a key's value.
+// place says where the value of a key is stored.
 type place struct {
-	// secret is the name of the Secret, and field the field of the value.
+	// secret is the name of the Secret, and field is the field of the Secret that contains the value.
 	secret, field string
-	// annotation is the annotation that identifies the contents of the Secret, and owner its value.
+	// annotation is the annotation that identifies the contents of the Secret, and owner is the value of the
+	// annotation: a key or a folder.
 	annotation, owner string
 }
 
-// placeOf returns the place of a clean key. The certificate of a site, its private key and its metadata share a Secret.
+// placeOf returns where the value of a normalized key is stored. The certificate of a site, its private key and its
+// metadata share a Secret.
 func placeOf(key string) place {
 	if folder, ending, ok := siteOf(key); ok {
 		return place{nameOf("cert", path.Base(folder), folder), siteFields[ending], siteAnnotation, folder}
@@ -59,7 +64,8 @@ func placeOf(key string) place {
 	return place{nameOf("value", path.Base(key), key), valueField, keyAnnotation, key}
 }
 
-// siteOf parses certificates/ISSUER/DOMAIN/DOMAIN.crt, and the same with .key and .json. ok is false for other keys.
+// siteOf splits a key such as certificates/ISSUER/DOMAIN/DOMAIN.crt into its folder and its extension, which is .crt,
+// .key or .json. ok is false for keys of another form.
 func siteOf(key string) (folder, ending string, ok bool) {
 	folder, file := path.Split(key)
 	folder = strings.TrimSuffix(folder, "/")
@@ -70,10 +76,11 @@ func siteOf(key string) (folder, ending string, ok bool) {
 	return folder, ending, strings.TrimSuffix(file, ending) == path.Base(folder)
 }
 
-// siteKey returns the key of a field of a site's Secret.
+// siteKey is the inverse of siteOf: it returns the key of a site with the given extension.
 func siteKey(folder, ending string) string { return folder + "/" + path.Base(folder) + ending }
 
-// nameOf returns the name of an object: its kind, a readable part of the key, and a hash that makes it unique.
+// nameOf returns the name of an object. It consists of the given kind, a readable part of hint, and a hash of the key,
+// which makes the name unique.
 func nameOf(kind, hint, key string) string {
 	sum := sha256.Sum256([]byte(kind + ":" + key))
 	name := "k8singress-" + kind + "-"
@@ -90,7 +97,7 @@ func slugOf(hint string) string {
 	return strings.Trim(slug[:min(len(slug), readable)], "-")
 }
 
-// cleanKey normalizes a key to a path without a slash at either end. The empty key is the root.
+// cleanKey normalizes a key to a path without leading and trailing slashes. The root folder is "".
 func cleanKey(key string) (string, error) {
 	if len(key) > longestKey {
 		return "", fmt.Errorf("the key has %d bytes, but the maximum is %d", len(key), longestKey)
@@ -101,7 +108,7 @@ func cleanKey(key string) (string, error) {
 	return path.Clean("/" + key)[1:], nil
 }
 
-// cleanFile is like cleanKey, but rejects the root, which has no value.
+// cleanFile is like cleanKey, but returns an error for the root folder, which cannot have a value.
 func cleanFile(key string) (string, error) {
 	clean, err := cleanKey(key)
 	if err == nil && clean == "" {

@@ -13,24 +13,25 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// byHost is the index of Leases by the host for which a certificate is obtained under the lock.
+// byHost is the name of the index that finds Leases by host: the Lease of the lock for obtaining a certificate for this
+// host.
 const byHost = "host"
 
-// leaseCache holds the Leases that an informer has listed, and records for each Lease when it last changed. A lock may
-// be taken over if its Lease was not renewed for its duration. This is measured with the local clock and not with the
-// times in the Lease, which other processes have written.
+// leaseCache holds the Leases that an informer has listed, and records when each Lease last changed. A lock is free if
+// its Lease has not changed for the duration of the Lease. This time is measured with the local clock, because the
+// times in the Lease are from the clocks of other processes.
 type leaseCache struct {
 	informer cache.Controller
 	listed   cache.Indexer
 
 	mu       sync.Mutex
 	observed map[string]observation
-	// waiting has the channels of whenFree by the name of the Lease. Only one goroutine of the process waits for each
-	// Lease.
+	// waiting holds the channels that whenFree has returned, by the name of the Lease. For each Lease, at most one
+	// goroutine of this process waits.
 	waiting map[string]chan struct{}
 }
 
-// observation is the newest state of a Lease and the time when it was first seen.
+// observation is the newest known state of a Lease, and the time when the Lease was first seen in this state.
 type observation struct {
 	lease *coordinationv1.Lease
 	since time.Time
@@ -46,14 +47,14 @@ func (s *Storage) newLeaseCache(client rest.Interface) *leaseCache {
 	return c
 }
 
-// recordOf decodes a Lease as client-go's leader election does.
+// recordOf decodes the spec of a Lease like client-go's leader election.
 func recordOf(lease *coordinationv1.Lease) *resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 }
 
 func holderOf(lease *coordinationv1.Lease) string { return recordOf(lease).HolderIdentity }
 
-// durationOf returns how long a Lease is valid without renewal, as set by its holder.
+// durationOf returns how long a Lease is valid after a renewal. The holder of the Lease sets this duration.
 func durationOf(lease *coordinationv1.Lease) time.Duration {
 	if seconds := recordOf(lease).LeaseDurationSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
@@ -71,10 +72,10 @@ func hostsOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// OnAdd is called by the informer.
+// OnAdd implements cache.ResourceEventHandler.
 func (c *leaseCache) OnAdd(object any, _ bool) { c.OnUpdate(nil, object) }
 
-// OnUpdate is called by the informer.
+// OnUpdate implements cache.ResourceEventHandler.
 func (c *leaseCache) OnUpdate(_, object any) {
 	lease := object.(*coordinationv1.Lease)
 	c.mu.Lock()
@@ -85,7 +86,8 @@ func (c *leaseCache) OnUpdate(_, object any) {
 	}
 }
 
-// OnDelete is called by the informer. The object may be a tombstone that only has the key.
+// OnDelete implements cache.ResourceEventHandler. The object may be a tombstone (cache.DeletedFinalStateUnknown) that
+// only contains the key.
 func (c *leaseCache) OnDelete(object any) {
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
@@ -97,7 +99,7 @@ func (c *leaseCache) OnDelete(object any) {
 	c.wake(key.Name)
 }
 
-// remaining returns how long the Lease has to stay unchanged from now until its lock is free. The argument is the
+// remaining returns the time until the lock of a Lease is free, if the Lease does not change until then. lease is the
 // current state of the Lease.
 func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 	if holderOf(lease) == "" {
@@ -108,8 +110,8 @@ func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 	return max(0, durationOf(lease)-time.Since(c.observe(lease)))
 }
 
-// observe records a state of a Lease and returns the time since when it was neither acquired nor renewed. Changes of
-// labels are ignored.
+// observe records the state of a Lease, and returns the time when the Lease was first seen with this spec, which
+// changes with each renewal. Changes of labels are ignored. The caller must hold c.mu.
 func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	since := time.Now()
 	known, ok := c.observed[lease.Name]
@@ -120,7 +122,7 @@ func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	return since
 }
 
-// has reports whether the Lease exists as far as the cache knows.
+// has reports whether the cache contains the Lease.
 func (c *leaseCache) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +156,8 @@ func (c *leaseCache) wake(name string) {
 	}
 }
 
-// expired returns the Leases, with or without a holder, that have not changed for their duration plus the given time.
+// expired returns the Leases that have not changed for their duration plus the given time, including Leases without a
+// holder.
 func (c *leaseCache) expired(after time.Duration) []*coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

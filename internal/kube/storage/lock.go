@@ -22,22 +22,22 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Times are the durations of a lock: how long it stays valid if its holder stops renewing it, how often the holder
-// renews it, and how often a waiting process checks whether it is free. The watch usually wakes a waiting process
-// earlier.
+// Times are the durations of a lock. Duration is how long the lock stays valid after its holder has stopped renewing
+// it. Renew is the interval between renewals. Poll is the interval at which a waiting process checks whether the lock
+// is free; usually the watch wakes the process earlier.
 type Times struct{ Duration, Renew, Poll time.Duration }
 
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
 
-// errForeign means that an object with the name of a Lease of the storage does not belong to the storage.
+// errForeign means that a Lease has the name of a Lease of this storage but lacks the storage's label.
 var errForeign = errors.New("it lacks the label " + selector)
 
-// sweepAfter is how long a Lease without a holder is kept. The Lease contains the version of the last write under the
-// lock.
+// sweepAfter is how long a Lease without a holder is kept. The Lease contains the resourceVersion of the last write
+// before the lock was released.
 const sweepAfter = 10 * time.Minute
 
-// Lock waits until the lock is free in this and all other processes, and acquires it. A lock whose holder has died is
-// free when its Lease has expired. The lock is renewed until Unlock.
+// Lock acquires the lock. It waits until no other goroutine or process holds the lock. If the holder has died, the lock
+// is free when its Lease expires. The lock is renewed automatically until Unlock is called.
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	err := s.awaitCopy(ctx)
 	if err == nil {
@@ -49,8 +49,8 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	return nil
 }
 
-// TryLock is like Lock, but returns false instead of waiting. It acquires a dead holder's lock only if this process has
-// observed for long enough that the lock was not renewed.
+// TryLock is like Lock, but returns false instead of waiting. If the holder has died, TryLock succeeds only if this
+// process has watched the Lease without seeing a renewal until it expired.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	err := s.awaitCopy(ctx)
 	ok := false
@@ -63,8 +63,8 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return ok, err
 }
 
-// Unlock releases a lock. It returns an error if the lock was lost in the meantime, because another process may have
-// worked under the same lock at the same time.
+// Unlock releases a lock. It returns an error if the lock was lost in the meantime, in which case another process may
+// have done the same work at the same time.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	if err := s.locks.unlock(ctx, name); err != nil {
 		return fmt.Errorf("releasing the lock %s: %w", name, err)
@@ -72,9 +72,9 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 	return nil
 }
 
-// RenewLockLease renews a lock. It returns an error if this process does not hold the lock any more. It ignores the
-// duration: a lock is renewed automatically while it is held, and if its holder dies, others do not have to wait for a
-// long duration.
+// RenewLockLease renews a lock. It returns an error if this process does not hold the lock any more. The duration is
+// ignored: a lock is renewed automatically while it is held, and a longer duration would only make other processes wait
+// longer if the holder dies.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	h := s.locks.find(name)
 	if h == nil {
@@ -92,13 +92,13 @@ type locks struct {
 	leases  *leaseCache
 	secrets *secretCache
 	times   Times
-	// process is a part of the identities of all holds of this process.
+	// process identifies this process. It is part of the holder identity in the Leases that this process acquires.
 	process string
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns ensures that only one goroutine of this process at a time competes for a lock or holds it. The channel is
-	// closed when the turn of the goroutine ends.
+	// turns ensures that only one goroutine of this process at a time holds a lock or waits for other processes to
+	// release it. The key is the name of the lock. The channel is closed when the goroutine is done.
 	turns map[string]chan struct{}
 	held  map[string]*hold
 }
@@ -108,7 +108,7 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	if times == (Times{}) {
 		times = defaultTimes
 	}
-	// An error is ignored, because the identity is unique even without a host name.
+	// The error is ignored, because the random part makes the identity unique even without a host name.
 	host, _ := os.Hostname()
 	return &locks{
 		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,
@@ -116,11 +116,11 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	}
 }
 
-// lock reports whether it has acquired the lock. Without wait, it returns false if another goroutine or process holds
-// the lock.
+// lock acquires a lock and reports whether it succeeded. If wait is false, it returns false at once if another
+// goroutine or process holds the lock.
 //
-// A new holder first checks whether the previous holder has already done the work. Therefore lock returns only when the
-// cache contains the writes of the previous holder.
+// A new holder first checks whether the previous holder has already done the work. So lock returns only after the cache
+// contains everything that the previous holder wrote.
 func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) {
 	if ok, err := l.beginTurn(ctx, name, wait); !ok {
 		return false, err
@@ -139,8 +139,8 @@ func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) 
 	return true, nil
 }
 
-// beginTurn waits until no other goroutine of this process uses the lock. It returns false if another goroutine does
-// and wait is false, or if the context ends.
+// beginTurn waits until no other goroutine of this process uses the lock, and returns true. It returns false if the
+// context ends first, or if another goroutine uses the lock and wait is false.
 func (l *locks) beginTurn(ctx context.Context, name string, wait bool) (bool, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -167,7 +167,7 @@ func (l *locks) endTurn(name string) {
 	delete(l.turns, name)
 }
 
-// find returns the hold of a lock, or nil.
+// find returns the hold of the lock with the given name, or nil if this process does not hold the lock.
 func (l *locks) find(name string) *hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +186,8 @@ func (l *locks) unlock(ctx context.Context, name string) error {
 	return h.end(ctx)
 }
 
-// acquire competes with other processes for the lock. Without wait, it tries only once.
+// acquire tries to acquire the lock in competition with other processes. If wait is false, it tries only once and
+// returns nil if the lock is not free.
 func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, error) {
 	c := l.claim(name)
 	free, cancel := l.leases.whenFree(c.lease)
@@ -206,8 +207,8 @@ func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, err
 	return nil, ctx.Err()
 }
 
-// next returns the time until the next attempt. It is random, so that processes do not try at the same time, and not
-// much longer than the remaining validity of the Lease.
+// next returns the delay before the next attempt to acquire a lock. It is random, so that processes do not try at the
+// same time. It is not much longer than left, the time until the Lease of the holder expires.
 func (l *locks) next(left time.Duration, err error) time.Duration {
 	switch poll := l.times.Poll; {
 	case err != nil:
@@ -223,11 +224,11 @@ func (l *locks) next(left time.Duration, err error) time.Duration {
 type claim struct {
 	*locks
 	name string
-	// lease is the name of the Lease. exists is set if the Lease probably exists.
+	// lease is the name of the Lease. exists is false if the Lease is not known to exist.
 	lease  string
 	exists bool
-	// identity is unique for this claim, so that a Lease that an earlier request has acquired is not mistaken for this
-	// claim's.
+	// identity is the holder identity, which is different for each claim. So a Lease that a request of an earlier claim
+	// has acquired is not mistaken for a Lease of this claim.
 	identity string
 }
 
@@ -237,15 +238,16 @@ func (l *locks) claim(name string) *claim {
 		identity: l.process + "_" + rand.Text()}
 }
 
-// attempt returns a hold if it acquires the lock. Otherwise it returns the time until another process's Lease expires.
+// attempt tries once to acquire the lock. If the lock is not free, it returns a nil hold and the time until the
+// holder's Lease expires.
 func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	begun := time.Now()
 	found, err := c.read(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	// The Lease may have our identity, if it was created but the response was lost. It may have expired since, so it is
-	// taken again like any other Lease.
+	// If this claim has created the Lease but the response was lost, the Lease already has our identity. It may have
+	// expired since, so it is acquired again like any other Lease.
 	if left := c.leases.remaining(found); left > 0 && holderOf(found) != c.identity {
 		return nil, left, nil
 	}
@@ -264,7 +266,7 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	return nil, 0, err
 }
 
-// read returns the current Lease, or a new Lease if none exists.
+// read returns the current Lease from the API server. If the Lease does not exist, it returns a new one.
 func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: c.lease, Labels: map[string]string{Label: LabelValue},
@@ -287,7 +289,8 @@ func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return found, err
 }
 
-// take creates the Lease, or acquires a free one. It returns an error if another process was faster.
+// take creates the Lease, or acquires a Lease that is free. It returns an error if another process has created or
+// acquired it in the meantime.
 func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -303,7 +306,7 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 	return lease, err
 }
 
-// taken returns a copy of a Lease with this claim as the holder.
+// taken returns a copy of a Lease in which this claim is the holder.
 func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
 	now, lease := metav1.Now(), found.DeepCopy()
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&resourcelock.LeaderElectionRecord{
@@ -313,7 +316,8 @@ func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// undo deletes the Lease that a canceled request may have created.
+// undo deletes the Lease if this claim holds it. It is called after a request was canceled, which may have created the
+// Lease nevertheless.
 func (c *claim) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -323,10 +327,10 @@ func (c *claim) undo(ctx context.Context) {
 	}
 }
 
-// sweep deletes Leases some time after they were released or have expired. It uses its own client, so that held locks
-// do not wait for it.
+// sweep deletes Leases that have been released or expired for at least sweepAfter. It uses a separate client, so that
+// its requests do not delay the renewal of held locks.
 func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
-	// All replicas sweep at random times. Each Lease has to be deleted only once.
+	// All replicas sweep, at random times, so that usually only one of them deletes a Lease.
 	for kubeclient.Pause(ctx, sweepAfter/2+random.N(sweepAfter)) == nil {
 		for _, lease := range l.leases.expired(sweepAfter) {
 			err := api.Delete(ctx, lease.Name, exactly(lease))

@@ -12,12 +12,13 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// syncTimeout limits how long a reader waits for the first list of Secrets, and a new holder of a lock for the watch
-// events of previous writes. Caddy must be able to start while the API server is unavailable.
+// syncTimeout limits how long a reader waits for the first list of Secrets, and how long a new holder of a lock waits
+// for the writes of the previous holder. It is short because Caddy must be able to start while the API server is
+// unavailable.
 const syncTimeout = 15 * time.Second
 
-// Load returns the value of a key. It sends no request to the API server, except for challenge tokens that are expected
-// at this time.
+// Load returns the value of a key from the cache. It sends a request to the API server only for a challenge token that
+// is expected at this time.
 func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	key, err := cleanFile(key)
 	if err != nil {
@@ -39,14 +40,14 @@ func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// Exists reports whether a key has a value or is a folder. It returns false if this is unknown.
+// Exists reports whether a key has a value or is a folder. It returns false if the Secrets cannot be read.
 func (s *Storage) Exists(ctx context.Context, key string) bool {
 	_, err := s.Stat(ctx, key)
 	return err == nil
 }
 
-// Stat reports whether a key is a value or a folder. Size and modification time are only set for values. The time is
-// from the clock of the process that wrote the value.
+// Stat describes a key, and says whether the key has a value or is a folder. Size and modification time are only set
+// for values. The modification time is from the clock of the process that wrote the value.
 func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	clean, err := cleanKey(key)
 	if err == nil {
@@ -66,8 +67,9 @@ func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, erro
 	return certmagic.KeyInfo{}, absent("stat", key)
 }
 
-// List returns the values and folders in a folder. With recursive, it also returns the contents of these folders at any
-// depth. It returns an error if the folder does not exist. If the key is a value, the list is empty.
+// List returns the keys of the values and folders in a folder. If recursive is true, it also returns the contents of
+// all folders below it. It returns an error if the folder does not exist. If the key is a value and not a folder, the
+// result is empty.
 func (s *Storage) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
 	clean, err := cleanKey(folder)
 	if err == nil {

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// modifiedPrefix is the prefix of the annotations with the time when a field was written. A field without the
-	// annotation is absent even if it has data, because Secrets of type kubernetes.io/tls must always have both fields,
-	// even when only one value is known.
+	// modifiedPrefix is the prefix of the annotations that contain the time when a field of the Secret was written. A
+	// field without this annotation has no value even if it contains data: a Secret of type kubernetes.io/tls must
+	// always contain both fields, even if only one value is known.
 	modifiedPrefix = "modified.k8singress.io/"
 	// largest is the maximum size of a Secret in bytes.
 	largest = corev1.MaxSecretSize
 )
 
-// check returns an error for a Secret that does not belong to the storage, or whose name does not match its
-// annotations.
+// check returns an error if a Secret does not belong to the storage, or if its name does not match its annotations.
 func check(secret *corev1.Secret) error {
 	if secret.Labels[Label] != LabelValue {
 		return fmt.Errorf("the Secret %s/%s does not belong to this storage, whose Secrets have the label %s: "+
@@ -50,7 +49,8 @@ func trim(object any) (any, error) {
 	return object, nil
 }
 
-// fieldsOf returns the keys whose values are in a Secret, and the field of each key. For nil it returns an empty map.
+// fieldsOf returns a map from each key whose value is in the Secret to the field with the value. It returns an empty
+// map if the Secret is nil.
 func fieldsOf(secret *corev1.Secret) map[string]string {
 	fields := map[string]string{}
 	if secret == nil {
@@ -72,8 +72,8 @@ func written(secret *corev1.Secret, field string) bool {
 	return ok
 }
 
-// foldersOf is a cache.IndexFunc. It returns all folders that contain the keys of a Secret, up to the root, which is
-// the empty string. All keys of a Secret are in the same folder.
+// foldersOf is a cache.IndexFunc. It returns the folder that contains the keys of a Secret, and all parents of the
+// folder up to the root, which is "". All keys of a Secret are in the same folder.
 func foldersOf(object any) ([]string, error) {
 	for key := range fieldsOf(object.(*corev1.Secret)) {
 		var folders []string
@@ -89,8 +89,8 @@ func foldersOf(object any) ([]string, error) {
 // parent returns the folder that contains a key.
 func parent(key string) string { return path.Dir("/" + key)[1:] }
 
-// changedKeys returns the keys whose values differ between two states of a Secret, including keys that exist only in
-// one of them.
+// changedKeys returns the keys whose values differ between two states of a Secret, including keys that were added or
+// removed.
 func changedKeys(before, after *corev1.Secret) []string {
 	if before == after {
 		return nil
@@ -106,7 +106,7 @@ func changedKeys(before, after *corev1.Secret) []string {
 	return slices.Collect(maps.Keys(old))
 }
 
-// value returns the value of the place in a Secret and whether it exists. The Secret may be nil.
+// value returns the value at a place in a Secret, and whether there is a value. The Secret may be nil.
 func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	if secret == nil || !written(secret, p.field) {
 		return nil, false
@@ -114,7 +114,7 @@ func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	return secret.Data[p.field], true
 }
 
-// modified returns the time when the value of the place was written, from the clock of the process that wrote it.
+// modified returns the time when the value at a place was written, according to the clock of the process that wrote it.
 func (p place) modified(secret *corev1.Secret) time.Time {
 	modified, err := time.Parse(time.RFC3339Nano, secret.Annotations[modifiedPrefix+p.field])
 	if err != nil {
@@ -123,19 +123,20 @@ func (p place) modified(secret *corev1.Secret) time.Time {
 	return modified
 }
 
-// newer reports whether resource version a is newer than b. It returns false if they cannot be compared.
+// newer reports whether resourceVersion a is newer than b. It returns false if they cannot be compared.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// exactly returns options that delete an object only if it still has the same UID and resource version.
+// exactly returns options that delete an object only if it still has the same UID and resourceVersion.
 func exactly(o metav1.Object) metav1.DeleteOptions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// with returns a Secret in which the place has the value: a new Secret, or a copy of the current one.
+// with returns a Secret that contains the value at a place. It is a modified copy of the current Secret, or a new
+// Secret if current is nil.
 func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error) {
 	next := p.empty()
 	if current != nil {
@@ -172,8 +173,8 @@ func (p place) empty() *corev1.Secret {
 	return s
 }
 
-// without returns a copy of a Secret without a key and all keys below it. It returns nil if no value is left, and
-// current itself if it contains none of these keys.
+// without returns a copy of a Secret without the values of a key and of all keys below it. It returns nil if no value
+// is left, and current itself if it contains no value of these keys.
 func without(current *corev1.Secret, key string) *corev1.Secret {
 	fields := fieldsOf(current)
 	kept := maps.Clone(fields)
@@ -198,7 +199,8 @@ func without(current *corev1.Secret, key string) *corev1.Secret {
 	return next
 }
 
-// copyOf returns a copy that can be modified, except that it shares the bytes of the values with the original.
+// copyOf returns a copy of a Secret that can be modified. The byte slices of the values are shared with the original
+// and must not be modified.
 func copyOf(s *corev1.Secret) *corev1.Secret {
 	next := *s
 	next.Annotations, next.Data = maps.Clone(s.Annotations), maps.Clone(s.Data)

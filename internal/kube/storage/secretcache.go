@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// byFolder is the index of Secrets by the folders that contain their keys.
+	// byFolder is the name of the index that finds Secrets by the folders that contain their keys.
 	byFolder = "folder"
-	// awaitInterval is the interval at which await compares versions.
+	// awaitInterval is the interval at which await compares resourceVersions.
 	awaitInterval = 10 * time.Millisecond
 )
 
-// secretCache is a cache.ReflectorStore. It holds the newest state of each Secret from all responses of the API server,
-// to the watch and to other requests of this process. Responses to requests are often ahead of the watch.
+// secretCache holds the newest known state of each Secret. It gets the state from the watch, as a cache.ReflectorStore,
+// and from the responses to other requests of this process, which are often newer than the watch.
 type secretCache struct {
 	log *zap.Logger
-	// changed is called without the lock, with the keys whose values have changed.
+	// changed is called with the keys whose values have changed. The mutex is not held during the call.
 	changed func(keys []string)
-	// synced is closed after the first list.
+	// synced is closed after the first list of all Secrets.
 	synced chan struct{}
 	first  sync.Once
 
 	mu      sync.Mutex
 	secrets cache.Indexer
-	// version is the version of the last list or watch event. It is empty before the first list.
+	// version is the resourceVersion of the last list or watch event. It is empty before the first list.
 	version string
-	// gone holds deleted Secrets that the watch may still report, each in its last known state.
+	// gone holds deleted Secrets, each in its last known state, that the watch may still report as existing.
 	gone map[string]*corev1.Secret
-	// wrote is the newest resource version that this process has written.
+	// wrote is the newest resourceVersion of a Secret that this process has written.
 	wrote string
-	// keys are the changed keys that unlock will pass to changed.
+	// keys are the keys whose values have changed. unlock passes them to the function changed.
 	keys []string
 }
 
@@ -55,7 +55,7 @@ func (c *secretCache) get(name string) *corev1.Secret {
 	return secret
 }
 
-// within returns the Secrets whose keys are inside a folder.
+// within returns the Secrets whose keys are inside a folder, at any depth.
 func (c *secretCache) within(folder string) []*corev1.Secret {
 	objects, _ := c.secrets.ByIndex(byFolder, folder)
 	secrets := make([]*corev1.Secret, len(objects))
@@ -65,7 +65,7 @@ func (c *secretCache) within(folder string) []*corev1.Secret {
 	return secrets
 }
 
-// onWrite processes the response to a write of this process.
+// onWrite updates the cache with the Secret in the response to a write of this process.
 func (c *secretCache) onWrite(secret *corev1.Secret) error {
 	err := c.onRead(secret)
 	c.mu.Lock()
@@ -76,8 +76,8 @@ func (c *secretCache) onWrite(secret *corev1.Secret) error {
 	return err
 }
 
-// onRead processes the response to a request for a Secret. It returns an error if the Secret does not belong to the
-// storage.
+// onRead updates the cache with the Secret in the response to a read request. It returns an error if the Secret does
+// not belong to the storage.
 func (c *secretCache) onRead(secret *corev1.Secret) error {
 	err := check(secret)
 	if err == nil {
@@ -88,8 +88,8 @@ func (c *secretCache) onRead(secret *corev1.Secret) error {
 	return err
 }
 
-// onGone processes a response that shows that a Secret was deleted. The argument is a state before the deletion, but
-// not necessarily the last one.
+// onGone updates the cache after a response has shown that a Secret was deleted. secret is a state from before the
+// deletion, but not necessarily the last one.
 func (c *secretCache) onGone(secret *corev1.Secret) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -108,7 +108,8 @@ func (c *secretCache) onGone(secret *corev1.Secret) {
 	c.drop(secret)
 }
 
-// Add processes an added or changed Secret from the watch. The watch delivers Secrets in the order of their versions.
+// Add handles a watch event for an added or changed Secret. The watch delivers Secrets in the order of their
+// resourceVersions.
 func (c *secretCache) Add(object any) error {
 	secret := object.(*corev1.Secret)
 	if c.valid(secret) {
@@ -123,7 +124,7 @@ func (c *secretCache) Add(object any) error {
 // Update calls Add.
 func (c *secretCache) Update(object any) error { return c.Add(object) }
 
-// Delete processes a deleted Secret from the watch. The Secret has the version of its deletion.
+// Delete handles a watch event for a deleted Secret. The resourceVersion of the Secret is the version of its deletion.
 func (c *secretCache) Delete(object any) error {
 	secret := object.(*corev1.Secret)
 	c.mu.Lock()
@@ -138,8 +139,9 @@ func (c *secretCache) Delete(object any) error {
 	return nil
 }
 
-// Replace processes a list of all Secrets at a version. Newer states are kept. If the version is older than the last
-// version from the watch, the API server was restored from a backup, and the list replaces everything.
+// Replace handles a list of all Secrets at a resourceVersion. Secrets of which the cache has a newer state are kept.
+// But if the version is older than the last version from the watch, the API server was restored from a backup, and the
+// list replaces everything.
 func (c *secretCache) Replace(objects []any, version string) error {
 	listed := map[string]*corev1.Secret{}
 	for _, object := range objects {
@@ -182,14 +184,14 @@ func (c *secretCache) valid(secret *corev1.Secret) bool {
 	return err == nil
 }
 
-// put stores a state of a Secret unless a newer state is known.
+// put stores the state of a Secret, unless the cache has a newer state.
 func (c *secretCache) put(secret *corev1.Secret) {
 	known, gone := c.get(secret.Name), c.gone[secret.Name]
 	switch {
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 	case gone != nil && (gone.UID == secret.UID || newer(gone.ResourceVersion, secret.ResourceVersion)):
 	case known == nil && c.shown(secret.ResourceVersion):
-		// The watch has already reported its deletion.
+		// The watch has already reported the deletion of the Secret.
 	default:
 		secret.ManagedFields = nil
 		c.keys = append(c.keys, changedKeys(known, secret)...)
@@ -209,7 +211,7 @@ func (c *secretCache) advance(version string) {
 	}
 }
 
-// unlock ends a change and reports the keys whose values have changed.
+// unlock releases the mutex, and then calls changed with the keys whose values have changed.
 func (c *secretCache) unlock() {
 	keys := c.keys
 	c.keys = nil
@@ -219,7 +221,7 @@ func (c *secretCache) unlock() {
 	}
 }
 
-// await waits until the watch has reported all writes up to a version.
+// await waits until the watch has reported all writes up to a resourceVersion.
 func (c *secretCache) await(ctx context.Context, version string) error {
 	return wait.PollUntilContextCancel(ctx, awaitInterval, true, func(context.Context) (bool, error) {
 		c.mu.Lock()
@@ -232,7 +234,8 @@ func (c *secretCache) shown(version string) bool {
 	return c.version == version || newer(c.version, version)
 }
 
-// lastWritten returns the newest version that this process has written, or "".
+// lastWritten returns the newest resourceVersion of a Secret that this process has written, or "" if it has written
+// none.
 func (c *secretCache) lastWritten() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package storage is a certmagic storage in a Kubernetes namespace. It stores certificates, accounts and challenge
-// tokens in Secrets, and implements locks with Leases. All replicas share it: each replica can complete a challenge
-// that another one has started, and gets each certificate as soon as it is issued.
+// Package storage implements certmagic.Storage in a Kubernetes namespace. It stores certificates, accounts and
+// challenge tokens in Secrets, and implements locks with Leases. All replicas share the storage: each replica can
+// complete a challenge that another replica has started, and gets each certificate as soon as it is issued.
 //
-// The certificate of a site, its private key and its metadata are stored in one Secret of type kubernetes.io/tls. Every
-// other key has its own Secret. Secrets and Leases without the label of this package are never changed.
+// The certificate of a site, its private key and its metadata are stored in one Secret of type kubernetes.io/tls. The
+// value of every other key has its own Secret. Secrets and Leases without the label of this package are never changed.
 //
-// Reads are served from memory, which contains the state of a watch and the writes of this process. While the API
-// server is unavailable, reads keep working and writes wait.
+// Reads are served from a cache in memory, which contains what the watch has reported and what this process has
+// written. While the API server is unavailable, reads keep working and writes wait.
 package storage
 
 import (
@@ -39,14 +39,14 @@ type Options struct {
 	Kubeconfig string
 	// Namespace is the namespace of the Secrets and Leases. Empty means the namespace of the pod or of the kubeconfig.
 	Namespace string
-	// CopyFrom is a namespace with another storage, whose Secrets are copied to Namespace once, before anything is read
-	// there. Empty copies nothing.
+	// CopyFrom is another namespace with a storage, whose Secrets are copied to Namespace once, before anything is read
+	// from the storage. If it is empty, nothing is copied.
 	CopyFrom string
-	// Times are the times of the locks. The zero value means defaultTimes.
+	// Times are the durations of the locks. The zero value means defaultTimes.
 	Times Times
 }
 
-// Storage is a certmagic.Storage.
+// Storage implements certmagic.Storage.
 type Storage struct {
 	namespace string
 	log       *zap.Logger
@@ -57,18 +57,18 @@ type Storage struct {
 	leases    *leaseCache
 	locks     *locks
 	lookups   *lookups
-	// copier is nil if there is no other storage to copy. copied is closed when there is nothing left to copy.
+	// copier is nil if there is no other storage to copy. copied is closed when the copy is complete or not needed.
 	copier *copier
 	copied chan struct{}
-	// sweeper is the client that deletes old Leases.
+	// sweeper is the client with which old Leases are deleted.
 	sweeper coordinationv1.LeaseInterface
 
 	mu          sync.Mutex
 	subscribers map[*func(key string)]bool
 }
 
-// New reads the kubeconfig or the configuration of the pod. It does no other I/O. Nothing can be read from the storage
-// before Run.
+// New reads the kubeconfig or the configuration of the pod. It does no other I/O. Reads from the storage wait until Run
+// is called.
 func New(o Options, log *zap.Logger) (*Storage, error) {
 	kubeclient.QuietKlog(log)
 	found, err := kubeclient.Find(o.Kubeconfig)
@@ -84,8 +84,8 @@ func New(o Options, log *zap.Logger) (*Storage, error) {
 	return newStorage(o, found.Config, log)
 }
 
-// newStorage creates separate clients for Secrets, Leases, watches and the sweeper. Each has its own rate limit, so
-// that a queue of writes delays neither the renewal of a lock nor the watches.
+// newStorage creates a Storage with separate clients for Secrets, Leases, watches and the deletion of old Leases. Each
+// client has its own rate limit, so that a queue of writes delays neither the renewal of a lock nor the watches.
 func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, error) {
 	var clients [4]kubernetes.Interface
 	for i := range clients {
@@ -111,8 +111,8 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 	return s, err
 }
 
-// Run watches the Secrets and Leases until the context ends. It must be called only once. Locks that are held at its
-// end are still renewed until they are unlocked or the process ends.
+// Run watches the Secrets and Leases until the context ends. It must be called only once. Locks that are still held
+// when the context ends continue to be renewed until they are unlocked or the process ends.
 func (s *Storage) Run(ctx context.Context) {
 	if s.copier != nil {
 		if s.copier.run(ctx) != nil {
@@ -127,12 +127,13 @@ func (s *Storage) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// String returns the location of the storage for logs.
+// String returns the location of the storage for log messages.
 func (s *Storage) String() string { return "kubernetes:" + s.namespace }
 
-// Subscribe calls a function with each key whose value was added, changed or removed by any process, until cancel is
-// called. After the first list of Secrets it is called with all keys. The calls come from several goroutines and delay
-// all other subscribers: the function must not block, and must not write to the storage.
+// Subscribe registers a function that is called with each key whose value was added, changed or removed by any process,
+// until cancel is called. After the first list of Secrets, the function is called with all keys. It is called on
+// several goroutines, and a slow function delays all other subscribers, so it must not block and must not write to the
+// storage.
 func (s *Storage) Subscribe(changed func(key string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ var (
 	_ certmagic.LockLeaseRenewer = (*Storage)(nil)
 )
 
-// logInterval is the minimum time between two logged errors of a list or watch.
+// logInterval is the minimum time between two log messages about errors of a list or watch.
 const logInterval = time.Minute
 
 // source returns a ListerWatcher for the objects in the namespace that have the label of the storage. It retries while

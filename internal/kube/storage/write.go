@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// attempts is the maximum number of attempts if other processes write the same Secret.
+	// attempts is the maximum number of attempts to write a Secret that other processes write at the same time.
 	attempts = 20
-	// retryTimeout is how long a write waits while the API server is unavailable. A certificate that was just issued
-	// must not be lost because the API server restarts.
+	// retryTimeout is how long a write is retried while the API server is unavailable. For example, a certificate that
+	// was just issued must not be lost because the API server restarts.
 	retryTimeout = time.Minute
 	// requestTimeout is the time limit for one request to the API server.
 	requestTimeout = 10 * time.Second
 )
 
-// Store writes a value. The next Load in this process returns it. Other processes return it when their watch has
-// reported the write.
+// Store writes the value of a key. Afterwards, Load returns the value in this process, and in other processes as soon
+// as their watch has reported the write.
 func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	clean, err := cleanFile(key)
 	if err == nil {
@@ -41,7 +41,7 @@ func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// Delete removes a value and everything below the key. It returns no error if nothing exists.
+// Delete removes the values of a key and of all keys below it. It returns no error if there is no value.
 func (s *Storage) Delete(ctx context.Context, key string) error {
 	clean, err := cleanFile(key)
 	if err == nil {
@@ -56,7 +56,8 @@ func (s *Storage) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// remove changes the Secret of the key, even if it is not in the cache, and the Secrets of all keys below.
+// remove removes the values of a key and of all keys below it from their Secrets. It also looks for the Secret of the
+// key itself if the Secret is not in the cache.
 func (s *Storage) remove(ctx context.Context, key string) error {
 	names := []string{placeOf(key).secret}
 	for _, secret := range s.secrets.within(key) {
@@ -73,9 +74,9 @@ func (s *Storage) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// change modifies a Secret: edit returns the new state for the current one, and nil means that the Secret does not
-// exist. edit is called again after a conflict. It is also called again with the state from the API server if it
-// changes nothing in the cached state, because another process may have just written the Secret.
+// change modifies a Secret. edit gets the current state and returns the new one; nil means that the Secret does not
+// exist. edit is called again after a conflict. If edit changes nothing in the cached state, it is called again with
+// the state from the API server, because another process may have just written the Secret.
 func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Secret) (*corev1.Secret, error)) error {
 	current := s.secrets.get(name)
 	for attempt := range attempts {
@@ -98,19 +99,20 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 	return fmt.Errorf("gave up after %d conflicts with other writers of the Secret %s/%s", attempts, s.namespace, name)
 }
 
-// contested reports whether an error means that the state of a Secret differs from the state on which the write was
-// based.
+// contested reports whether a write failed because another process has changed, created or deleted the Secret in the
+// meantime.
 func contested(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {
-		// If the error is not about the Secret, the namespace is missing.
+		// An error that is not about the Secret means that the namespace does not exist.
 		details := status.Status().Details
 		return details != nil && details.Kind == "secrets"
 	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// write sends a request that replaces one state with another, and stores the response in the cache.
+// write sends a request that changes a Secret from one state to another, where nil means that the Secret does not
+// exist, and stores the response in the cache.
 func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
 	saved, err := withRetry(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		switch {
@@ -152,7 +154,7 @@ func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error
 	return secret, nil
 }
 
-// withRetry retries a request while the API server is unavailable, for at most retryTimeout.
+// withRetry sends a request, and retries it while the API server is unavailable, for at most retryTimeout.
 func withRetry[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
