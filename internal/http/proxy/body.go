@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// maxInMemory is the maximum size, in bytes, of a body that is buffered in memory, if the budget allows it. The
-	// rest of a longer body goes into an unnamed file.
+	// maxInMemory is the number of bytes of a request body that are buffered in memory, if the memory budget allows it.
+	// The rest of a longer body is buffered in an unnamed temporary file.
 	maxInMemory = 64 << 10
-	// maxWholeInMemory is the maximum size, in bytes, of a longer body that is buffered in memory as a whole while the
-	// budget has spare memory, because a file costs twice as much. It is ingress-nginx's default for
-	// proxy-body-size.
+	// maxWholeInMemory is the maximum size, in bytes, of a body that is buffered in memory as a whole while plenty of
+	// the memory budget is free. Buffering such a body in a file takes twice as much CPU time. The value is
+	// ingress-nginx's default for proxy-body-size.
 	maxWholeInMemory = 1 << 20
 )
 
-// bodyBuffers and longBodyBuffers are pools of buffers for bodies in memory. Each buffer has one more byte, to detect
-// bodies that are too long.
+// bodyBuffers and longBodyBuffers are pools of buffers for request bodies in memory. Each buffer is one byte larger
+// than the maximum size of a body, so that a longer body is detected.
 var (
 	bodyBuffers     = pools.NewBuffers("proxy: body of 64 KiB", maxInMemory+1)
 	longBodyBuffers = pools.NewBuffers("proxy: body of 1 MiB", maxWholeInMemory+1)
@@ -38,29 +38,31 @@ var (
 // body is a request body. It is either buffered, so that it can be sent again to another endpoint, or read from the
 // client while it is sent.
 type body struct {
-	// namespace is the namespace of the backend. The memory and the file are charged to it.
+	// namespace is the namespace of the backend. The memory and the file of the body count towards the limits of this
+	// namespace.
 	namespace string
-	// buffer holds the first size bytes. file holds the rest.
+	// buffer holds the first size bytes of the body. file holds the bytes that follow.
 	buffer pools.Buffer
 	size   int
-	// quota is the namespace's share of memory. charged is the number of bytes that the body has taken from it. quota
-	// is nil while the body is short.
+	// quota is the namespace's share of the memory budget. charged is the number of bytes that were taken from it for
+	// this body. quota is nil while the body fits into the first, small buffer.
 	quota    *budget.Share
 	charged  int64
 	file     *spool
 	fileSize int64
-	// rest reads the part that the client has yet to send. It is nil if the whole body is buffered. overflow is data
-	// that was read from rest but did not fit into the file.
+	// rest reads the part of the body that has not been read from the client yet. It is nil if the whole body is
+	// buffered. overflow is data that was read from rest but could not be written to the file.
 	rest     *clientBody
 	overflow []byte
-	// length is the length of the whole body. A negative length is unknown. trailers are the trailer fields of a
-	// completely buffered body.
+	// length is the length of the whole body in bytes. It is negative if the length is unknown. trailers are the
+	// trailer fields. They are set only if the whole body is buffered.
 	length   int64
 	trailers message.Fields
 }
 
-// readBody reads the whole body before an endpoint is chosen, unless the body is streamed. If a long body does not fit
-// into the file, or there is no file, the rest is read while it is sent.
+// readBody buffers the request body before an endpoint is chosen, unless the body is streamed. If the body cannot be
+// buffered completely, because memory and files are exhausted, the rest is read from the client while the body is sent
+// to the endpoint.
 func (r *request) readBody() error {
 	if r.Body == nil || r.Length == 0 {
 		return nil
@@ -97,20 +99,22 @@ func (r *request) readBody() error {
 	return nil
 }
 
-// limited is implemented by bodies that can detect before their end that they exceed a limit.
+// limited is implemented by request bodies that enforce a size limit, in bytes, themselves. They can detect that a body
+// is too long before its end arrives.
 type limited interface{ Limit(limit int64) }
 
-// streams reports whether the body is sent while it arrives. FastCGI needs to know the length of the body, so it
-// buffers bodies of unknown length.
+// streams reports whether the body is sent to the endpoint while it arrives. For FastCGI, a body of unknown length is
+// buffered instead, because FastCGI needs the length before the body.
 func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
 
-// withoutRoom reports whether the body is streamed only because there was no room to buffer it. A slow client can hold
-// the endpoint connection of such a request for long.
+// withoutRoom reports whether the body is streamed only because memory and files for buffering it are exhausted. A slow
+// client can then occupy the connection to the endpoint for a long time.
 func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
-// read buffers the whole body, or the part for which there is room.
+// read buffers the body, first in memory and then in a file. If both are exhausted, the part of the body that is still
+// to be read from the client remains in b.rest.
 func (b *body) read() error {
 	for b.buffer = small.Get(); !b.rest.ended.Load(); {
 		if b.size == len(b.buffer.Bytes()) && !b.grow() {
@@ -134,8 +138,8 @@ func (b *body) read() error {
 	return nil
 }
 
-// grow replaces the buffer by a larger one, if the budget allows it. It uses the buffer for long bodies only if the
-// body may fit as a whole.
+// grow replaces the buffer by a larger one. It returns false if the memory budget does not allow it. The buffer for
+// long bodies is used only if the whole body may fit into it.
 func (b *body) grow() bool {
 	had := int64(len(b.buffer.Bytes()))
 	if b.quota == nil {
@@ -161,7 +165,8 @@ func (b *body) grow() bool {
 	return true
 }
 
-// wholeInMemory returns the body if all of it is in memory.
+// wholeInMemory returns the bytes of the body if all of them are in memory. Otherwise ok is false. For a request
+// without a body it returns nil and true.
 func (b *body) wholeInMemory() (memory []byte, ok bool) {
 	switch {
 	case b == nil:
@@ -172,8 +177,8 @@ func (b *body) wholeInMemory() (memory []byte, ok bool) {
 	return b.buffer.Bytes()[:b.size], true
 }
 
-// shortInMemory is like wholeInMemory, but only for a body that can be sent before the response is read. A longer body
-// is sent in another goroutine, since an endpoint may respond before it has read all of it.
+// shortInMemory is like wholeInMemory, but ok is also false if the body is longer than maxInMemory. Such a body is sent
+// by another goroutine, since an endpoint may respond before it has read the whole body.
 func (b *body) shortInMemory() (memory []byte, ok bool) {
 	memory, ok = b.wholeInMemory()
 	if len(memory) > maxInMemory {
@@ -182,7 +187,8 @@ func (b *body) shortInMemory() (memory []byte, ok bool) {
 	return memory, ok
 }
 
-// framing returns the framing for the endpoint: chunked if the length is unknown or trailers may follow.
+// framing returns the framing of the body in the request to the endpoint, and the length of the body. If the length is
+// unknown, or trailers may follow, the framing is chunked and the length -1.
 func (b *body) framing() (http1.Framing, int64) {
 	switch {
 	case b == nil || b.length == 0 && len(b.trailers) == 0:
@@ -193,8 +199,8 @@ func (b *body) framing() (http1.Framing, int64) {
 	return http1.Sized, b.length
 }
 
-// reader returns a reader that starts at the beginning of the body, or nil if there is no body. The part that still
-// comes from the client can be read only once.
+// reader returns a reader that starts at the beginning of the body, or nil if there is no body. The part that has not
+// been read from the client yet can be read only once.
 func (b *body) reader() *bodyReader {
 	if framing, _ := b.framing(); framing == http1.NoBody {
 		return nil
@@ -225,8 +231,9 @@ func (b *body) canResend() (bool, error) {
 	return !b.rest.forwarded.Load(), nil
 }
 
-// sentAt returns the time from which the response time of the endpoint is measured: the last read of the body that was
-// sent to it. Zero means the start of the attempt. A slow client must not make an endpoint look slow.
+// sentAt returns the time from which the response time of the endpoint is measured. For a streamed body, this is the
+// time of the last read from the client, so that a slow client does not make the endpoint look slow. Otherwise sentAt
+// returns the zero time, which stands for the start of the attempt.
 func (b *body) sentAt() time.Time {
 	if b == nil || b.rest == nil || !b.rest.forwarded.Load() {
 		return time.Time{}
@@ -237,8 +244,8 @@ func (b *body) sentAt() time.Time {
 // arriving reports whether the client may still be sending the body.
 func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
 
-// release releases the buffer. The body must not be read afterwards. It is not called after a panic, because an upload
-// may still be running.
+// release returns the buffer to its pool. The body must not be read afterwards. release is not called after a panic,
+// because the goroutine that sends the body may still use the buffer.
 func (b *body) release() {
 	if b != nil {
 		b.buffer.Release()
@@ -259,24 +266,25 @@ func (b *body) close() {
 	b.charged = 0
 }
 
-// clientBody reads a body from the client. It can be read once.
+// clientBody reads a request body from the client. The body can be read only once.
 type clientBody struct {
 	source io.Reader
 	writer message.Writer
 	// maxSize is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
 	// unknown. size is the number of bytes read. All are in bytes.
 	maxSize, length, size int64
-	// mayHaveTrailers means that trailer fields may follow. They are available once the end has been read.
+	// mayHaveTrailers is true if trailer fields may follow the body. They are available once the end of the body has
+	// been read.
 	mayHaveTrailers bool
-	// endIsSeparate means that the end arrives separately from the last byte, as in HTTP/2 and HTTP/3. Until then the
-	// body may still turn out to be longer than its length.
+	// endIsSeparate is true if the end of the body arrives separately from the last byte, as in HTTP/2 and HTTP/3.
+	// Until the end arrives, the body may still turn out to be longer than its Content-Length.
 	endIsSeparate bool
-	// forwarded means that a part of the body may have been sent to an endpoint. lastRead is the time of the last read,
-	// in nanoseconds since start.
+	// start is the time at which the clientBody was created. lastRead is the time of the last read from the client, in
+	// nanoseconds since start. forwarded is true if a part of the body may have been sent to an endpoint.
 	start     time.Time
 	lastRead  atomic.Int64
 	forwarded atomic.Bool
-	// ended means that the whole body has arrived. failed is the error with which the client failed to send it.
+	// ended is true once the whole body has been read. failed is the error of reading the body from the client, or nil.
 	ended  atomic.Bool
 	failed atomic.Pointer[error]
 }
@@ -299,14 +307,15 @@ func (i *clientBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bodyReader reads a body for one endpoint, possibly in another goroutine.
+// bodyReader reads the request body for one attempt to send it to an endpoint. The reads may happen in another
+// goroutine.
 type bodyReader struct {
 	source io.Reader
 	rest   *clientBody
-	// mu is held during a read, stopping during a call of stop. After stopped is set, nothing is read.
+	// Read holds mu, and stop holds stopping. Once stopped is true, Read returns errStopped.
 	mu, stopping sync.Mutex
 	stopped      atomic.Bool
-	// afterEnd means that the request had already ended when stop was called. It is set before stopped.
+	// afterEnd is true if the request had already ended when stop was called. It is set before stopped.
 	afterEnd bool
 }
 
@@ -320,7 +329,8 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 		return 0, errStopped
 	}
 	if r.rest != nil {
-		// This is set before the read waits, since data that arrives during the wait is for this endpoint.
+		// forwarded is set before the read, because the read may block, and the data that it returns is sent to this
+		// endpoint.
 		r.rest.forwarded.Store(true)
 		r.rest.lastRead.Store(int64(time.Since(r.rest.start)))
 	}
@@ -335,13 +345,13 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedOut reports whether a stopped read had failed before with a timeout of the client. net/http cancels the request
-// before it returns that error, and the end of the request stops the read.
+// timedOut reports whether a read failed because the client was too slow, although stop was called before the read
+// returned. net/http cancels the request before it returns such an error, and the cancellation causes the call of stop.
 func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
-// stop ends the current read and makes later reads fail. afterEnd means that the request has already ended. Only the
-// first call has an effect. When a call returns, no other call is running: afterwards the client's connection may be
-// used for another request.
+// stop interrupts a read in progress and makes later reads fail. afterEnd is true if the request has already ended.
+// Only the first call of stop has an effect. Other calls wait until the first call has returned, because the client's
+// connection may be used for another request after that.
 func (r *bodyReader) stop(afterEnd bool) {
 	r.stopping.Lock()
 	defer r.stopping.Unlock()
@@ -359,10 +369,11 @@ func (r *bodyReader) stop(afterEnd bool) {
 	}
 }
 
-// errClientBody means that the client did not send the body that its request head announced.
+// errClientBody means that the client did not send the complete request body.
 var errClientBody = errors.New("the client did not send the whole request body")
 
-// readFailed returns the error for a client whose body could not be read.
+// readFailed returns the error for a request body that could not be read, with the status code for the client. gone is
+// the reason why the client has left, or nil if it has not left.
 func readFailed(gone, err error) error {
 	status := http.StatusBadRequest
 	var tooLarge *http.MaxBytesError
@@ -373,7 +384,7 @@ func readFailed(gone, err error) error {
 	case errors.As(err, &invalid):
 		status = invalid.Status
 	case isTimeout(err):
-		// net/http also cancels the request in this case, so this case comes before gone.
+		// net/http also cancels the request after a timeout, so this must be checked before gone.
 		status = http.StatusRequestTimeout
 	case gone != nil:
 		status = clientGone

@@ -13,16 +13,17 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// These are the backend IDs with which external services are dialled. The guard distinguishes services named by an IP
-// address, by a DNS name, which may resolve to any address, and by the host of the request, which this process itself
-// may serve.
+// The backend IDs for connections to external services. reach.Guard applies different rules to services at an IP
+// address, services at a DNS name, which may resolve to any address, and services at the host of the client's request,
+// which this process itself may serve.
 const (
 	serviceByAddress     = "service/address"
 	serviceByName        = "service/name"
 	serviceByRequestHost = "service/own"
 )
 
-// NewServicePool returns a pool for calls to external services. It is not used for endpoints.
+// NewServicePool returns a pool for calls to external services, such as authentication services. It must not be used
+// for connections to endpoints.
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(serviceByName, true)
@@ -34,8 +35,8 @@ func NewServicePool(guard *reach.Guard) *Pool {
 	return p
 }
 
-// Call calls an external service on behalf of a request. The end of the request ends the call. At most
-// callout.MaxResponse bytes of the response are read, or q.Drain if it is larger, and redirects are not followed. As in
+// Call calls an external service on behalf of a request. The call is canceled when the request ends. Call reads at most
+// callout.MaxResponse bytes of the response, or q.Drain bytes if that is more. It does not follow redirects. As in
 // ingress-nginx, the certificate of an HTTPS service is not verified.
 func (p *Pool) Call(r *message.Request, q *callout.Call) (callout.Response, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
@@ -45,7 +46,8 @@ func (p *Pool) Call(r *message.Request, q *callout.Call) (callout.Response, erro
 	}
 	if c := p.reuse(to, q.Dispensable); c != nil {
 		response, err := p.callOn(c, r, q)
-		// The connection may have been closed before the call arrived. A call with a body is never sent twice.
+		// The service may have closed the idle connection before the call arrived. The call is then sent again on a new
+		// connection, unless it has a body.
 		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
 			return response, callError(q, err)
 		}
@@ -100,7 +102,8 @@ func (p *Pool) callOn(c *conn, r *message.Request, q *callout.Call) (callout.Res
 	return response, nil
 }
 
-// roundTripCall sends a call and reads the head of the response. It returns the size of the head.
+// roundTripCall sends a call and reads the head of the response. size is the size in bytes of all response heads,
+// including interim responses.
 func (c *conn) roundTripCall(q *callout.Call, last bool) (response callout.Response, size int, err error) {
 	if err := c.writeCall(q, last); err != nil {
 		return response, 0, err
@@ -143,9 +146,9 @@ func (c *conn) writeCallWith(buffer []byte, q *callout.Call, last bool) error {
 	return err
 }
 
-// discard reads the rest of a response, up to limit bytes, so that the connection can be reused. It
-// returns false if the rest is larger or does not arrive at once. If patience is true, it waits for the rest until the
-// read timeout or the end of the request.
+// discard reads and discards the rest of a response, so that the connection can be reused. It returns false if the rest
+// has more than limit bytes, or if reading it fails. If patience is true, discard waits for the rest until the read
+// timeout or the end of the request, otherwise for at most watchDelay.
 func (c *conn) discard(limit int, patience bool) bool {
 	var chunks http1.Decoder
 	left := c.response.Length
@@ -168,7 +171,8 @@ func (c *conn) discard(limit int, patience bool) bool {
 	return true
 }
 
-// skipBody skips the part of the body that is in the buffer. It reports whether the end of the body was reached.
+// skipBody skips the part of the response body that is in the connection's buffer. It reports whether the end of the
+// body was reached.
 func (c *conn) skipBody(chunks *http1.Decoder, left *int64) bool {
 	switch c.head.Framing {
 	case http1.NoBody:

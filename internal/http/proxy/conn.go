@@ -17,52 +17,57 @@ import (
 )
 
 const (
-	// renewInterval is the minimum time between two updates of a deadline, because an update costs as much as a small
-	// write. For short timeouts it is one eighth (renewParts) of the timeout.
+	// renewInterval is the minimum time between two updates of a connection's deadline, because an update costs as much
+	// as a small write. For timeouts shorter than renewInterval × renewParts, the minimum time is the timeout divided
+	// by renewParts.
 	renewInterval = time.Second
 	renewParts    = 8
-	// watchDelay is how long an endpoint may take before the client is watched, because watching costs more than most
-	// responses. A client that leaves before that is noticed within twice this time.
+	// watchDelay is how long a request waits for the endpoint before conn.watch is called, because calling it costs
+	// more CPU time than most responses. If the client leaves before the call, this is noticed within twice watchDelay.
 	watchDelay = 100 * time.Millisecond
 	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
 )
 
-// small is the pool of buffers for heads, large the pool of buffers for bodies.
+// small is the pool of 4 KiB buffers, which are used mainly for request and response heads. large is the pool of 32 KiB
+// buffers, which are used mainly for bodies.
 var small, large = pools.NewBuffers("proxy: 4 KiB", 4<<10), pools.NewBuffers("proxy: 32 KiB", 32<<10)
 
 // conn is a connection to an endpoint. It is used by one request at a time.
 type conn struct {
 	key key
-	// share is the budget to which close returns the connection's descriptor. It is nil if the connection has no
-	// descriptor from a budget.
+	// share is the budget share to which close returns the file descriptor of the connection. It is nil if no file
+	// descriptor was taken from a budget.
 	share *budget.Share
-	// socket is the connection for reads and writes. bare is the TCP connection below it. records is nil without TLS.
+	// socket is the connection that is read from and written to. It is a *tls.Conn if the endpoint uses TLS. bare is
+	// the TCP connection, below TLS if there is TLS. records is nil without TLS.
 	socket, bare net.Conn
 	records      *records
 	raw          syscall.RawConn
-	// buffer holds received data that is not used yet, between at and end. The connection has a buffer only during a
-	// request.
+	// buffer holds received data. The bytes from at to end have not been processed yet. The connection has a buffer
+	// only during a request.
 	buffer  pools.Buffer
 	at, end int
-	// head and response belong to the last response, fields to the last request. body reads the rest of the response.
+	// head and response are the head of the last response, and fields are the header fields of the last request. body
+	// reads the body of the last response.
 	head     http1.ResponseHead
 	response message.Response
 	fields   message.Fields
 	body     responseBody
 	// since is when the connection became idle. maxIdle is the maximum number of idle connections with the same key,
-	// and lifetime is how long they are kept. Zero selects the settings of the pool.
+	// and lifetime is how long this connection may be idle. If one of them is 0, the setting of the pool applies
+	// instead.
 	since    time.Time
 	maxIdle  int
 	lifetime time.Duration
 	// calls is the number of calls to an external service on this connection.
 	calls int
-	// request is the current request. unwatch stops the end of the request from interrupting the connection; it is nil
-	// if the request is not watched.
+	// request is the current request. unwatch is the function that undoes watch. It is nil if watch has not been called
+	// for the current request.
 	request *message.Request
 	unwatch func() bool
-	// in and out are the deadlines of reads and writes. sending suspends the read deadline while the request body is
-	// being sent.
+	// in and out are the deadlines of reads and writes. While the request body is being sent, sending is true and there
+	// is no read deadline.
 	in, out deadline
 	sending atomic.Bool
 	// touched means that data has arrived since the request was sent.
@@ -74,15 +79,15 @@ type conn struct {
 	noData, hasData bool
 }
 
-// deadline is the read or write deadline of a connection.
+// deadline tracks the read deadline or the write deadline of a connection.
 type deadline struct {
 	limit, slack time.Duration
 	// moved is when the deadline was last set.
 	moved time.Time
 }
 
-// due reports whether the deadline has to be updated. Because updates are rare, the deadline is up to a second, or an
-// eighth of the limit, late.
+// due reports whether the deadline has to be updated. If so, it also sets moved to now. Because updates are rare, the
+// deadline expires late, by up to a second or an eighth of the limit.
 func (d *deadline) due(now time.Time) bool {
 	if now.Sub(d.moved) < d.slack {
 		return false
@@ -98,7 +103,7 @@ func newConn(socket net.Conn, to key) *conn {
 		c.bare = c.records.Conn
 	}
 	if tcp, ok := c.bare.(syscall.Conn); ok {
-		// Without a raw connection, silent returns true.
+		// If there is no raw connection, silent always returns true.
 		c.raw, _ = tcp.SyscallConn()
 	}
 	return c
@@ -112,15 +117,16 @@ func (c *conn) close() {
 	}
 }
 
-// closeUnless closes the connection after a panic, when its request is not over. This ends an upload on it and frees
-// its descriptor.
+// closeUnless closes the connection if *over is false. It is deferred by functions that set over at their end, so it
+// closes the connection after a panic. This stops a goroutine that is still sending the request body, and returns the
+// file descriptor.
 func (c *conn) closeUnless(over *bool) {
 	if !*over {
 		c.close()
 	}
 }
 
-// buffered returns the received data that is not used yet.
+// buffered returns the received data that has not been processed yet.
 func (c *conn) buffered() []byte { return c.buffer.Bytes()[c.at:c.end] }
 
 // fill reads more data into the buffer. A full buffer is replaced by a larger one.
@@ -150,10 +156,10 @@ func (c *conn) grow() {
 	old.Release()
 }
 
-// read reads from the endpoint. If the short deadline of an unwatched request expires, it watches the request and reads
-// again.
+// read reads from the endpoint. Until watch is called, reads have a short deadline, watchDelay. When that deadline
+// expires, read calls watch and reads again.
 func (c *conn) read(b []byte) (int, error) {
-	// The deadline is set before the read, because a slow client may have taken long since the last one.
+	// The deadline is renewed before each read, because a slow client may have delayed the read for a long time.
 	c.extendRead()
 	n, err := c.socket.Read(b)
 	if err != nil && n == 0 && c.unwatch == nil && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -170,7 +176,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// begin prepares the connection for a request. finish must be called after the request.
+// begin prepares the connection for a request. reads and writes are the read and write timeouts. finish must be called
+// after the request.
 func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.buffer = small.Get()
 	c.at, c.end, c.touched = 0, 0, false
@@ -187,8 +194,8 @@ func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.in.slack = watchDelay
 }
 
-// watch makes the end of the request interrupt the connection. From now on, reads may take as long as the read timeout
-// allows.
+// watch makes sure that interrupt is called when the request ends, for example because the client leaves. From then on,
+// reads may take as long as the read timeout allows.
 func (c *conn) watch() {
 	if c.unwatch != nil {
 		return
@@ -198,7 +205,8 @@ func (c *conn) watch() {
 	c.extendRead()
 }
 
-// finish returns false if the request has interrupted the connection, or is about to.
+// finish must be called when a request no longer uses the connection. It returns false if the connection cannot be
+// reused, because interrupt was called or is about to be called.
 func (c *conn) finish() bool {
 	c.request = nil
 	if c.unwatch == nil {
@@ -210,7 +218,8 @@ func (c *conn) finish() bool {
 	return stopped
 }
 
-// extendRead renews the read deadline. Timeouts limit only the time without progress.
+// extendRead renews the read deadline. The read timeout limits the time without progress, not the time for the whole
+// response.
 func (c *conn) extendRead() {
 	now := time.Now()
 	if c.sending.Load() || !c.in.due(now) {

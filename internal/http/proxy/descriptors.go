@@ -14,15 +14,15 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// descriptors is the budget of file descriptors for one purpose, shared by namespaces. Clients of one namespace can
-// have any number of requests on a few HTTP/2 or HTTP/3 connections. Each request may need a connection to an endpoint
-// and a file for a long time. Without shares, one namespace could use up the descriptors for other requests and new
-// clients.
+// descriptors limits the file descriptors that are used for one purpose, and divides them between the namespaces. The
+// clients of one namespace can send any number of requests on a few HTTP/2 or HTTP/3 connections, and each request may
+// need a connection to an endpoint and a file for a long time. Without the limit per namespace, one namespace could use
+// up the file descriptors that other requests and new clients need.
 type descriptors struct {
-	// budget creates the budget on the first call.
+	// budget returns the budget, which is created by the first call.
 	budget func() *budget.Budget
-	// full is the error if no descriptor is available. refused is the number of requests or bodies that got no
-	// descriptor.
+	// full is the error that is returned if no file descriptor is available. refused is the number of requests or
+	// bodies that got no file descriptor.
 	full    error
 	refused atomic.Int64
 }
@@ -30,8 +30,9 @@ type descriptors struct {
 var errNoConnection = errors.New("the namespace has reached its limit of connections to endpoints: " +
 	"raise the limit of open files, or start more replicas")
 
-// These are the budgets by purpose. endpoints and bodyFiles use the namespaces of the backends, calls uses the
-// namespaces of the Ingresses.
+// The limits for file descriptors of connections to endpoints, calls to external services, and temporary files for
+// bodies. endpoints and bodyFiles are divided between the namespaces of the backends, calls between the namespaces of
+// the Ingresses.
 var (
 	endpoints = &descriptors{
 		budget: sync.OnceValue(budget.Endpoints.Budget),
@@ -41,10 +42,10 @@ var (
 	bodyFiles = &descriptors{budget: sync.OnceValue(budget.BodyFiles.Budget), full: errNoRoom}
 )
 
-// of returns the share of a namespace.
+// of returns the share of the budget that belongs to a namespace.
 func (d *descriptors) of(namespace string) *budget.Share { return d.budget().Share(namespace, "") }
 
-// refuse counts a request or body that got no descriptor and returns the error for it.
+// refuse counts a request or body that got no file descriptor, and returns the error for it.
 func (d *descriptors) refuse() error {
 	d.refused.Add(1)
 	return d.full
@@ -56,9 +57,9 @@ func (d *descriptors) usage() budget.Usage {
 	return u
 }
 
-// descriptor takes a descriptor from the share of a namespace. The caller must return it to that share. If no
-// descriptor is free, idle connections of the namespace are closed. If spare is true, half of all descriptors are left
-// for other requests.
+// descriptor takes one file descriptor from the budget share of a namespace, and returns the share. The caller must
+// give the file descriptor back to the share. If none is free, descriptor closes idle connections of the namespace. If
+// spare is true, half of the budget is left for other requests.
 func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	share := p.descriptors.of(namespace)
 	take := share.Take
@@ -73,8 +74,8 @@ func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	return share, nil
 }
 
-// reuse returns an idle connection, or nil if there is no idle connection. If spare is true, half of all descriptors
-// are left for other requests.
+// reuse returns an idle connection from the pool, or nil if there is no idle connection. If spare is true, it also
+// returns nil if more than half of all file descriptors are in use, because the rest is left for other requests.
 func (p *Pool) reuse(to key, spare bool) *conn {
 	if spare && !p.descriptors.budget().HasSpare() {
 		return nil
@@ -92,7 +93,9 @@ func (p *Pool) closeOneIdle(namespace string) bool {
 	return true
 }
 
-// anyIdle removes and returns the connection of one endpoint that has been idle for the longest time, or returns nil.
+// anyIdle removes an idle connection of a namespace from the pool and returns it. It picks an arbitrary endpoint, and
+// the connection to that endpoint that has been idle for the longest time. It returns nil if the namespace has no idle
+// connection.
 func (p *Pool) anyIdle(namespace string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +115,8 @@ func (p *Pool) anyIdle(namespace string) *conn {
 	return nil
 }
 
-// openAccounted is like open for callers that do not handle shares: closing the connection returns the descriptor.
+// openAccounted is like open, but the caller does not have to return the file descriptor to the budget share: closing
+// the connection does so.
 func (d *dialer) openAccounted(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
@@ -132,7 +136,7 @@ type accountedConn struct {
 	give func()
 }
 
-// Close closes the connection and returns its descriptor once.
+// Close closes the connection. The first call also returns the file descriptor to the budget share.
 func (l *accountedConn) Close() error {
 	defer l.give()
 	return l.Conn.Close()

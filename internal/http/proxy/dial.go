@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// dialer opens connections to the endpoint, or to the service, of one request.
+// dialer opens connections for one request, to an endpoint or to an external service.
 type dialer struct {
 	pool *Pool
 	// backend is the ID of the backend. namespace is the namespace of the backend.
@@ -21,7 +21,7 @@ type dialer struct {
 	// listed reports whether the endpoint still belongs to the backend. It may be called from any goroutine, even after
 	// the request has ended.
 	listed func() bool
-	// spare is true if half of all descriptors must be left for other requests.
+	// spare is true if half of all file descriptors must be left for other requests.
 	spare bool
 }
 
@@ -43,7 +43,8 @@ const listedInterval = 100 * time.Millisecond
 // anything.
 var errRemoved = errors.New("the endpoint was removed from the backend")
 
-// withLimits returns a context that ends after the connect timeout or when the endpoint is removed.
+// withLimits returns a context that ends after the connect timeout or when the endpoint is removed from the backend.
+// The caller must call the returned function to release the context.
 func (d *dialer) withLimits(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	ctx, gone := context.WithCancelCause(ctx)
@@ -70,8 +71,8 @@ type dialFailed struct{ error }
 
 func (d dialFailed) Unwrap() error { return d.error }
 
-// open opens a connection, with TLS if config is not nil. The caller closes it and then returns its descriptor to the
-// share.
+// open opens a connection, with TLS if config is not nil. The caller must close the connection, and then return its
+// file descriptor to the returned budget share.
 func (d *dialer) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
 	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
@@ -85,8 +86,9 @@ func (d *dialer) open(ctx context.Context, address string, config *tls.Config) (
 	return conn, share, nil
 }
 
-// dial opens a connection. As in nginx, the TLS handshake must end within the connect timeout, and the endpoint has not
-// received any part of the request if the handshake fails. wrap is applied to the socket before the handshake.
+// dial opens a connection. As in nginx, the connect timeout includes the TLS handshake, and a failed handshake counts
+// as a failure to connect: the endpoint has not received any part of the request. wrap is applied to the socket before
+// the handshake.
 func (d *dialer) dial(ctx context.Context, address string, config *tls.Config,
 	wrap func(net.Conn) net.Conn) (net.Conn, error) {
 	ctx, end := d.withLimits(ctx)

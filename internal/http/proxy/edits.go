@@ -43,9 +43,10 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	return cookies, nil
 }
 
-// allowance limits the rewriting in one response, by the number of attributes and by their total size. Without it, the
-// author of an Ingress could have an endpoint send as many attributes as fit into a response head, search each with a
-// regular expression, and insert a long variable that the client controls.
+// allowance limits the rewriting of header values in one response, by the number of values and by their total size in
+// bytes. Without the limit, the author of an Ingress could overload the controller with an endpoint that sends as many
+// cookie attributes as fit into a response head: a regular expression would be applied to each of them, and a long
+// variable that the client controls could be inserted into each.
 type allowance struct{ attributes, bytes int }
 
 const (
@@ -100,7 +101,8 @@ func (a *attribute) rewriteURL(value string, variable func(string) string) strin
 	return next
 }
 
-// rewriteRefresh is like rewriteURL for the URL that follows "url=".
+// rewriteRefresh rewrites the URL in the value of a Refresh header, which follows "url=", in the same way as
+// rewriteURL.
 func (a *attribute) rewriteRefresh(value string, variable func(string) string) string {
 	const mark = "url="
 	i := strings.Index(strings.ToLower(value), mark)
@@ -125,12 +127,12 @@ func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) s
 	return strings.Join(parts, ";")
 }
 
-// attribute is a parsed ir.ResponseRewrite.
+// attribute is a parsed ir.ResponseRewrite, which rewrites a cookie attribute or the URL of a redirect.
 type attribute struct {
 	// whole means that From must match the whole value, ignoring case and a leading dot. Otherwise it must match a
 	// prefix.
 	whole bool
-	// expression is the regular expression to match. If it is nil, the text in from is matched.
+	// expression is the regular expression to match. If it is nil, the value is compared with the string in from.
 	expression *pattern.Pattern
 	from, to   *nginx.Template
 }
@@ -166,7 +168,8 @@ func (a *attribute) rewrite(value string, variable func(string) string) string {
 	return next
 }
 
-// replaced returns the value after the replacement, without checking that its characters are valid at this place.
+// replaced returns the value after the replacement. It does not check whether the new value contains characters that
+// are not allowed in the header field.
 func (a *attribute) replaced(value string, variable func(string) string) string {
 	switch {
 	case a.expression != nil:

@@ -32,7 +32,7 @@ func (r *request) roundTripCGI(d *dialer, to *http.Request) (*http.Response, err
 	return response, err
 }
 
-// invalidCGI is an errInvalid with the message of the FastCGI error.
+// invalidCGI wraps errInvalid, and has the message of the FastCGI error.
 type invalidCGI struct{ error }
 
 func (n invalidCGI) Unwrap() []error { return []error{errInvalid, n.error} }

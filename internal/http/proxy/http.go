@@ -39,8 +39,8 @@ func (r *request) roundTripHTTP1() error {
 	return r.roundTripOn(c)
 }
 
-// sentTwice reports whether the request may be sent to the same endpoint again on a new connection. The old connection
-// may have been closed before the request arrived.
+// sentTwice reports whether a request that failed with err on an idle connection may be sent to the same endpoint
+// again, on a new connection. The endpoint may have closed the idle connection before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.canResend()
 	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errTryNext) &&
@@ -72,8 +72,8 @@ func (r *request) roundTripOn(c *conn) error {
 	return nil
 }
 
-// send sends the head, together with the body if it is short and in memory. It returns the running upload of any other
-// body.
+// send sends the request head, together with the body if the body is short and in memory. Any other body is sent by
+// another goroutine: send then returns the upload, which is still running. Otherwise it returns a nil upload.
 func (r *request) send(c *conn) (*upload, error) {
 	memory, kept := r.body.shortInMemory()
 	if len(memory) > 0 {
@@ -89,7 +89,7 @@ func (r *request) send(c *conn) (*upload, error) {
 	return r.upload(c), nil
 }
 
-// sendHead sends the head and the body in memory.
+// sendHead sends the request head, followed by memory, which is the body or empty.
 func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	head, err := r.appendHead(buffer[:0], c)
 	if err != nil {
@@ -105,8 +105,8 @@ func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	return err
 }
 
-// appendHead appends the request line and the header fields. http1 validates the values from clients and filters when
-// it writes them.
+// appendHead appends the request line and the header fields to buffer. Package http1 validates the values that come
+// from clients and filters when it writes them.
 func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	// HTTP/1.0 clients may omit the host, but HTTP/1.1 endpoints require it.
 	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.forwarded.host, r.address)}
@@ -125,7 +125,7 @@ func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 }
 
 // readHead reads the head of the response. It forwards interim responses, as RFC 9110 section 15.2 requires. maxHead
-// limits all heads together.
+// limits the total size of the interim responses and the final head.
 func (r *request) readHead(c *conn) error {
 	for size := 0; ; {
 		n, err := c.readHead(r.Method, maxHead-size)
@@ -179,7 +179,8 @@ func (r *request) writeHead(a *message.Response) error {
 	}
 	r.Hide(&a.Fields)
 	r.edit(a.Fields)
-	// The server cannot tell where the next request begins while the body of this one is still arriving.
+	// While the body of an HTTP/1.1 request is still arriving, the server cannot tell where the next request begins, so
+	// it closes the connection after the response.
 	a.Close = r.Major == 1 && r.body.arriving()
 	if err := r.Head(a); err != nil {
 		if !r.Writer.Started() {

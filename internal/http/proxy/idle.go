@@ -11,9 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// idleTimer ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. The time in
-// which the controller waits for the client does not count towards the timeout, except for gRPC: if both sides are
-// silent for the read timeout, the request ends.
+// idleTimer ends a gRPC or FastCGI request if its endpoint neither accepts nor sends data for too long. For FastCGI,
+// the timer does not run while the controller waits for the client. For gRPC it does: the request ends if both sides
+// are silent for the read timeout.
 type idleTimer struct {
 	ctx         context.Context //nolint:containedctx // An idleTimer belongs to one request.
 	cancel      context.CancelCauseFunc
@@ -66,7 +66,8 @@ func (i *idleTimer) reset(d time.Duration) {
 // pause stops the timer while the request does not wait for the endpoint.
 func (i *idleTimer) pause() { i.timer.Stop() }
 
-// awaitClient is called before each read of the request body.
+// awaitClient is called before each read of the request body. It starts the read timeout for gRPC, and pauses the timer
+// for FastCGI.
 func (i *idleTimer) awaitClient() {
 	if i.streams {
 		i.reset(i.read)
@@ -92,8 +93,8 @@ func (i *idleTimer) explain(err error) error {
 	return err
 }
 
-// timedRequestBody is a request body whose reads control the idleTimer. Each read means that the endpoint has accepted
-// the data of the read before.
+// timedRequestBody is a request body that restarts the idleTimer on each read. A read means that the endpoint has
+// accepted the data of the previous read.
 type timedRequestBody struct {
 	*bodyReader
 	idle    *idleTimer
@@ -111,13 +112,13 @@ func (s *timedRequestBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close may be called during a read, and the caller may wait for the end of that read.
+// Close interrupts a read in progress, because the caller may wait for the end of that read.
 func (s *timedRequestBody) Close() error {
 	s.request.stopReading(s.bodyReader)
 	return nil
 }
 
-// timedResponseBody is a response body whose reads control the idleTimer.
+// timedResponseBody is a response body that restarts the idleTimer before each read and pauses it after the read.
 type timedResponseBody struct {
 	body io.ReadCloser
 	idle *idleTimer

@@ -8,20 +8,22 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// The size of buffered bodies depends on clients, so the namespaces of backends share the memory, the files and the
-// bytes in files. A full budget causes no failure: a body that does not fit into memory goes into a file, and without a
-// file it is forwarded as it arrives, so that the receiver slows the sender down.
+// Clients determine the size of the bodies that are buffered, so the memory for them, the number of files and the bytes
+// in files are limited, and divided between the namespaces of the backends. Requests usually do not fail when a limit
+// is reached: a body that does not fit into memory is buffered in a file, and without a file it is forwarded while it
+// arrives, so that the receiver slows the sender down.
 var (
-	// bodyMemory is created for the first body that needs it, because Caddy sets the memory limit when it starts.
+	// bodyMemory is created when the first body needs it, because Caddy sets the memory limit of the process when it
+	// starts.
 	bodyMemory = sync.OnceValue(budget.Bodies.Budget)
 	fileBytes  = budget.NewLarge(DefaultFiles)
 )
 
-// DefaultFiles is the default limit of SetFiles, in bytes.
+// DefaultFiles is the default maximum for the total size of bodies in files, in bytes. SetFiles changes the maximum.
 const DefaultFiles int64 = 8 << 30
 
-// SetFiles sets how many bytes of bodies may be in files at a time. With a limit below 1, no new body goes into a file.
-// Bodies that are already in files stay there.
+// SetFiles sets the maximum total size, in bytes, of the bodies in files. If limit is zero or negative, no further body
+// is buffered in a file. Bodies that are already in files stay there.
 func SetFiles(limit int64) { fileBytes.SetLimit(max(limit, 1)) }
 
 // unmeasured counts requests that were rejected because FastCGI needs the body's length, the client did not send it,
@@ -33,7 +35,8 @@ var errNoLength = errors.New("FastCGI needs the length of the request body: the 
 
 // Usage is the resource usage of requests and responses.
 type Usage struct {
-	// Endpoints, Calls and BodyFiles are in file descriptors, BodyMemory and BodyFileBytes in bytes.
+	// Endpoints, Calls and BodyFiles are numbers of file descriptors. BodyMemory and BodyFileBytes are numbers of
+	// bytes.
 	Endpoints, Calls, BodyFiles, BodyMemory, BodyFileBytes budget.Usage
 	// Unmeasured is the number of requests that got 503 because FastCGI needs the length of their body.
 	Unmeasured int64

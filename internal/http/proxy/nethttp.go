@@ -16,9 +16,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// transports holds one HTTP transport per namespace. net/http pools connections by address alone, so with a single
-// transport a namespace could use connections that another namespace was allowed to dial and that use the other
-// namespace's share of file descriptors.
+// transports holds one HTTP transport per namespace. A transport of net/http pools connections by address only. With a
+// single transport, a namespace could therefore use the connections of another namespace, although it may not be
+// allowed to open connections to their addresses, and they count towards the other namespace's limit of file
+// descriptors.
 type transports struct {
 	fresh func() *http.Transport
 	// all maps each namespace to its *http.Transport.
@@ -30,7 +31,8 @@ func (t *transports) of(namespace string) *http.Transport {
 	if found, ok := t.all.Load(namespace); ok {
 		return found.(*http.Transport)
 	}
-	// If two goroutines create one at the same time, one is kept. The other has no connections yet.
+	// If two goroutines create a transport at the same time, one of the two transports is kept. The other one has no
+	// connections yet, so it does not have to be closed.
 	kept, _ := t.all.LoadOrStore(namespace, t.fresh())
 	return kept.(*http.Transport)
 }
@@ -42,8 +44,9 @@ func (t *transports) closeIdle() {
 	})
 }
 
-// newTransport returns a transport that speaks HTTP/2, with prior knowledge if secure is nil. It sets no request
-// timeouts, since these belong to the requests.
+// newTransport returns a transport that speaks HTTP/2: with TLS, or with prior knowledge if secure is nil. perAddress
+// is the maximum number of idle connections per address; no connections are kept if it is negative. The transport has
+// no timeouts for requests, because each request has its own.
 func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
 		return ctx.Value(dialerKey{}).(*dialer).openAccounted(ctx, address, secure)
@@ -133,7 +136,7 @@ func (r *request) netHTTPRequest(ctx context.Context) *http.Request {
 	return to
 }
 
-// forwardNetHTTP writes a response that net/http has read to the client.
+// forwardNetHTTP forwards a response, whose head net/http has read, to the client.
 func (r *request) forwardNetHTTP(response *http.Response, from *timedResponseBody) error {
 	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
 	for _, field := range message.FieldsOf(response.Header) {

@@ -8,8 +8,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// forwarded holds the header fields about the client that an endpoint gets, named as in ingress-nginx. They replace
-// fields of the same names that the client sent. Fields without a value are left out.
+// forwarded holds the header fields that describe the client to an endpoint, such as X-Forwarded-For. They have the
+// same names as in ingress-nginx, and replace fields of the same names in the client's request. Fields without a value
+// are not sent.
 type forwarded struct {
 	// values are the values of the fields in forwardedKinds, in the same order.
 	values [len(forwardedKinds)]string
@@ -24,7 +25,7 @@ var forwardedKinds = [...]message.Kind{
 	message.XForwardedPrefix, message.Via,
 }
 
-// prepareFields computes the header fields about the client.
+// prepareFields computes the header fields that describe the client to an endpoint.
 func (r *request) prepareFields() {
 	r.forwarded.host = r.Host
 	if r.settings.host != nil {
@@ -38,15 +39,15 @@ func (r *request) prepareFields() {
 	}
 }
 
-// maxLoops is the maximum number of times that a request may pass through this controller. It is above one because one
-// controller may run in front of another.
+// maxLoops is the number of times that a request must have passed through this controller to be treated as a loop. It
+// is greater than one, because one controller may run in front of another.
 const maxLoops = 8
 
 // Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
 func Loops(r *message.Request) bool { return exchange.CountPasses(r) >= maxLoops }
 
-// dropsName reports whether a field of the client must not be forwarded because of its name. This is so if an endpoint
-// could confuse it with a field that the controller sets, or if r.Names rejects it.
+// dropsName reports whether a header field of the client must not be forwarded because of its name: r.Names rejects the
+// name, or an endpoint could confuse the field with a field that the controller sets.
 func (r *request) dropsName(f *message.Field) bool {
 	return !r.Names.Allows(f.Kind) ||
 		r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
@@ -65,9 +66,10 @@ func (r *request) outgoingTrailers() message.Fields {
 	})
 }
 
-// outgoing appends the header fields for an endpoint: the client's fields that are forwarded, in their order, and the
-// fields that the controller sets. Hop-by-hop fields are left out. Fields that Connection names were already removed
-// when the request arrived, because filters may have set fields of the same names since.
+// outgoing appends the header fields for an endpoint to the slice to: first the fields of the client's request that are
+// forwarded, in their original order, and then the fields that the controller sets. Hop-by-hop fields are left out.
+// Fields that are listed in the Connection header were already removed when the request arrived, because filters may
+// have set fields of the same names since then.
 func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {

@@ -53,8 +53,8 @@ func parseParams(all map[string]string) ([]param, error) {
 	return list, nil
 }
 
-// paramsOf returns the parameters for settings: nginx's defaults and the configured ones, which replace defaults of the
-// same name.
+// paramsOf returns the FastCGI parameters for the configured parameters in own: nginx's defaults, and the parameters in
+// own, which replace defaults with the same name.
 func paramsOf(own map[string]string) ([]param, error) {
 	list, err := parseParams(own)
 	if err != nil {
@@ -99,15 +99,16 @@ func (r *request) cgiLength() string {
 	return strconv.FormatInt(length, 10)
 }
 
-// cgi holds the parts of a request from which cgiValues returns the values of variables.
+// cgi holds the parts of a request that the functions in cgiValues use.
 type cgi struct {
 	*request
-	// uri is the cleaned path. script is the part of it that names the file, and info is the rest.
+	// uri is the cleaned path. script is the path of the script file, and info is the part of the path after it, as
+	// returned by split.
 	uri, script, info string
 	length            string
 }
 
-// cgiValues are the variables in nginx.FastCGIVariables.
+// cgiValues maps the names of the variables in nginx.FastCGIVariables to functions that return their values.
 var cgiValues = map[string]func(*cgi) string{
 	"content_length":      func(c *cgi) string { return c.length },
 	"content_type":        func(c *cgi) string { return c.Fields.Get(message.ContentType) },
@@ -134,7 +135,8 @@ func serverAddress(c *cgi) string {
 	return c.Conn.Local.Addr().Unmap().String()
 }
 
-// split splits a path after the first segment that ends with ".php".
+// split splits a path after the first segment that ends with ".php". If only the last segment does, or no segment,
+// script is the whole path and info is empty.
 func split(path string) (script, info string) {
 	const suffix = ".php"
 	for i := 0; i+len(suffix) < len(path); i++ {

@@ -14,11 +14,11 @@ import (
 )
 
 // Pool keeps idle connections to endpoints for later requests. It outlives the routes and configurations that use it.
-// Its methods may be called from any goroutine.
+// It is safe for concurrent use.
 type Pool struct {
 	mu sync.Mutex
-	// idle holds the idle connections by key, the most recently used one last. count is their total number, and
-	// byNamespace is their number by namespace.
+	// idle holds the idle connections for each key, sorted by their last use; the most recently used one is the last.
+	// count is the total number of idle connections, and byNamespace is their number in each namespace.
 	idle        map[key][]*conn
 	count       int
 	byNamespace map[string]int
@@ -32,13 +32,13 @@ type Pool struct {
 	idleTimeout time.Duration
 	// endpoints yields the addresses of all current endpoints. Nil means that they are unknown.
 	endpoints iter.Seq[string]
-	// defaultClient is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it.
-	// Only Configure changes it.
+	// defaultClient is the TLS and HTTP/2 configuration for routes that do not configure TLS. Each request reads it,
+	// and only Configure replaces it.
 	defaultClient atomic.Pointer[tlsClient]
-	// guard decides which addresses may be dialled. descriptors limits the number of connections.
+	// guard decides to which addresses connections may be opened. descriptors limits the number of connections.
 	guard       *reach.Guard
 	descriptors *descriptors
-	// secured holds the connections of routes that configure TLS for their endpoints.
+	// secured holds one Secured for each TLS configuration that routes use for their endpoints.
 	secured map[tlsKey]*Secured
 }
 
@@ -58,11 +58,12 @@ const (
 	defaultIdleTimeout = 60 * time.Second
 	// maxIdle is the maximum number of idle connections. Each uses a file descriptor and about 10 KiB of memory.
 	maxIdle = 8192
-	// freePlacesFactor limits the idle connections of a namespace to this many times the number of free places. A
-	// single namespace can use 8/9 of all places, so there is always room for another namespace, as in package budget.
+	// freePlacesFactor limits the number of idle connections of a namespace: it may be at most this many times the
+	// number of idle connections that still fit into the pool. A single namespace can therefore use at most 8/9 of
+	// maxIdle, so another namespace can always keep connections. Package budget uses the same rule.
 	freePlacesFactor = 8
-	// sweepPeriod is the interval between sweeps. If connections are kept for a shorter time, the interval is that
-	// time, but at least shortestPeriod.
+	// sweepPeriod is the interval between sweeps, which close idle connections that are no longer usable. If the idle
+	// timeout is shorter, the interval is the idle timeout, but at least shortestPeriod.
 	sweepPeriod, shortestPeriod = 5 * time.Second, time.Second
 )
 
@@ -76,8 +77,9 @@ func NewPool(guard *reach.Guard) *Pool {
 	return p
 }
 
-// Configure sets how many idle connections to one address are kept, and for how long. A negative number keeps none.
-// Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress keep their connections.
+// Configure sets how many idle connections to one address are kept, and for how long. If perAddress is negative, no
+// connections are kept. Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress
+// keep their connections.
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
 		for _, s := range p.allSecured() {
@@ -86,7 +88,7 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	}
 }
 
-// configure reports whether the configuration changed.
+// configure changes the configuration of the pool. It returns false if the configuration is already the same.
 func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.mu.Lock()
 	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
@@ -112,7 +114,7 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 // endpoints can take up most of the memory of the process.
 func (p *Pool) SetEndpoints(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
-// Close closes the idle connections. From then on no connections are kept.
+// Close closes the idle connections. After Close, connections are closed when their requests end.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -126,7 +128,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// take returns the most recently used idle connection on which no data has arrived, or nil.
+// take removes the most recently used idle connection for a key from the pool and returns it, or returns nil. It closes
+// connections on which data has arrived, or which the endpoint has closed.
 func (p *Pool) take(to key) *conn {
 	for {
 		c := p.pop(to)
@@ -152,7 +155,7 @@ func (p *Pool) pop(to key) *conn {
 	return c
 }
 
-// addIdle adds n to the number of idle connections. The caller holds the mutex.
+// addIdle adds n to the numbers of idle connections. The caller must hold p.mu.
 func (p *Pool) addIdle(to key, n int) {
 	p.count += n
 	if p.byNamespace[to.namespace] += n; p.byNamespace[to.namespace] == 0 {
@@ -160,7 +163,7 @@ func (p *Pool) addIdle(to key, n int) {
 	}
 }
 
-// keep puts a connection back after a request.
+// keep puts a connection back into the pool after a request, or closes the connection if it cannot be reused.
 func (p *Pool) keep(c *conn) {
 	unused := len(c.buffered()) > 0
 	c.forget()
@@ -169,8 +172,9 @@ func (p *Pool) keep(c *conn) {
 	}
 }
 
-// put adds an idle connection and returns false if there is no room. The connections of a key are ordered by their last
-// use, so front is true for a connection that was only inspected.
+// put adds an idle connection to the pool. It returns false if the pool is full or does not keep the connection for
+// another reason. front must be true if the connection was only inspected, not used: it is then added at the front,
+// since the connections of a key are sorted by their last use.
 func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,21 +195,21 @@ func (p *Pool) put(c *conn, front bool) bool {
 	return true
 }
 
-// hasRoom reports whether a namespace may have one more idle connection. The caller holds the mutex.
+// hasRoom reports whether a namespace may have one more idle connection. The caller must hold p.mu.
 func (p *Pool) hasRoom(namespace string) bool {
 	return p.byNamespace[namespace] < freePlacesFactor*(maxIdle-p.count)
 }
 
-// period returns the interval between sweeps. The caller holds the mutex.
+// period returns the interval between sweeps. The caller must hold p.mu.
 func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
 
-// arm schedules the next sweep.
+// arm schedules the next sweep. The caller must hold p.mu.
 func (p *Pool) arm() {
 	p.sweeps = panics.AfterFunc("proxy/sweep", p.period(), func() { p.sweep(time.Now()) })
 }
 
-// sweep closes connections that have been idle for too long, that the endpoint has closed, or whose endpoint is gone.
-// unused schedules the next sweep while connections are left.
+// sweep closes connections that have been idle for too long, connections that the endpoint has closed, and connections
+// to endpoints that no longer exist. p.unused schedules the next sweep while the pool has connections.
 func (p *Pool) sweep(now time.Time) {
 	p.mu.Lock()
 	idleTimeout := p.idleTimeout
@@ -236,8 +240,9 @@ func (p *Pool) gone() map[string]bool {
 	return gone
 }
 
-// unused removes the connections that have not been used for a while and returns them. No request can take them while
-// they are inspected.
+// unused removes the connections from the pool that have been idle for at least one sweep interval, and returns them,
+// so that no request can use them while sweep inspects them. If the pool is closed, it removes and returns all
+// connections.
 func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +260,8 @@ func (p *Pool) unused(now time.Time) []*conn {
 		if n == 0 && len(list) > 0 {
 			continue
 		}
-		// The caller puts the connections back at the front, one after the other, so the oldest comes last.
+		// sweep puts each connection back at the front of its list, so the connection that has been idle for the
+		// longest time must come last.
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}

@@ -22,9 +22,9 @@ import (
 )
 
 // Forward forwards a request to an endpoint and writes the endpoint's response to the client. secured is the TLS
-// configuration for connections to the endpoint; nil selects the default one. If nothing has been written yet, the
-// error is an *exchange.Failure with the status code for the client. Otherwise it wraps exchange.ErrAborted, and the
-// response has been aborted.
+// configuration for connections to the endpoint; nil selects the default configuration. If Forward fails before
+// anything has been written to the client, it returns an *exchange.Failure with the status code for the client. If it
+// fails later, it aborts the response and returns an error that wraps exchange.ErrAborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
 	x.Forwarded = true
 	owned := requests.Get()
@@ -37,7 +37,8 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 	return err
 }
 
-// requests is a pool of request structs. Requests whose exchange is retained are not returned to it.
+// requests is a pool of request structs. A request is not returned to the pool if its exchange is retained, because
+// other goroutines may still use it.
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
@@ -81,8 +82,9 @@ type request struct {
 	heldContext context.Context //nolint:containedctx // It is the context of the request.
 }
 
-// gone returns the reason why the client no longer waits, or nil. If reading of the body was stopped, it returns the
-// reason recorded then, because stopping the read may make the client look gone later.
+// gone returns the reason why the client no longer waits for the response, or nil if it still waits. If reading of the
+// request body was stopped, gone returns the reason that was recorded then, because stopping the read may make the
+// client look gone later.
 func (r *request) gone() error {
 	if left := r.goneAtStop.Load(); left != nil {
 		return *left
@@ -90,7 +92,8 @@ func (r *request) gone() error {
 	return context.Cause(r.client())
 }
 
-// hold keeps the exchange and the request out of their pools, because goroutines that use them may outlive the request.
+// hold prevents the exchange and the request from being reused for another request, because goroutines that use them
+// may outlive this request.
 func (r *request) hold() { r.Retained, r.heldContext = true, r.Context() }
 
 // client returns the context of the request.

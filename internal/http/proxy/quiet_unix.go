@@ -7,13 +7,15 @@ import (
 	"syscall"
 )
 
-// quiet reports whether nothing has arrived on an idle connection. The end of the connection counts as something, and
-// so does an unsolicited response, which must not be taken for the response to the next request.
+// quiet reports whether an idle connection can be used for the next request. It returns false if the endpoint has
+// closed the connection, or has sent data. Such data is an unsolicited response, which must not be taken for the
+// response to the next request.
 func (c *conn) quiet() bool {
 	return c.silent() && (c.records == nil || c.records.drained(c.socket, c.oneByte[:]))
 }
 
-// silent reports whether nothing can be read from the socket. Without a raw socket it returns true.
+// silent reports whether the connection is open and no data can be read from the socket. If there is no raw connection,
+// it returns true.
 func (c *conn) silent() bool {
 	if c.raw == nil {
 		return true
@@ -28,7 +30,8 @@ func (c *conn) silent() bool {
 // closed reports whether the endpoint has closed the connection and all its data has been read.
 func (c *conn) closed() bool { return !c.silent() && !c.hasData }
 
-// receive peeks at the socket and records whether data has arrived, or nothing, or the end.
+// receive peeks at the socket. It sets noData if no data has arrived, and hasData if data has arrived. If the endpoint
+// has closed the connection, both are false.
 func (c *conn) receive(fd uintptr) {
 	n, _, err := syscall.Recvfrom(int(fd), c.oneByte[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	c.noData, c.hasData = errors.Is(err, syscall.EAGAIN), n > 0

@@ -7,18 +7,20 @@ import (
 	"os"
 )
 
-// recordHeader is the size of the header of a TLS record. Its last two bytes are the length of the rest of the record.
+// recordHeader is the size of the header of a TLS record, in bytes. The last two bytes of the header are the length of
+// the rest of the record.
 const recordHeader = 5
 
-// records is the connection below TLS. It tracks whether a record has arrived that TLS has not processed yet, which
-// crypto/tls does not report. Such a record may contain an unsolicited response, which must not be taken for the
-// response to the next request.
+// records wraps the TCP connection below a TLS connection. It tracks whether a TLS record has arrived that crypto/tls
+// has not processed yet, which crypto/tls does not report. Such a record may contain an unsolicited response, which
+// must not be taken for the response to the next request.
 type records struct {
 	net.Conn
 	header [recordHeader]byte
-	// have is the number of bytes received of a record header. left is the number of bytes to come of a record.
+	// have is the number of bytes of the current record header that have been received. left is the number of bytes of
+	// the current record that have not been received yet.
 	have, left int
-	// dry makes reads return at once with a timeout.
+	// dry makes Read return a timeout at once, without reading.
 	dry bool
 }
 
@@ -45,7 +47,8 @@ func (r *records) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drained reports whether TLS has no buffered data and no part of a record.
+// drained reports whether the TLS connection secured holds neither unread data nor a partial record. one is a buffer of
+// one byte.
 func (r *records) drained(secured net.Conn, one []byte) bool {
 	if r.have > 0 || r.left > 0 {
 		return false

@@ -8,12 +8,13 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// wwwAuthenticate is the header that names the authentication scheme. As in nginx, it is kept when an error page
-// replaces the response.
+// wwwAuthenticate is the name of the response header that requests authentication. As in nginx, the header is kept when
+// an error page replaces the response.
 const wwwAuthenticate = "WWW-Authenticate"
 
-// replace discards a response, because the client gets an error page instead. The connection is kept only if the whole
-// body arrived with the head, so that the request does not wait for the rest.
+// replace discards a response of the endpoint, because the client gets an error page instead. The connection to the
+// endpoint is kept only if the whole body arrived together with the head, so that the request does not wait for the
+// rest of the body.
 func (r *request) replace(c *conn) {
 	status := c.response.Status
 	r.replaced = exchange.Fail(status, exchange.ErrReplaced)
@@ -27,7 +28,7 @@ func (r *request) replace(c *conn) {
 	c.head.KeepAlive = c.head.KeepAlive && c.body.skip()
 }
 
-// skip skips the body. It returns false if not all of the body has arrived.
+// skip skips the response body. It returns false if a part of the body has not arrived yet.
 func (b *responseBody) skip() bool {
 	if b.framing == http1.Sized && int64(len(b.c.buffered())) >= b.left {
 		b.c.at += int(b.left)

@@ -32,7 +32,7 @@ func (c *conn) readHead(method string, limit int) (int, error) {
 	}
 }
 
-// forget releases the memory of the last request.
+// forget releases the buffer of the last request, and clears the header fields of the request and its response.
 func (c *conn) forget() {
 	c.buffer.Release()
 	clear(c.response.Fields[:cap(c.response.Fields)])
@@ -44,11 +44,12 @@ func (c *conn) forget() {
 type responseBody struct {
 	c       *conn
 	framing http1.Framing
-	// left is the number of bytes left of a body with a known length.
+	// left is the number of bytes that have not been read yet, if the length of the body is known.
 	left   int64
 	chunks http1.Decoder
 	ended  bool
-	// flushes is flushed before a read waits for more data. Nil means that data may stay buffered.
+	// flushes is the writer to the client. It is flushed before a read waits for more data. If it is nil, data may stay
+	// buffered.
 	flushes message.Writer
 }
 
@@ -84,7 +85,7 @@ func (b *responseBody) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// readSome reads from the buffer if it has data, otherwise directly from the connection.
+// readSome reads from the connection's buffer if that contains data, otherwise directly from the connection.
 func (b *responseBody) readSome(to []byte) (int, error) {
 	in := b.c.buffered()
 	if len(in) == 0 {
@@ -98,7 +99,7 @@ func (b *responseBody) readSome(to []byte) (int, error) {
 	return n, nil
 }
 
-// readChunks waits for data and then reads as much as is available.
+// readChunks reads a chunked body. It waits for data and then reads as much as is available.
 func (b *responseBody) readChunks(to []byte) (n int, _ error) {
 	for n < len(to) && (n == 0 || len(b.c.buffered()) > 0) {
 		if len(b.c.buffered()) == 0 {
@@ -155,8 +156,8 @@ func (r *request) forwardBody(c *conn) error {
 	return nil
 }
 
-// flushes reports whether each part of a body is flushed to the client as it arrives. This is so for bodies of unknown
-// length and for event streams, unless responses are buffered.
+// flushes reports whether each part of a response body is flushed to the client as soon as it arrives. It returns true
+// for bodies of unknown length and for event streams, unless responses are buffered.
 func (r *request) flushes(a *message.Response) bool {
 	return !r.settings.BufferResponse &&
 		(a.Length < 0 || strings.HasPrefix(a.Fields.Get(message.ContentType), "text/event-stream"))

@@ -10,21 +10,23 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// responseBuffer buffers a response so that a slow client does not hold the endpoint's connection. Data that does not
-// fit into memory goes into an unnamed file. If there is no room in a file, reading from the endpoint waits.
+// responseBuffer buffers a response so that a slow client does not occupy the connection to the endpoint. Data that
+// does not fit into memory is written to an unnamed temporary file. If the file is full or there is no file, the
+// response is not read further until the client has accepted data.
 type responseBuffer struct {
-	// namespace is the namespace of the backend. The memory and the file are charged to it.
+	// namespace is the namespace of the backend. The memory and the file count towards the limits of this namespace.
 	namespace string
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	// memory holds up to maxMemory bytes, which are taken from quota. If the budget is exhausted, maxMemory is 0;
-	// memory then holds one piece at a time, and only if there is no file.
+	// memory holds up to maxMemory bytes. They are taken from quota, the namespace's share of the memory budget. If the
+	// budget is exhausted, maxMemory is 0; memory is then used only if there is no file, for one part of the response
+	// at a time.
 	memory    bytes.Buffer
 	maxMemory int
 	quota     *budget.Share
 	file      *spool
-	// full means that there is no room for more data in the file, or that there is no file.
+	// full is true if no more data can be written to the file, or if the file could not be created.
 	full bool
 	// written and read are the offsets of the next write to the file and of the next read from it.
 	written, read int64
@@ -34,14 +36,15 @@ type responseBuffer struct {
 }
 
 const (
-	// maxResponseMemory is the number of bytes of a response that are buffered in memory.
+	// maxResponseMemory is the maximum number of bytes of a response that are buffered in memory.
 	maxResponseMemory = 64 << 10
-	// maxResponseFile is the maximum size of a file: nginx's proxy_max_temp_file_size.
+	// maxResponseFile is the maximum size of the file of a response, in bytes. It is nginx's default for
+	// proxy_max_temp_file_size.
 	maxResponseFile = 1 << 30
 )
 
-// newResponseBuffer starts reading the response of a backend in the namespace from source, until its end or an error.
-// The caller must call close.
+// newResponseBuffer returns a responseBuffer and starts a goroutine that fills it with the response from source, until
+// the end of the response or an error. namespace is the namespace of the backend. The caller must call close.
 func newResponseBuffer(namespace string, source io.Reader) *responseBuffer {
 	r := &responseBuffer{namespace: namespace, quota: bodyMemory().Share(namespace, "")}
 	if r.quota.Take(maxResponseMemory) {
@@ -71,7 +74,8 @@ func (r *responseBuffer) fillWith(buffer []byte, source io.Reader) error {
 	}
 }
 
-// store buffers a piece. It waits until there is room.
+// store buffers a part of the response. It waits while memory and file are full. It returns an error if the
+// responseBuffer is closed.
 func (r *responseBuffer) store(piece []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +115,7 @@ func (r *responseBuffer) setEnd(err error) {
 	r.changed.Broadcast()
 }
 
-// Read returns the next piece. It waits until there is data.
+// Read returns the next part of the buffered response. It waits until there is data.
 func (r *responseBuffer) Read(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +128,7 @@ func (r *responseBuffer) Read(b []byte) (int, error) {
 		case r.read < r.written:
 			n, err := r.file.ReadAt(b[:min(int64(len(b)), r.written-r.read)], r.read)
 			if r.read += int64(n); r.read == r.written {
-				// The file is empty again, so it may have room.
+				// All data in the file has been read, so the file can be filled from its start again.
 				r.read, r.written, r.full = 0, 0, false
 			}
 			r.changed.Broadcast()
@@ -139,8 +143,8 @@ func (r *responseBuffer) Read(b []byte) (int, error) {
 	}
 }
 
-// close discards the rest and releases the memory and the file. It calls stop to interrupt the source, and waits until
-// the source is no longer read.
+// close discards the buffered data and releases the memory and the file. It calls stop to interrupt reading from
+// source, and waits until source is no longer read.
 func (r *responseBuffer) close(stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

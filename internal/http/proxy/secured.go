@@ -15,36 +15,39 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// Secured holds the connections to endpoints for one TLS configuration. Pool.Secure creates it. Routes whose
-// configurations differ in any way never share a connection. Otherwise one route would present the client certificate
-// of another, or use an endpoint that it does not trust itself.
+// Secured holds the connections to endpoints for one TLS configuration. It is created by Pool.Secure. Routes with
+// different TLS configurations never share a connection. Otherwise a route could present the client certificate of
+// another route, or use an endpoint whose certificate only the other route trusts.
 type Secured struct {
 	pool *Pool
 	key  tlsKey
-	// users is the number of calls of Secure without a matching Release. The mutex of the pool guards it.
+	// users is the reference count: the number of calls of Secure without a matching Release. It is guarded by Pool.mu.
 	users int
 
 	mu      sync.Mutex
 	current atomic.Pointer[tlsClient]
 }
 
-// tlsKey is the key of a Secured. If a Secret is unloaded and loaded again, it has a new authority, and therefore a new
-// key.
+// tlsKey identifies a Secured in its pool. If a Secret is no longer used and later used again, it gets a new
+// *trust.Authority, and therefore a new key.
 type tlsKey struct {
 	tls       ir.BackendTLS
 	authority *trust.Authority
 }
 
-// tlsClient is a TLS configuration with the contents that the Secret had at one time.
+// tlsClient holds the TLS configuration and the HTTP/2 connections for one version of the Secret's contents. When the
+// Secret changes, a new tlsClient replaces it.
 type tlsClient struct {
 	contents *trust.Contents
-	// http1Config is the TLS configuration for HTTP/1.1. The transports clear and secure speak HTTP/2, without and with
-	// TLS.
+	// http1Config is the TLS configuration for HTTP/1.1. clear and secure are transports that speak HTTP/2: clear
+	// without TLS, and secure with TLS.
 	http1Config   *tls.Config
 	clear, secure *transports
-	// err is the reason why no request may be sent. Nil means that requests may be sent.
+	// err is the reason why no request may be sent, for example because the Secret is invalid. Nil means that requests
+	// may be sent.
 	err error
-	// retired means that the connections are closed after their requests. The mutex of the pool guards it.
+	// retired is true if connections must be closed when their requests end, instead of being kept in the pool. It is
+	// guarded by Pool.mu.
 	retired bool
 }
 
@@ -72,8 +75,8 @@ func (g *tlsClient) closeIdle() {
 	}
 }
 
-// Secure returns the connections for a TLS configuration. Each call adds one user until Release is called. authority
-// belongs to the Secret of t.
+// Secure returns the Secured for a TLS configuration, and increments its reference count. The caller must call Release
+// when it no longer needs it. authority holds the contents of the Secret that t refers to.
 func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,8 +90,8 @@ func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	return s
 }
 
-// Release removes one user. When the last user is removed, idle connections are closed, and from then on no connections
-// are kept. Requests in progress continue.
+// Release decrements the reference count. When it reaches zero, the idle connections are closed, and no further
+// connections are kept. Requests in progress continue. s may be nil.
 func (s *Secured) Release() {
 	if s == nil {
 		return
@@ -143,7 +146,8 @@ func (s *Secured) newClient(contents *trust.Contents) *tlsClient {
 	return g
 }
 
-// retire closes the idle connections of a client. Connections with requests are closed after their requests.
+// retire closes the idle connections of a tlsClient. Connections that are used by a request are closed after that
+// request.
 func (p *Pool) retire(g *tlsClient) {
 	if g == nil {
 		return
@@ -165,8 +169,9 @@ func (p *Pool) retire(g *tlsClient) {
 	}
 }
 
-// tlsClient returns the tlsClient for a protocol: the current client of s for HTTPS and GRPCS, otherwise the default
-// client of the pool. An error carries the status for the client; no request may be sent then.
+// tlsClient returns the tlsClient for a protocol: the current one of s for HTTPS and GRPCS, and the pool's default for
+// other protocols or if s is nil. If it returns an error, no request may be sent; the error contains the status code
+// for the client.
 func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, error) {
 	if s == nil || !speaksTLS(protocol) {
 		return p.defaultClient.Load(), nil
@@ -184,7 +189,7 @@ func speaksGRPC(protocol ir.BackendProtocol) bool { return protocol == ir.GRPC |
 
 func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
 
-// allSecured returns all Secured of the pool.
+// allSecured returns the Secured of all TLS configurations in the pool.
 func (p *Pool) allSecured() []*Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,14 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Settings hold an ir.Proxy with its defaults, and values parsed from it once for all requests. They are immutable.
+// Settings contains an ir.Proxy, and the values that NewSettings has parsed from it once for all requests. It is
+// immutable.
 type Settings struct {
 	ir.Proxy
 	retry retry
-	// host is the value of the Host header. Nil keeps the client's.
+	// host is the template for the Host header of requests to endpoints. If it is nil, they have the Host header of the
+	// client.
 	host *nginx.Template
-	// params are the FastCGI parameters: nginx's defaults and Params. They are set only for endpoints that speak
-	// FastCGI.
+	// params are the FastCGI parameters: nginx's defaults, and the configured parameters in Params. They are set only
+	// if the endpoints speak FastCGI.
 	params []param
 	edits  edits
 }
@@ -36,8 +38,8 @@ func (s *Settings) protocol(x *exchange.Exchange) ir.BackendProtocol {
 	return ir.HTTP
 }
 
-// NewSettings returns the Settings for the ir.Proxy of a document. It validates p, since a document may be written by
-// hand.
+// NewSettings returns the Settings for p. It validates p, because p is part of the JSON configuration, which may be
+// written by hand.
 func NewSettings(p ir.Proxy) (*Settings, error) {
 	s := &Settings{Proxy: p}
 	s.StreamRequest = s.StreamRequest || s.Protocol == ir.GRPC || s.Protocol == ir.GRPCS
@@ -67,7 +69,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 	return s, nil
 }
 
-// closes reports whether requests tell endpoints to close the connection after the response.
+// closes reports whether endpoints are asked to close the connection after each response.
 func (s *Settings) closes() bool { return s.Connection == "close" }
 
 // retry holds the conditions of nginx's proxy_next_upstream.
@@ -106,7 +108,7 @@ func newRetry(conditions []ir.RetryOn) (retry, error) {
 	return r, nil
 }
 
-// failure is the kind of failure of an attempt.
+// failure says why an attempt to send a request to an endpoint failed.
 type failure int
 
 const (
@@ -122,7 +124,7 @@ const (
 	notRetried
 )
 
-// allows reports whether another endpoint may be tried after a failure.
+// allows reports whether another endpoint may be tried after a failure f.
 func (r *retry) allows(f failure) bool {
 	return f == failedByError && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
 }

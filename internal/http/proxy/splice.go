@@ -7,18 +7,20 @@ import (
 	"time"
 )
 
-// minSpliced is the minimum size of the rest of a body, in bytes, for which copying in the kernel is faster.
+// minSpliced is the minimum number of bytes that must be left of a response body so that copying them in the kernel is
+// faster.
 const minSpliced = 64 << 10
 
-// splices reports whether the kernel may copy a body from one socket to the other. Both must be plain TCP, and the body
-// must not need buffering.
+// splices reports whether the kernel may copy the response body from the endpoint's socket to the client's socket. This
+// requires that neither connection uses TLS, that the client uses HTTP/1, that the request has been sent completely,
+// and that the response need not be buffered.
 func (r *request) splices(c *conn) bool {
 	_, bare := c.socket.(*net.TCPConn)
 	_, sent := r.body.shortInMemory()
 	return bare && sent && r.Major == 1 && r.TLS() == nil && !r.settings.BufferResponse
 }
 
-// splice forwards the buffered data and lets the kernel copy the rest.
+// splice forwards the part of the response body that is in the connection's buffer, and lets the kernel copy the rest.
 func (r *request) splice(c *conn) error {
 	b := &c.body
 	in := c.buffered()

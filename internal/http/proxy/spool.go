@@ -12,14 +12,15 @@ import (
 type spool struct {
 	file *os.File
 	size int64
-	// descriptor and bytes are the shares of the namespace to which the file is charged.
+	// descriptor and bytes are the shares of a namespace in the budgets for file descriptors and for bytes in files.
+	// The file counts towards both.
 	descriptor, bytes *budget.Share
 }
 
 var errNoRoom = errors.New("the limit for bodies in temporary files is reached")
 
-// newSpool creates a file for a body of a namespace. If it fails, the failure is counted, and the caller forwards the
-// body without a file.
+// newSpool creates a file for a request or response body. namespace is the namespace of the backend. If newSpool
+// returns an error, it has already counted the failure, and the caller must forward the body without a file.
 func newSpool(namespace string) (*spool, error) {
 	descriptor := bodyFiles.of(namespace)
 	if !descriptor.Take(1) {
@@ -46,7 +47,7 @@ func createUnnamed() (*os.File, error) {
 	return file, nil
 }
 
-// WriteAt implements io.WriterAt. It returns an error if there is no room.
+// WriteAt implements io.WriterAt. It returns errNoRoom if the limit for bytes in files is reached.
 func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 	if more := at + int64(len(b)) - s.size; more > 0 {
 		if !s.bytes.Take(more) {
@@ -60,7 +61,7 @@ func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 // ReadAt implements io.ReaderAt.
 func (s *spool) ReadAt(b []byte, at int64) (int, error) { return s.file.ReadAt(b, at) }
 
-// Close deletes the file. It must be called once.
+// Close closes the file, which also deletes it, since it has no name. Close must be called only once.
 func (s *spool) Close() error {
 	err := s.file.Close()
 	s.bytes.Give(s.size)
@@ -68,8 +69,9 @@ func (s *spool) Close() error {
 	return err
 }
 
-// fill copies source into the file. If the file is full, left is the data that was read but not written, and the rest
-// is still in source. err is an error of source.
+// fill copies source into the file and returns the number of bytes written. If the limit for bytes in files is reached,
+// left is the data that was read but could not be written, and the rest can still be read from source. err is the error
+// of reading from source.
 func (s *spool) fill(source io.Reader) (size int64, left []byte, err error) {
 	buffer := large.Get()
 	size, left, err = s.fillWith(buffer.Bytes(), source)

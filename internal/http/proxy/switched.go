@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// isWebSocket reports whether the response switches to the WebSocket protocol.
+// isWebSocket reports whether the header fields of a 101 response select the WebSocket protocol.
 func isWebSocket(answer message.Fields) bool {
 	return strings.EqualFold(answer.Get(message.Upgrade), "websocket")
 }
@@ -60,10 +60,10 @@ func (r *request) switched(c *conn) error {
 	return nil
 }
 
-// tunnel holds the state that both directions of a connection share.
+// tunnel holds the state that the two directions of a WebSocket connection share.
 type tunnel struct {
 	// limit is the maximum time without data in either direction. tick is the interval at which each direction checks
-	// it.
+	// this limit.
 	limit, tick time.Duration
 
 	mu sync.Mutex
@@ -71,7 +71,8 @@ type tunnel struct {
 	last time.Time
 }
 
-// record records that data was copied, if anything is true. It reports whether the last data is too long ago.
+// record sets last to the current time if anything is true, which means that data was copied. It reports whether the
+// time since the last data has reached the limit.
 func (t *tunnel) record(anything bool) (tooLong bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +83,8 @@ func (t *tunnel) record(anything bool) (tooLong bool) {
 	return now.Sub(t.last) >= t.limit
 }
 
-// copy copies one direction. If the source ends, only this direction is closed. Any other error closes both.
+// copy copies the data of one direction. At the end of the source, it closes only this direction. After any other
+// error, it closes both connections.
 func (t *tunnel) copy(to, from net.Conn) {
 	buffer := small.Get()
 	t.copyWith(buffer.Bytes(), to, from)
@@ -109,7 +111,8 @@ func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 	}
 }
 
-// move copies until the end or an error. If both connections are plain TCP, the kernel may copy the data.
+// move copies data until the end of from or an error. If both connections are TCP without TLS, the kernel may copy the
+// data.
 func move(to, from net.Conn, buffer []byte) (int64, error) {
 	if tcp, ok := to.(*net.TCPConn); ok {
 		if _, ok := from.(*net.TCPConn); ok {

@@ -15,7 +15,7 @@ import (
 type upload struct {
 	from *bodyReader
 	done chan struct{}
-	// last means that the last piece is being sent. complete means that all pieces have been sent.
+	// last is true once the last part of the body is being sent. complete is true once the whole body has been sent.
 	last     atomic.Bool
 	complete bool
 	// broken is the error of reading the body from the client. failed is the error of sending it to the endpoint.
@@ -39,7 +39,7 @@ func (r *request) upload(c *conn) *upload {
 	return u
 }
 
-// run sends the body, piece by piece.
+// run sends the body in several parts.
 func (u *upload) run(c *conn, r *request) {
 	if memory, ok := r.body.wholeInMemory(); ok {
 		u.write(c, memory)
@@ -50,7 +50,7 @@ func (u *upload) run(c *conn, r *request) {
 	buffer.Release()
 }
 
-// pass sends the body as it is read.
+// pass sends the body while it is read from the client or from the file.
 func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	framing, left := r.body.framing()
 	chunked := framing == http1.Chunked
@@ -79,10 +79,10 @@ func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	u.complete = true
 }
 
-// maxPiece is the maximum size of a piece that is written at once, in bytes. Each piece has the whole write timeout.
+// maxPiece is the maximum number of bytes per write. The write timeout applies to each write separately.
 const maxPiece = 128 << 10
 
-// write sends a body in memory.
+// write sends a body that is completely in memory.
 func (u *upload) write(c *conn, memory []byte) {
 	for left := memory; len(left) > 0; {
 		piece := left[:min(len(left), maxPiece)]
@@ -95,7 +95,8 @@ func (u *upload) write(c *conn, memory []byte) {
 	u.complete = true
 }
 
-// piece returns the next piece with its chunk framing. The buffer has room for the framing before and after the data.
+// piece returns the next part of the body, n bytes in buffer, with its chunk framing if chunked is true. buffer has
+// space for the framing before and after the data.
 func piece(buffer []byte, n int, chunked bool) []byte {
 	const front = http1.ChunkHeadSize
 	if !chunked {
@@ -120,8 +121,8 @@ func (u *upload) end(c *conn, r *request) {
 	u.complete = u.failed == nil
 }
 
-// join waits until the upload no longer reads the body. It reports whether the whole body was sent. err is the error of
-// the response. If the upload caused err, join returns the upload's error instead.
+// join waits until the upload no longer reads the request body. It reports whether the whole body was sent. err is the
+// error of receiving the response, or nil. If the upload caused err, join returns the upload's error instead of err.
 func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	interrupted := false
 	select {
