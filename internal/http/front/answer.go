@@ -9,8 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answerNetHTTP serves a request that net/http has read, with Answer or AnswerOnListener in place of Server. It sets
-// the time limits for clients that stall. port is the port of an address that Open has opened, or 0.
+// answerNetHTTP handles a request that net/http or http3 has read. It calls Answer or AnswerOnListener instead of
+// Server, and applies the time limits for clients that stop sending or receiving data. If Open has opened the address
+// at which the request arrived, port is the port of that address, otherwise 0.
 func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: limits.Names}
@@ -44,8 +45,9 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *
 	}
 }
 
-// readDeadlines passes read deadlines to the body, which sets another deadline before each read. Without it, a read
-// that begins just after EndBody would wait for the client.
+// readDeadlines passes read deadlines to the request body, which sets a deadline of its own before each read.
+// Otherwise, that deadline would replace the deadline that EndBody sets to interrupt reading, and a read that begins
+// just after EndBody would wait for the client.
 type readDeadlines struct {
 	caddyhttp.ResponseWriterWrapper
 	body *caddyhttp.IdleTimeoutReader
@@ -56,5 +58,5 @@ func (d *readDeadlines) SetReadDeadline(deadline time.Time) error {
 	return d.body.SetReadDeadline(deadline)
 }
 
-// NoBodyTimeout is longer than any request takes.
+// NoBodyTimeout is a timeout for reading request bodies that is longer than any request takes.
 const NoBodyTimeout = 100 * 365 * 24 * time.Hour

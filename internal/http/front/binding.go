@@ -17,13 +17,13 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// ErrTaken is returned by Divert if other code has taken over the connection. The front then leaves the connection
-// alone.
+// ErrTaken is returned by Divert if other code has taken over the connection. The front then neither serves nor closes
+// it.
 var ErrTaken = errors.New("other code has taken over the connection")
 
-// Divert inspects a connection before its TLS handshake, which must be complete by until. It returns the connection to
-// use from then on, ErrTaken, or another error, for which the front closes the connection. If it returns a wrapper, its
-// NetConn method must return the given connection.
+// Divert inspects a connection before its TLS handshake. The handshake must be complete at the time until. Divert
+// returns the connection to use for the handshake, which may be a wrapper whose NetConn method returns conn. If it
+// returns ErrTaken, the front no longer uses the connection; after any other error, the front closes it.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
 // Answer handles a request.
@@ -34,28 +34,28 @@ type Answer func(w message.Writer, r *message.Request)
 type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
-	// Admit wraps an accepted connection. It must not block.
+	// Admit wraps each accepted connection, for example to read its PROXY protocol header. It must not block.
 	Admit func(net.Conn) net.Conn
-	// Divert returns the Divert function for TLS connections that are accepted at an address. port is the port of an
-	// address that Open has opened, or 0.
+	// Divert returns the Divert function for TLS connections that are accepted at the address at. If Open has opened
+	// this address, port is its port, otherwise 0.
 	Divert func(at net.Addr, port uint16) Divert
 	// Answer handles requests in place of Server, for all HTTP versions. It is nil if Server has settings or routes
 	// that only Caddy can handle.
 	Answer Answer
-	// Reason is one word that explains why Answer is nil, for HandedOver.
+	// Reason explains, in one word, why Answer is nil. It is passed to Front.HandedOver.
 	Reason string
-	// AnswerOnListener handles requests that arrive at an address that Open has opened. Conn.Listener is the port of
-	// the address. If it is nil, Server handles them.
+	// AnswerOnListener handles requests that arrive at an address that Open has opened. Conn.Listener of the request is
+	// the port of this address. If AnswerOnListener is nil, Server handles these requests.
 	AnswerOnListener Answer
 	// Adjust returns the current limits, given the limits of Server. It is called for each connection and each request.
 	// If it is nil, the limits of Server apply.
 	Adjust func(Limits) Limits
-	// Handshake returns the TLS configuration for a client that sends a server name. config is the configuration that
-	// Server would use. Handshake returns config itself, or a changed copy. port is the port of an address that Open
-	// has opened, or 0. If Handshake is nil, config is used.
+	// Handshake returns the TLS configuration for a handshake. config is the configuration that Server would use;
+	// Handshake returns config itself or a changed copy. server is the server name that the client has sent. If Open
+	// has opened the address of the connection, port is its port, otherwise 0. If Handshake is nil, config is used.
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
-	// Exempt reports whether an address belongs to a proxy, which may have any number of connections. Nil means that
-	// there are no such proxies.
+	// Exempt reports whether an address belongs to a proxy that is exempt from the limit of connections per client. If
+	// Exempt is nil, there are no such proxies.
 	Exempt func(netip.Addr) bool
 	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
 	HandshakeTimeout time.Duration
@@ -67,18 +67,18 @@ type Binding struct {
 
 	front *Front
 	tls   *tls.Config
-	// group is nil until the server starts. group, open and left are guarded by the front's lock. open is the number of
-	// open listeners.
+	// group is nil until the server starts. open is the number of open listeners. left is true once the server has left
+	// its group. group, open and left are guarded by the front's mutex.
 	group *Group
 	conns *connSet
 	open  int
 	left  bool
 }
 
-// Prepare makes the front listen on the server's TCP addresses in place of Caddy. It is called while the server is
-// provisioned; Forget is called when that is cleaned up. It changes the network of the addresses in the loaded server,
-// and not in the JSON configuration, because Caddy looks for a server with the address ":80" when it adds redirects for
-// sites. If Caddy found no such server, it would open that address itself.
+// Prepare makes the front listen on the server's TCP addresses in place of Caddy. It must be called while Caddy
+// provisions the server, and Forget must be called when Caddy cleans the server up. Prepare changes the network of the
+// addresses only in the loaded server, not in the JSON configuration: Caddy looks for a server with the address ":80"
+// when it adds redirects for sites, and if it found no such server, it would open that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -102,8 +102,8 @@ func (s *Binding) Forget() {
 	s.leave()
 }
 
-// Wrap takes over the connections of a listener that Caddy has opened for the server. The listener that it returns
-// never accepts a connection.
+// Wrap takes over the connections of a listener that Caddy has opened for the server. Accept of the returned listener
+// never returns a connection.
 func (s *Binding) Wrap(next net.Listener) net.Listener {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Binding) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	return s.Handshake(PortOf(hello.Context()), hello.ServerName, config), nil
 }
 
-// join adds the server to its group. The callers of join, leave and closed hold the front's lock.
+// join adds the server to its group. The callers of join, leave and closed must hold the front's mutex.
 func (s *Binding) join() {
 	if s.group != nil {
 		return
@@ -161,8 +161,8 @@ func (s *Binding) closed() {
 	}
 }
 
-// stop is called by Caddy when it stops the server, before it cleans up the modules of the configuration. No request
-// may reach these modules afterwards. When the process exits, stop waits for requests under way.
+// stop is called by Caddy when it stops the server, before Caddy cleans up the modules of the configuration. No request
+// may reach these modules after stop has returned. When the process exits, stop waits for requests in progress.
 func (s *Binding) stop(ctx context.Context) error {
 	s.front.mu.Lock()
 	all := s.front.listenersOf(s.group)
@@ -198,18 +198,20 @@ type connConfig struct {
 	alive     net.KeepAliveConfig
 }
 
-// serverConfig returns the settings for a listener that uses the server's own protocols.
+// serverConfig returns the settings for a listener that Caddy has opened itself. Its connections can use all protocols
+// of the server.
 func (s *Binding) serverConfig(at net.Addr) *connConfig {
 	return s.listenerConfig(at, 0)
 }
 
-// listenerConfig returns the settings for an address that Open has opened.
+// listenerConfig returns the settings for a listener at the address at. If Open has opened this address, port is its
+// port, otherwise 0.
 func (s *Binding) listenerConfig(at net.Addr, port uint16) *connConfig {
 	return s.connConfig(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
 }
 
 // answerAt returns the function that handles requests at a port that Open has opened, or at the server's own addresses
-// if port is 0. It is nil if Server handles them.
+// if port is 0. It returns nil if Server handles these requests.
 func (s *Binding) answerAt(port uint16) Answer {
 	if port == 0 {
 		return s.Answer
@@ -233,7 +235,7 @@ func (s *Binding) connConfig(at net.Addr, secure bool, protocols []string, port 
 	return m
 }
 
-// adjustedLimits returns the limits after Adjust.
+// adjustedLimits returns the limits that result from calling Adjust. If Adjust is nil, it returns the given limits.
 func (s *Binding) adjustedLimits(of Limits) Limits {
 	if s.Adjust == nil {
 		return of

@@ -12,25 +12,25 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// claim lets one configuration, or Open, use an address. For Caddy it is a listener that never accepts
-// a connection: the socket passes all connections to the group of its oldest claim.
+// claim is the use of an address by one configuration of Caddy, or by Open. Caddy uses it as a net.Listener, but its
+// Accept never returns a connection. Instead, the socket passes each connection to the group of its oldest claim.
 type claim struct {
 	front *Front
-	// of is the server for which Caddy opens the address. live is true if Open opened it.
+	// of is the server for which Caddy opens the address. If Open has opened the address, live is true and of is nil.
 	of   *Binding
 	live bool
-	// written is the address in the server's configuration, which may have a range of ports. address is the one port in
-	// that range that belongs to the claim.
+	// written is the address in the server's configuration, which may have a range of ports. address is the same
+	// address with the single port that this claim is for.
 	written, address caddy.NetworkAddress
 	uncount          func()
 	socket           *socket
 
-	// group is nil until Wrap or Open has decided how connections are served. It is guarded by the front's lock.
+	// group is nil until Wrap or Open has set how connections are served. It is guarded by the front's mutex.
 	group  *Group
 	conns  *connSet
 	config atomic.Pointer[connConfig]
 
-	// closed is guarded by the front's lock.
+	// closed is true once the claim has been released. It is guarded by the front's mutex.
 	closed bool
 	done   chan struct{}
 }
@@ -47,7 +47,7 @@ func (c *claim) tryAddress(ctx context.Context) error {
 	}
 }
 
-// attach starts serving connections. The caller holds the front's lock.
+// attach starts serving connections that arrive at the address of the claim. The caller must hold the front's mutex.
 func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.group, c.conns = g, k
 	c.conns.sources.Add(1)
@@ -55,11 +55,11 @@ func (c *claim) attach(g *Group, k *connSet, m *connConfig) {
 	c.socket.choose()
 }
 
-// serve is called for each accepted connection, after expect of the connSet.
+// serve serves an accepted connection. The caller must have called the method expect of c.conns for it.
 func (c *claim) serve(conn net.Conn) {
 	m := c.config.Load()
 	if tcp, ok := conn.(*net.TCPConn); ok && m.alive != c.socket.alive {
-		// It fails only if the connection has ended.
+		// SetKeepAliveConfig fails only if the connection has ended.
 		_ = tcp.SetKeepAliveConfig(m.alive)
 	}
 	c.conns.begin(conn, m)
@@ -74,7 +74,7 @@ func (c *claim) Accept() (net.Conn, error) {
 // Addr returns the address of the socket.
 func (c *claim) Addr() net.Addr { return c.socket.Addr() }
 
-// Close releases the claim. The socket stays open while it has another claim.
+// Close releases the claim. The socket stays open while it has other claims.
 func (c *claim) Close() error {
 	c.front.mu.Lock()
 	defer c.front.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *claim) Close() error {
 	return nil
 }
 
-// release ends the claim. The caller holds the front's lock. release may be called more than once.
+// release ends the claim. It may be called more than once. The caller must hold the front's mutex.
 func (c *claim) release() {
 	if c.closed {
 		return
@@ -98,7 +98,7 @@ func (c *claim) release() {
 		return
 	}
 	if socket := c.socket; socket.ending {
-		// The socket still accepts the connections in its queue, and these are served.
+		// The socket still accepts the connections that are in its accept queue, and they are served.
 		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.conns.sources.Add(-1)
@@ -111,8 +111,9 @@ func (c *claim) release() {
 	}
 }
 
-// adopted is a listener that Caddy opened for one configuration, on a network where changing listeners loses no
-// connections: all configurations share the queue of a Unix socket. The front serves its connections, too.
+// adopted is a listener that Caddy has opened itself for one configuration, such as a Unix socket, and whose
+// connections the front serves. The front need not own such a socket: all configurations share its accept queue, so a
+// reload loses no connections.
 type adopted struct {
 	net.Listener
 	of     *Binding

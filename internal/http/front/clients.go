@@ -11,38 +11,38 @@ import (
 // Clients returns the connection counts of HTTP clients, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
-// client returns the client to which a connection is charged. A client without an IP address, such as on a Unix socket,
-// has no share.
+// client returns the client whose connection limit a connection counts towards. A client without an IP address, such as
+// a client of a Unix socket, has no limit of its own.
 func (s *Binding) client(at net.Addr) connlimit.Client {
 	ip := connlimit.IPOf(at)
 	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
 }
 
-// clientConn is a connection that no HTTP server serves yet. Until the first byte of its TLS handshake or first request
-// arrives, it may be closed to make room for another connection.
+// clientConn is an accepted connection. Until the first byte of its TLS handshake or first request arrives, it may be
+// closed to make room for another connection.
 type clientConn struct {
 	net.Conn
 	place *connlimit.Place
 	since time.Time
-	// proxied is true if the connection starts with a PROXY protocol header, which names the client.
+	// proxied is true if the connection starts with a PROXY protocol header, which contains the client's address.
 	proxied bool
-	// hasData is true once a byte has arrived. ended is true if End closed the connection before that.
+	// hasData is true once a byte has arrived. ended is true if End closed the connection before any byte arrived.
 	hasData, ended atomic.Bool
-	// handed is true once the ConnHandler or net/http has taken over the connection. Only the goroutine of serve uses
-	// it.
+	// handed is true once the ConnHandler or net/http has taken over the connection. Only the goroutine that runs
+	// connSet.serve accesses it.
 	handed bool
 	// netHTTP is the state of the connection once net/http serves it. It is nil until then.
 	netHTTP *netHTTPConn
 }
 
-// enter takes a place for a new connection from the connection limiter. If there is no room, it closes the connection
-// and returns nil.
+// enter registers a new connection with the connection limiter. If the limiter does not admit the connection, enter
+// closes it and returns nil.
 func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
 	n := &clientConn{Conn: m.admit(conn), since: time.Now()}
 	n.proxied = n.Conn != conn
 	c := m.of.client(conn.RemoteAddr())
-	// While connections wait for their PROXY protocol header, they are charged to the proxy, and may be closed to make
-	// room for others.
+	// Until its PROXY protocol header has arrived, a connection counts towards the limit of the proxy, even if the
+	// proxy is exempt from the limit. Meanwhile, it may be closed to make room for other connections.
 	c.Exempt = c.Exempt && !n.proxied
 	n.place = k.group.front.clients.Enter(c, n)
 	if n.place == nil {
@@ -52,8 +52,9 @@ func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
 	return n
 }
 
-// readProxyHeader waits for the PROXY protocol header and charges the connection to the client that the header names.
-// It returns false if that client has no room.
+// readProxyHeader waits for the PROXY protocol header, and then counts the connection towards the limit of the client
+// in the header. It returns false if that client has reached its limit. Without a PROXY protocol header it returns true
+// at once.
 func (n *clientConn) readProxyHeader(m *connConfig) bool {
 	return !n.proxied || n.place.Move(m.of.client(n.RemoteAddr()))
 }
@@ -77,7 +78,7 @@ func (n *clientConn) State() (connlimit.State, time.Duration) {
 	return connlimit.Idle, time.Since(n.since)
 }
 
-// End implements connlimit.Occupant. It has no effect once the handshake has begun.
+// End implements connlimit.Occupant. It closes the connection if no data has arrived yet.
 func (n *clientConn) End() {
 	if !n.hasData.Load() {
 		n.ended.Store(true)

@@ -9,8 +9,8 @@ import (
 )
 
 // ConnHandler serves an HTTP/1.1 connection until it ends, and closes it. conn is a *tls.Conn whose handshake is
-// complete, or a connection without TLS, which is a *net.TCPConn if nothing wraps it. No byte of an HTTP request has
-// been read from it. ConnHandler runs on its own goroutine for each connection.
+// complete, or a connection without TLS, which is a *net.TCPConn unless it is wrapped. No byte of an HTTP request has
+// been read from conn. Each connection has its own goroutine, which calls the ConnHandler.
 type ConnHandler func(conn net.Conn, info *ConnInfo)
 
 // ConnInfo gives a ConnHandler the settings of a connection, and lets it call back to the front.
@@ -29,7 +29,8 @@ func (i *ConnInfo) Limits() Limits { return i.Binding().adjustedLimits(i.config.
 // each request.
 func (i *ConnInfo) Binding() *Binding { return i.conns.group.Binding() }
 
-// Port returns the port of an address that Open has opened. It is 0 for the server's own addresses.
+// Port returns the port of the address at which the connection arrived, if Open has opened that address. It returns 0
+// for the server's own addresses.
 func (i *ConnInfo) Port() uint16 { return i.conns.port }
 
 // Answer handles a request with the current server. If that server has no Answer function for this port, Answer does
@@ -43,13 +44,13 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving reports whether the connection has to end after the next response. That response must ask the client to close
-// the connection.
+// Leaving reports whether the connection has to end after the next response. In that case, the response must ask the
+// client to close the connection.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
-// OnLeave registers a function that is called on another goroutine when connections have to end. If they have to end
-// already, it is called at once, on this goroutine. The ConnHandler should then end the connection as soon as it waits
-// for a request. The function is unregistered when the ConnHandler returns.
+// OnLeave registers a function that is called, by another goroutine, when the connection has to end. The ConnHandler
+// should then end the connection as soon as it waits for a request. If the connection already has to end, OnLeave calls
+// the function itself. The function is unregistered when the ConnHandler returns.
 func (i *ConnInfo) OnLeave(do func()) {
 	i.conns.mu.Lock()
 	leaving := i.conns.leaving.Load()
@@ -62,13 +63,14 @@ func (i *ConnInfo) OnLeave(do func()) {
 	}
 }
 
-// Occupy sets the state of the connection that the connection limit sees, so that the connection may be ended to make
-// room for another one. If it is not called, the connection is never ended for that reason.
+// Occupy registers o with the connection limiter: o reports the state of the connection, and the limiter asks o to end
+// the connection when it needs room for another one. If Occupy is not called, the limiter never ends the connection.
 func (i *ConnInfo) Occupy(o connlimit.Occupant) { i.client.place.Occupy(o) }
 
-// HandOver passes the connection to net/http, which owns it from then on. Reading from conn must return the bytes that
-// the ConnHandler has read, too. With TLS, conn must have the method ConnectionState, or its requests look as if they
-// came without TLS. Without TLS, the connection may use HTTP/2. HandOver may be called only once.
+// HandOver passes the connection to net/http, which owns it from then on. Reads from conn must also return the bytes
+// that the ConnHandler has already read. If the connection uses TLS, conn must have the method ConnectionState;
+// otherwise its requests look as if they came without TLS. Without TLS, the client may use HTTP/2 on the connection.
+// HandOver may be called only once.
 func (i *ConnInfo) HandOver(conn net.Conn) {
 	s := i.conns.serversFor(i.config)
 	i.handedOver = true
@@ -79,8 +81,8 @@ func (i *ConnInfo) HandOver(conn net.Conn) {
 	s.http1AndH2C.push(conn)
 }
 
-// serveHTTP1 runs the ConnHandler on a connection. When the ConnHandler returns, the connection is no longer counted,
-// unless the ConnHandler has handed it over.
+// serveHTTP1 runs the ConnHandler on a connection. When the ConnHandler returns, serveHTTP1 removes the connection from
+// the connection counts, unless the ConnHandler has handed it over to net/http.
 func (k *connSet) serveHTTP1(n *clientConn, conn net.Conn, m *connConfig) {
 	if conn == net.Conn(n) {
 		conn = n.Conn

@@ -20,26 +20,27 @@ import (
 
 // connSet holds the connections that drain together: all connections accepted while the group had at least one server.
 // When the group loses its last server, the connSet drains: responses ask clients to close their connections, idle
-// connections are closed, and requests under way are finished.
+// connections are closed, and requests in progress are finished.
 type connSet struct {
 	group *Group
 	tls   *tls.Config
-	// port is the port of an address that Open has opened. It is 0 for the server's own addresses.
+	// port is the port of the address at which the connections arrive, if Open has opened that address. It is 0 for the
+	// server's own addresses.
 	port uint16
-	// sources is the number of open listeners. conns is the number of open connections, and pending is the number of
-	// those that no server has taken yet.
+	// sources is the number of open listeners. conns is the number of open connections. pending is the number of open
+	// connections that have not been passed to a server yet.
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
-	// quicSockets are the HTTP/3 sockets. They are guarded by the front's lock.
+	// quicSockets are the sockets that serve HTTP/3. They are guarded by the front's mutex.
 	quicSockets []*quicSocket
 
 	mu      sync.Mutex
 	servers map[settings]*servers
-	// latest are the servers that got the most recent connection. They keep running without connections; all other
-	// servers are shut down.
+	// latest are the servers to which the most recent connection was passed. They keep running without connections,
+	// while all other servers are shut down when their last connection has ended.
 	latest *servers
-	// onLeave holds the functions that ConnHandlers have registered with OnLeave.
+	// onLeave holds the functions that ConnHandlers have registered with ConnInfo.OnLeave.
 	onLeave map[*ConnInfo]func()
 }
 
@@ -62,22 +63,21 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, binding, &limits, k.port)
 }
 
-// expect counts a connection before begin serves it. The connection may wait for a place in between, and end must wait
-// for it, too.
+// expect counts a connection before it is passed to begin, so that end waits for it, too.
 func (k *connSet) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
 }
 
-// unexpect undoes expect for a connection that got no place.
+// unexpect undoes expect for a connection that this connSet does not serve.
 func (k *connSet) unexpect() {
 	k.pending.Add(-1)
 	k.conns.Add(-1)
 }
 
-// begin serves a connection that expect has counted. It starts a goroutine if it has to wait for a handshake or a
-// header, or if a ConnHandler serves the connection. It closes the connection if there is no room. A panic ends only
-// the connection.
+// begin serves a connection that expect has counted. It closes the connection if the connection limiter does not admit
+// it. begin starts a goroutine if it would have to wait for a TLS handshake or a PROXY protocol header, or if a
+// ConnHandler serves the connection. A panic ends only this connection.
 func (k *connSet) begin(conn net.Conn, m *connConfig) {
 	var n *clientConn
 	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
@@ -95,8 +95,8 @@ func (k *connSet) begin(conn net.Conn, m *connConfig) {
 
 var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 
-// serve performs the TLS handshake, if the listener has TLS, and passes the connection to the server of the negotiated
-// protocol.
+// serve performs the TLS handshake, if the listener uses TLS, and passes the connection to the server for the
+// negotiated protocol.
 func (k *connSet) serve(n *clientConn, m *connConfig) {
 	defer func() {
 		if !n.handed {
@@ -139,7 +139,7 @@ func (k *connSet) handshakeFailed(n *clientConn, err error) {
 	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", n.RemoteAddr()), zap.Error(err))
 }
 
-// secure performs the TLS handshake. One time limit applies to the whole handshake, including Divert.
+// secure performs the TLS handshake. The time limit for the handshake includes the call of Divert.
 func (k *connSet) secure(conn net.Conn, m *connConfig) (*tls.Conn, error) {
 	until := time.Now().Add(m.handshake)
 	if err := conn.SetDeadline(until); err != nil {
@@ -158,8 +158,8 @@ func (k *connSet) secure(conn net.Conn, m *connConfig) (*tls.Conn, error) {
 	return secured, secured.SetDeadline(time.Time{})
 }
 
-// context returns the context of TLS handshakes, which carries the port for PortOf. It is never canceled, because the
-// connection's deadline limits a handshake.
+// context returns the context for TLS handshakes, from which PortOf gets the port. It is never canceled, because the
+// deadline of the connection limits the handshake.
 func (k *connSet) context() context.Context {
 	ctx := context.Background() //nolint:forbidigo // A connection outlives configurations.
 	if k.port == 0 {
@@ -194,17 +194,18 @@ func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connC
 	s.http1AndH2C.push(conn)
 }
 
-// WithoutHTTP1 is the reason given to HandedOver for a connection that goes to net/http because its server does not
-// allow HTTP/1.1.
+// WithoutHTTP1 is the reason that HandedOver gets if net/http serves a connection because the server does not allow
+// HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
-// servesHTTP1 reports whether the ConnHandler serves a connection.
+// servesHTTP1 reports whether the ConnHandler serves connections with the given ALPN protocol, which is empty if no
+// protocol was negotiated. Otherwise net/http serves them.
 func (k *connSet) servesHTTP1(m *connConfig, protocol string) bool {
 	return k.group.front.ServeHTTP1 != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-// serversFor returns the servers for a connection with the current limits. The connection counts as theirs until
-// serverConnEnded is called.
+// serversFor returns the servers that serve new connections with the current limits, and starts them if necessary. It
+// adds the new connection to their count, until serverConnEnded is called.
 func (k *connSet) serversFor(m *connConfig) *servers {
 	limits := k.group.Binding().adjustedLimits(m.limits)
 	limits.Streams = k.group.front.requests.streams(limits.Streams)
@@ -224,7 +225,7 @@ func (k *connSet) serversFor(m *connConfig) *servers {
 	return s
 }
 
-// serverConnEnded is called when a connection that serversFor counted has ended.
+// serverConnEnded is called when a connection for which serversFor was called has ended.
 func (k *connSet) serverConnEnded(s *servers, place *connlimit.Place) {
 	k.mu.Lock()
 	s.conns--
@@ -233,15 +234,15 @@ func (k *connSet) serverConnEnded(s *servers, place *connlimit.Place) {
 	k.connEnded(place)
 }
 
-// connEnded is called when a connection that begin counted has ended.
+// connEnded is called when a connection for which begin was called has ended.
 func (k *connSet) connEnded(place *connlimit.Place) {
 	k.conns.Add(-1)
 	place.Leave()
 }
 
-// retire shuts down servers that have no connections, unless they got the latest one. Each change of the limits starts
-// new servers, and without retire the old ones would keep their goroutines until the connSet ends. The caller holds the
-// connSet's lock.
+// retire shuts down servers that have no connections, unless they are k.latest. Each change of the limits starts new
+// servers, and without retire the old ones would keep their goroutines until the connSet ends. The caller must hold
+// k.mu.
 func (k *connSet) retire(s *servers) {
 	if s == nil || s.conns > 0 || s == k.latest {
 		return
@@ -258,7 +259,7 @@ func (k *connSet) drain(ctx context.Context) {
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
-// cut closes the HTTP/3 connections. Unlike TCP connections, they do not end with the process.
+// cut closes the HTTP/3 connections. Unlike with TCP connections, clients would not notice when the process exits.
 func (k *connSet) cut() {
 	k.group.front.mu.Lock()
 	sockets := slices.Clone(k.quicSockets)
@@ -275,9 +276,9 @@ const (
 	idleEnd = 5 * time.Second
 )
 
-// end waits until all connections have ended, so that each accepted connection gets its response. http.Server.Shutdown
-// drops requests that it has just read. For HTTP/1.1 it is therefore called only when each connection is running its
-// handler or has been idle for idleEnd.
+// end waits until all connections have ended, so that requests on accepted connections get their responses.
+// http.Server.Shutdown drops requests that it has just read. For HTTP/1.1, end therefore calls it only when each
+// connection is running its handler or has been idle for idleEnd.
 func (k *connSet) end(ctx context.Context) {
 	defer close(k.ended)
 	k.callOnLeave()

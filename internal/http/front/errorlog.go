@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// errorLog returns the error log for net/http. As in Caddy, panics of handlers are logged as errors, and all other
-// messages at debug level.
+// errorLog returns the logger for errors of net/http. As in Caddy, panics of handlers are logged as errors, and all
+// other messages at debug level.
 func errorLog() *log.Logger { return log.New(errorWriter{}, "", 0) }
 
 type errorWriter struct{}

@@ -54,15 +54,16 @@ type Front struct {
 	// ServeHTTP1 serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
 	// configuration is loaded.
 	ServeHTTP1 ConnHandler
-	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of ServeHTTP1, and for each
-	// request from net/http or http3 that goes to Server because Binding has no Answer function for it. reason is one
-	// word. HandedOver may be nil; it must be set before the first configuration is loaded.
+	// HandedOver is called for each HTTP/1.1 connection that net/http serves in place of ServeHTTP1. It is also called
+	// for each request from net/http or http3 that Binding.Server handles, because the Binding has no Answer function
+	// for it. reason is one word. HandedOver may be nil. It must be set before the first configuration is loaded.
 	HandedOver func(reason string)
-	// HandshakeFailed is called with the reason for each failed TLS handshake over TCP. It may be nil; it must be set
-	// before the first configuration is loaded.
+	// HandshakeFailed is called for each failed TLS handshake over TCP. reason is one of HandshakeReasons.
+	// HandshakeFailed may be nil. It must be set before the first configuration is loaded.
 	HandshakeFailed func(reason string)
-	// RequestRefused is called for each request that got a 503 response because there was no room for it. It may be
-	// nil; it must be set before the first configuration is loaded.
+	// RequestRefused is called for each request that got a 503 response because the memory budget for requests was
+	// exhausted. began is the time at which the front began to handle the request. RequestRefused may be nil. It must
+	// be set before the first configuration is loaded.
 	RequestRefused func(w message.Writer, r *message.Request, began time.Time)
 
 	clients  *connlimit.Limiter
@@ -72,13 +73,13 @@ type Front struct {
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	bindings map[*caddyhttp.Server]*Binding
-	// live holds the addresses that Open has opened. listenerConns holds the connSets of these addresses, until their
-	// last connection has ended, even after the address is closed.
+	// live holds the claims of the addresses that Open has opened. listenerConns holds the connSets of these addresses.
+	// A connSet stays in it after its address is closed, until its last connection has ended.
 	live          map[string]*claim
 	listenerConns map[*connSet]bool
 }
 
-// Listens reports whether a server has been prepared, so that the front serves its connections.
+// Listens reports whether Prepare has been called for a server, so that the front serves its connections.
 func (f *Front) Listens(server *caddyhttp.Server) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,8 +93,7 @@ func (f *Front) handedOver(reason string) {
 	}
 }
 
-// listen is a caddy.ListenerFunc. It returns a claim to the address for one configuration. Its Accept never returns a
-// connection.
+// listen is a caddy.ListenerFunc. It returns a claim for the address, whose Accept method never returns a connection.
 //
 //nolint:revive // Caddy defines the parameters.
 func (f *Front) listen(ctx context.Context, network, host, ports string, offset uint,
@@ -119,9 +119,9 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 	return c, nil
 }
 
-// owner returns the server for which an address is opened. It returns an error if another server of the configuration
-// listens on the same address over network tcp. Caddy does not detect that conflict, because the names of the networks
-// differ.
+// owner returns the server for which Caddy opens an address. It returns an error if another server of the configuration
+// listens on the same address over the network "tcp". Caddy does not detect this conflict, because the two addresses
+// have different networks.
 func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Binding, error) {
 	var servers map[string]*caddyhttp.Server
 	if of, ok := ctx.(caddy.Context); ok {
@@ -151,7 +151,7 @@ func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Bindi
 	return owner, nil
 }
 
-// claim adds a claim to the socket of its address, and opens the socket if necessary.
+// claim adds a claim to the socket of its address. It opens the socket if it is not open yet.
 func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) error {
 	key := c.address.String()
 	for {
@@ -166,8 +166,8 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 			return nil
 		}
 		f.mu.Unlock()
-		// Two open sockets would share the new connections, and the kernel would reset the connections in the old one's
-		// queue when it is closed.
+		// A socket of the same address is still closing. While two sockets are open, both would get new connections,
+		// and the kernel would reset the connections in the accept queue of the old socket when it is closed.
 		<-s.ended
 	}
 	defer f.mu.Unlock()
@@ -182,7 +182,7 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 	return nil
 }
 
-// group returns the group with a name, and creates it if necessary. The caller holds the lock.
+// group returns the group with the given name, and creates it if necessary. The caller must hold f.mu.
 func (f *Front) group(name string) *Group {
 	g := f.groups[name]
 	if g == nil {
@@ -193,7 +193,7 @@ func (f *Front) group(name string) *Group {
 }
 
 // withoutTLS reports whether a port is the HTTP port of Caddy's http app. Caddy serves that port without TLS, even if
-// the server has connection policies.
+// the server has TLS connection policies.
 func withoutTLS(ctx caddy.Context, port string) bool {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
@@ -206,7 +206,7 @@ func withoutTLS(ctx caddy.Context, port string) bool {
 	return port == strconv.Itoa(number)
 }
 
-// protocolsAt returns the protocols of a server at one of its listen addresses.
+// protocolsAt returns the protocols that a server serves at one of its listen addresses.
 func protocolsAt(server *caddyhttp.Server, address caddy.NetworkAddress) []string {
 	i := slices.IndexFunc(server.Listen, func(text string) bool {
 		parsed, err := caddy.ParseNetworkAddress(text)

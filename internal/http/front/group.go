@@ -8,16 +8,16 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Group holds the connections of all servers with one name, across configurations.
+// Group contains the servers with the same name in successive configurations of Caddy, and holds their connections.
 type Group struct {
 	front *Front
 	name  string
 	// bindings are the running servers, in the order in which they started: Caddy starts the new configuration before
-	// it stops the old one. bindings and conns are guarded by the front's lock. conns is replaced when a server
-	// starts after the group had none.
+	// it stops the old one. conns is replaced when a server starts while the group has no running server. bindings and
+	// conns are guarded by the front's mutex.
 	bindings []*Binding
 	conns    *connSet
-	// current is the first of bindings. If bindings is empty, it is the last server that ran.
+	// current is the first element of bindings. If bindings is empty, it is the server that stopped last.
 	current atomic.Pointer[Binding]
 }
 
@@ -27,8 +27,8 @@ func (g *Group) Server() *caddyhttp.Server { return g.current.Load().Server }
 // Binding returns the current server together with its settings for connections.
 func (g *Group) Binding() *Binding { return g.current.Load() }
 
-// join adds a server and returns the connSet for its connections. The callers of join, leave and choose hold the
-// front's lock.
+// join adds a server to the group and returns the connSet for its connections. The callers of join, leave and choose
+// must hold the front's mutex.
 func (g *Group) join(s *Binding) *connSet {
 	if g.conns == nil || g.conns.leaving.Load() {
 		g.conns = newConnSet(g)
@@ -50,8 +50,8 @@ func (g *Group) leave(s *Binding) {
 	g.conns.drain(s.Context)
 }
 
-// choose directs requests to the oldest server. A server of a configuration that Caddy rejects therefore gets no
-// requests, and the next server gets them only after its whole configuration has started.
+// choose makes the oldest running server handle the requests. A server of a configuration that Caddy rejects therefore
+// gets no requests, and the next server gets them only after its whole configuration has started.
 func (g *Group) choose() {
 	s := g.bindings[0]
 	if g.current.Swap(s) == s {
@@ -62,7 +62,7 @@ func (g *Group) choose() {
 	}
 }
 
-// opened returns the group's claims that Open has made.
+// opened returns the claims of the addresses that Open has opened for the group.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {
@@ -72,7 +72,7 @@ func (g *Group) opened() (opened []*claim) {
 	return opened
 }
 
-// tlsConfig returns a configuration that uses the current server's TLS settings for each handshake.
+// tlsConfig returns a TLS configuration that uses the settings of the current server for each handshake.
 func (g *Group) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -20,7 +20,7 @@ const (
 // HandshakeReasons lists all values of reason in Front.HandshakeFailed.
 var HandshakeReasons = []string{HandshakeTimeout, HandshakeClosed, HandshakeNotTLS, HandshakeAlert, HandshakeRefused}
 
-// reasonOf returns the reason for which a handshake failed. The result is HandshakeRefused if the server rejected the
+// reasonOf returns the reason why a handshake failed with err. It returns HandshakeRefused if the server rejected the
 // handshake, for example because there is no common TLS version or no certificate for the host.
 func reasonOf(err error) string {
 	var timeout net.Error

@@ -13,7 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Opened is an additional address, which is open until it is closed or its server stops.
+// Opened is an additional address on which Open has made a server listen. It stays open until Close is called or the
+// server stops.
 type Opened struct{ claim *claim }
 
 // IsOpen reports whether the address is still open: Close was not called, and the server has not stopped.
@@ -35,19 +36,19 @@ func (o *Opened) Ended() bool {
 	}
 }
 
-// Close closes the address. Requests under way are finished, and clients are asked to close their connections. Close
+// Close closes the address. Requests in progress are finished, and clients are asked to close their connections. Close
 // may be called more than once, and does not block.
 func (o *Opened) Close() {
-	// Close of a claim always returns nil.
+	// The method Close of a claim always returns nil.
 	_ = o.claim.Close()
 }
 
-// ErrNotStarted is returned for a server that does not run yet, because its configuration is still being loaded.
+// ErrNotStarted is returned if a server is not running yet, because Caddy is still loading its configuration.
 var ErrNotStarted = errors.New("the server has not started yet")
 
-// Addresses returns the addresses at which a port can be opened for a server: each host on which the server listens
-// over TCP, with the given port. If no server with this name runs, it returns an error, which is ErrNotStarted if the
-// server is about to start.
+// Addresses returns the addresses at which a port can be opened for a running server: each host on which the server
+// listens over TCP, with the given port. If the server is not running, Addresses returns an error, which is
+// ErrNotStarted if the server is about to start.
 func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, error) {
 	f.mu.Lock()
 	binding, starts := f.binding(server), f.starts(server)
@@ -76,14 +77,14 @@ func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, e
 	return all, nil
 }
 
-// Runs reports whether a server with this name runs.
+// Runs reports whether a server with this name is running.
 func (f *Front) Runs(server string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.binding(server) != nil
 }
 
-// Expects reports whether a server with this name runs or is about to start, because Caddy is loading its
+// Expects reports whether a server with this name is running, or is about to start because Caddy is loading its
 // configuration.
 func (f *Front) Expects(server string) bool {
 	f.mu.Lock()
@@ -91,7 +92,7 @@ func (f *Front) Expects(server string) bool {
 	return f.binding(server) != nil || f.starts(server)
 }
 
-// binding returns the running server with a name, or nil. The caller holds the lock.
+// binding returns the running server with the given name, or nil if there is no such server. The caller must hold f.mu.
 func (f *Front) binding(name string) *Binding {
 	if g := f.groups[name]; g != nil && len(g.bindings) > 0 {
 		return g.current.Load()
@@ -99,7 +100,8 @@ func (f *Front) binding(name string) *Binding {
 	return nil
 }
 
-// starts reports whether a server with this name has been prepared but does not run yet. The caller holds the lock.
+// starts reports whether a server with the given name has been prepared but is not running yet. The caller must hold
+// f.mu.
 func (f *Front) starts(name string) bool {
 	for server, s := range f.bindings {
 		if server.Name() == name && s.group == nil {
@@ -109,10 +111,10 @@ func (f *Front) starts(name string) bool {
 	return false
 }
 
-// Open listens on an additional TCP address, with a single port, for a running server. AnswerOnListener of the current
-// server handles the requests that arrive there, with the limits of that server, and with TLS if it has TLS. PortOf
-// returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener uses the
-// address.
+// Open makes a running server listen on an additional TCP address with a single port. Requests that arrive there are
+// handled by AnswerOnListener of the current server, with the limits of that server, and with TLS if the server uses
+// TLS. PortOf returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener
+// uses the address.
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {
@@ -147,7 +149,7 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	return &Opened{c}, nil
 }
 
-// listenersOf returns the connSets of the additional addresses of a group. The caller holds the lock.
+// listenersOf returns the connSets of the addresses that Open has opened for a group. The caller must hold f.mu.
 func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	for k := range f.listenerConns {
 		if k.group == g {
@@ -157,8 +159,8 @@ func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	return all
 }
 
-// forget removes an address that Open has opened, drains its connections, and removes their connSet when the last one
-// has ended. The caller holds the lock.
+// forget removes an address that Open has opened, drains its connections, and removes their connSet when the last
+// connection has ended. The caller must hold f.mu.
 func (f *Front) forget(c *claim) {
 	delete(f.live, c.address.String())
 	k := c.conns
@@ -176,8 +178,8 @@ func (f *Front) forget(c *claim) {
 
 type portKey struct{}
 
-// PortOf returns the port of an address that Open has opened, from the context of a TLS handshake. It is 0 for all
-// other addresses.
+// PortOf returns the port of the address at which a TLS handshake takes place, if Open has opened that address. It
+// returns 0 for all other addresses. ctx is the context of the handshake.
 func PortOf(ctx context.Context) uint16 {
 	port, _ := ctx.Value(portKey{}).(uint16)
 	return port

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiting reports whether connections wait in the accept queue of a socket.
+// waiting reports whether there are connections in the accept queue of a socket.
 func waiting(raw syscall.RawConn) (some bool) {
 	err := raw.Control(func(fd uintptr) {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)

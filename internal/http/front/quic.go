@@ -25,30 +25,32 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// quicSocket serves HTTP/3 at one address, for as long as a configuration uses it. Caddy tracks that: all
-// configurations share Caddy's QUIC listener, which it creates on a quicClaim.
+// quicSocket serves HTTP/3 at one address, as long as at least one configuration uses the address. Caddy keeps track of
+// this: all configurations share one QUIC listener of Caddy. This listener uses a quicClaim as its packet connection,
+// and closes it when no configuration uses the address any longer.
 type quicSocket struct {
 	group   *Group
 	connSet *connSet
 	conn    net.PacketConn
-	// transport uses the innermost part of conn, so that quic-go gets a *net.UDPConn.
+	// transport uses the innermost connection that conn wraps, so that quic-go gets a *net.UDPConn.
 	transport *quic.Transport
 	listener  *quic.EarlyListener
 	// over is canceled when all connections must end. closed is closed once the socket is closed.
 	over   context.Context //nolint:containedctx // Its cancellation ends all connections of the socket.
 	cutOff context.CancelFunc
 	closed chan struct{}
-	// goroutines holds the goroutines of the accept loop and of all connections.
+	// goroutines is the group of all goroutines of the socket: the accept loop, and one goroutine per connection.
 	goroutines panics.Group
 
 	mu sync.Mutex
-	// conns holds the connections whose HTTP/3 server has started. ending is true once they have been asked to end.
+	// conns holds the connections whose HTTP/3 server has started. ending is true once GOAWAY has been sent to them,
+	// because the socket is no longer used.
 	conns  map[*quicConn]bool
 	ending bool
 }
 
-// listenQUIC is a caddy.ListenerFunc for the HTTP/3 network. Caddy calls it if no earlier configuration has the address
-// open.
+// listenQUIC is a caddy.ListenerFunc for the HTTP/3 network. Caddy calls it only if no running configuration uses the
+// address yet.
 //
 //nolint:revive // Caddy defines the parameters.
 func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint,
@@ -95,16 +97,17 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 // handshakesPerSecond is the rate of new connections above which clients must validate their address, as in Caddy.
 const handshakesPerSecond = 1000
 
-// The flow control windows of HTTP/3 in bytes: how much a client may send before the server has read it. A window grows
-// while a request body is read as fast as it arrives, up to the size that Go has in HTTP/2. Some streams are never
-// read, such as the two of QPACK, so a client occupies the first windows without any request.
+// The flow control windows of HTTP/3, in bytes, limit how much data a client may send before the server has read it. A
+// window grows up to maxWindow, the size in Go's HTTP/2 server, while a request body is read as fast as it arrives.
+// Some streams are never read, such as the two QPACK streams, so a client can fill the initial windows without sending
+// a request.
 const (
 	streamWindow     = 64 << 10
 	connectionWindow = 96 << 10
 	maxWindow        = 1 << 20
 )
 
-// listen starts QUIC as Caddy's ListenQUIC does.
+// listen opens the QUIC listener in the same way as Caddy's ListenQUIC.
 func (q *quicSocket) listen(of *Binding) (err error) {
 	inner := q.conn
 	for {
@@ -125,14 +128,15 @@ func (q *quicSocket) listen(of *Binding) (err error) {
 	return err
 }
 
-// quicConfig returns the configuration of the connections of a server.
+// quicConfig returns the QUIC configuration for the connections of a server.
 func quicConfig(of *Binding) *quic.Config {
 	return &quic.Config{
 		InitialPacketSize: 1200, Tracer: qlog.DefaultConnectionTracer,
 		// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can
 		// replay it from any address.
 		Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT,
-		// quic-go ends a handshake after twice this time, or once if no packet arrives. Zero is its default.
+		// quic-go aborts a handshake after twice this time, or if no packet arrives for this time. Zero selects
+		// quic-go's default.
 		HandshakeIdleTimeout:       of.HandshakeTimeout / 2,
 		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: maxWindow,
 		InitialConnectionReceiveWindow: connectionWindow, MaxConnectionReceiveWindow: maxWindow,
@@ -143,8 +147,8 @@ func quicConfig(of *Binding) *quic.Config {
 // quicStreams is the maximum number of concurrent HTTP/3 requests on a connection. It is quic-go's default.
 const quicStreams = 100
 
-// fewer returns the configuration of a new connection. Fewer concurrent requests are allowed as their memory budget
-// fills up.
+// fewer returns the QUIC configuration for a new connection. It is base, or a copy that allows fewer concurrent
+// requests, depending on how much of the memory budget for requests is in use.
 func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
 	streams := int64(q.group.front.requests.streams(int(base.MaxIncomingStreams)))
 	if streams == base.MaxIncomingStreams {
@@ -155,10 +159,10 @@ func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
 	return config
 }
 
-// tooMany is the error text sent to a client whose connection is rejected, or closed to make room.
+// tooMany is the error message for clients whose connection is rejected, or closed to make room for another one.
 const tooMany = "there are too many connections"
 
-// accept serves all connections until the listener is closed.
+// accept accepts connections and serves each one in its own goroutine, until the listener is closed.
 func (q *quicSocket) accept() {
 	for {
 		conn, err := q.listener.Accept(
@@ -180,8 +184,7 @@ func (q *quicSocket) accept() {
 	}
 }
 
-// serve handles the requests of a connection until it ends. The limits are the current ones at the start of the
-// connection.
+// serve handles the requests of a connection until it ends. The limits of the connection do not change after its start.
 func (q *quicSocket) serve(c *quicConn) {
 	defer c.place.Leave()
 	defer c.leave()
@@ -196,7 +199,7 @@ func (q *quicSocket) serve(c *quicConn) {
 	}
 	defer q.forget(c)
 	defer c.watch(&limits)()
-	// The error only says how the connection ended.
+	// ServeQUICConn returns an error that only says how the connection ended.
 	_ = c.server.ServeQUICConn(c.conn)
 }
 
@@ -206,7 +209,8 @@ func (q *quicSocket) forget(c *quicConn) {
 	delete(q.conns, c)
 }
 
-// begin registers a connection, so that goAway can be called for it. If the socket is ending, it is called at once.
+// begin adds a connection to q.conns, so that end can send GOAWAY to the client. If the socket is already ending, begin
+// sends it at once.
 func (q *quicSocket) begin(c *quicConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,7 +220,8 @@ func (q *quicSocket) begin(c *quicConn) {
 	}
 }
 
-// quicConn is one connection. It has its own http3.Server, because http3 sends GOAWAY to all connections of a server.
+// quicConn is one HTTP/3 connection. It has its own http3.Server, because an http3.Server can only send GOAWAY to all
+// of its connections.
 type quicConn struct {
 	traffic
 	socket *quicSocket
@@ -227,13 +232,14 @@ type quicConn struct {
 	active atomic.Int64
 
 	mu sync.Mutex
-	// idle calls endIdle.
+	// idle is the timer that calls endIdle.
 	idle *time.Timer
 }
 
-// watch closes the connection when it has had no request in progress for longer than a client may take for the next
-// request and its head. http3 does not count a connection as idle while the head of a request is incomplete, so a
-// client could begin one request on each stream, complete none, and stay. stop ends the watch.
+// watch closes the connection when no request has been in progress for limits.Idle plus limits.Head, the time that a
+// client may take to begin the next request and to send its header. http3 does not treat a connection as idle while the
+// header of a request is incomplete. Without watch, a client could therefore keep a connection open with incomplete
+// requests. stop ends the watch.
 func (c *quicConn) watch(limits *Limits) (stop func()) {
 	if limits.Idle <= 0 || limits.Head <= 0 {
 		return func() {}
@@ -249,7 +255,7 @@ func (c *quicConn) watch(limits *Limits) (stop func()) {
 	}
 }
 
-// endIdle closes the connection if it has been without a request for limit. Otherwise it checks again later.
+// endIdle closes the connection if no request has been in progress for limit. Otherwise it restarts the timer.
 func (c *quicConn) endIdle(limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,15 +273,15 @@ func (c *quicConn) endIdle(limit time.Duration) {
 	_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "idle timeout")
 }
 
-// goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends with its
-// last request, or when the socket cuts its connections off.
+// goAway sends GOAWAY, so that the client opens another connection for its next request. This connection ends after its
+// last request, or when quicSocket.cut is called.
 func (c *quicConn) goAway() {
 	// Shutdown only fails if the connections were cut off first.
 	c.away.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
 }
 
-// lingering is how long a connection must be idle before it may be closed, since a part of the last response may still
-// be in transit.
+// lingering is how long a connection must have been idle before the connection limiter may close it, since a part of
+// the last response may still be in transit.
 const lingering = time.Second
 
 // State implements connlimit.Occupant.
@@ -309,7 +315,7 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, r, binding, &limits, 0)
 }
 
-// end sends GOAWAY to all clients, and closes the socket when the last connection has ended.
+// end sends GOAWAY to all clients. It closes the socket when the last connection has ended.
 func (q *quicSocket) end() {
 	defer q.connSet.conns.Add(-1)
 	// Open connections keep working.
@@ -333,11 +339,12 @@ func (q *quicSocket) end() {
 	q.connSet.quicSockets = slices.DeleteFunc(q.connSet.quicSockets, func(other *quicSocket) bool { return other == q })
 }
 
-// closeTime is the maximum time to tell all clients that their connections are closed.
+// closeTime is the maximum time that cut waits for the socket to close, so that all clients are told that their
+// connections are closed.
 const closeTime = time.Second
 
-// cut closes all connections, which have already been sent GOAWAY. Unlike with TCP, clients do not notice when the
-// process ends.
+// cut closes all connections. GOAWAY has already been sent to their clients. Unlike with TCP, clients would not notice
+// when the process exits.
 func (q *quicSocket) cut() {
 	q.cutOff()
 	select {
@@ -346,7 +353,8 @@ func (q *quicSocket) cut() {
 	}
 }
 
-// quicClaim is the packet connection on which Caddy creates its HTTP/3 listener. It never receives a datagram.
+// quicClaim is the packet connection on which Caddy creates its HTTP/3 listener. That listener gets no connections,
+// because ReadFrom never returns a datagram.
 type quicClaim struct {
 	socket *quicSocket
 	once   sync.Once

@@ -12,30 +12,30 @@ import (
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 )
 
-// requests limits the memory of HTTP/2 and HTTP/3 requests under way. Client addresses divide one budget, and the
-// connections of an address divide its share.
+// requests limits the memory of HTTP/2 and HTTP/3 requests in progress. One memory budget is divided between the
+// addresses of clients, and the share of an address is divided between its connections.
 type requests struct {
 	budget func() *budget.Budget
-	// conns is the number of connections that have had a request. refused is the number of requests rejected because
-	// there was no room.
+	// conns is the number of connections on which at least one request has arrived. refused is the number of requests
+	// that were rejected because the memory budget was exhausted.
 	conns, refused atomic.Int64
 }
 
 func newRequests() *requests {
-	// The memory limit of the process may change until the first request arrives.
+	// The budget is created for the first request, because the memory limit of the process may change until then.
 	return &requests{budget: sync.OnceValue(budget.Requests.Budget)}
 }
 
-// open returns the budget share of a new connection from an address.
+// open returns the budget share for a new connection from the given address.
 func (q *requests) open(of connlimit.Address) *budget.Share {
 	return q.budget().Share(string(of), strconv.FormatInt(q.conns.Add(1), 36))
 }
 
-// requestBytes is the memory that a request takes in addition to its headers. It was measured as the growth of the
+// requestBytes is the estimated memory of a request without its header, in bytes. It was measured as the growth of the
 // memory of the process.
 const requestBytes = 16 << 10
 
-// costOf returns the estimated memory of a request, in bytes.
+// costOf returns the estimated memory of a request, including its header, in bytes.
 func costOf(r *http.Request) int64 {
 	head := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
@@ -46,16 +46,16 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// streamSteps gives the maximum number of streams of a new connection, by the number of eighths of the budget that are
-// in use.
+// streamSteps limits the number of streams on a new connection when much of the memory budget is in use. If at least
+// eighths/8 of the budget is in use, the maximum is streams. The first matching step applies.
 var streamSteps = [...]struct {
 	eighths int64
 	streams int
 }{{7, 8}, {6, 32}, {4, 128}}
 
-// streams returns the maximum number of concurrent requests on a new connection. The number shrinks as the budget fills
-// up, because Go's servers can neither change it for an open connection nor refuse a stream. A configured value of 0
-// means the server's default.
+// streams returns the maximum number of concurrent requests on a new connection. This number decreases as the memory
+// budget is used up, because Go's servers can neither change it for an open connection nor refuse a stream. configured
+// is the maximum in the configuration; 0 means the server's default.
 func (q *requests) streams(configured int) int {
 	b := q.budget()
 	for _, step := range streamSteps {
@@ -66,25 +66,26 @@ func (q *requests) streams(configured int) int {
 	return configured
 }
 
-// Requests returns the memory used by HTTP/2 and HTTP/3 requests under way, in bytes, and the number of requests that
-// got a 503 response for lack of room.
+// Requests returns the memory used by HTTP/2 and HTTP/3 requests in progress, in bytes, and the number of requests that
+// got a 503 response because the memory budget was exhausted.
 func (f *Front) Requests() budget.Usage {
 	u := f.requests.budget().Usage()
 	u.Refused = f.requests.refused.Load()
 	return u
 }
 
-// retryAfter is the value of Retry-After, in seconds, in the 503 response to a request for which there is no room.
+// retryAfter is the value of Retry-After, in seconds, in the 503 response to a request that is rejected because the
+// memory budget is exhausted.
 const retryAfter = "1"
 
-// refuse sends a 503 response to a request for which there is no room. It does not read the body.
+// refuse sends a 503 response to a request, because the memory budget is exhausted. It does not read the request body.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	began := time.Now()
 	f.requests.refused.Add(1)
 	writer, request := message.NewHTTPWriter(w, r), message.Request{Names: limits.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
-	// It fails only if the client has disconnected.
+	// Head fails only if the client has disconnected.
 	_ = writer.Head(&message.Response{
 		Status: http.StatusServiceUnavailable, Fields: message.Fields{message.NewField("Retry-After", retryAfter)},
 	})

@@ -19,23 +19,24 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// settings are the settings that cannot be changed on a running http.Server. Open connections keep their settings.
+// settings are the settings of an http.Server that cannot be changed while it runs. Open connections keep their
+// settings.
 type settings struct {
 	read, head, write, send, idle time.Duration
 	size, streams                 int
 	http1, http2                  bool
 }
 
-// servers are the two servers for connections with the same settings. http1AndH2C serves HTTP/1.1, and HTTP/2 without
-// TLS; http2 serves HTTP/2 with TLS.
+// servers are the two http.Servers for all connections with the same settings. http1AndH2C serves HTTP/1.1, and HTTP/2
+// without TLS. http2 serves HTTP/2 with TLS.
 type servers struct {
 	settings           settings
 	http1AndH2C, http2 *server
-	// conns is the number of open connections. It is guarded by the connSet's lock.
+	// conns is the number of open connections of both servers. It is guarded by connSet.mu.
 	conns int
 }
 
-// server is an http.Server together with its listener. Accept returns the connections that push adds.
+// server is an http.Server together with its listener. Accept returns the connections that were passed to push.
 type server struct {
 	*http.Server
 	connSet *connSet
@@ -46,12 +47,12 @@ type server struct {
 	ending  sync.Once
 }
 
-// maxFrame is the size in bytes of the largest HTTP/2 frame that clients may send: the smallest limit that RFC 9113
-// allows. A connection keeps a buffer for the largest frame that it has received, so with Go's default a client
-// occupies 1 MiB with one frame.
+// maxFrame is the maximum size, in bytes, of an HTTP/2 frame that a client may send. It is the smallest maximum that
+// RFC 9113 allows. A connection keeps a buffer of the size of the largest frame that it has received, so with Go's
+// default a client could occupy 1 MiB with one frame.
 const maxFrame = 16 << 10
 
-// start starts an http.Server as Caddy's App.Start does.
+// start starts an http.Server in the same way as Caddy's App.Start.
 func (k *connSet) start(all *servers, second bool) *server {
 	of := all.settings
 	s := &server{connSet: k, of: all, conns: make(chan net.Conn, maxHandedOver), done: make(chan struct{})}
@@ -60,8 +61,8 @@ func (k *connSet) start(all *servers, second bool) *server {
 		MaxHeaderBytes: of.size,
 		Handler:        k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.connContext,
 		ConnState: s.connState,
-		// The deadline of a response does not end a write that TCP blocks, which happens if a client grants HTTP/2
-		// windows but does not read from its socket.
+		// WriteByteTimeout ends a write that is blocked by TCP, because a client grants HTTP/2 flow control windows but
+		// does not read from its socket. The write deadline of the response does not end such a write.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame,
 			WriteByteTimeout: of.send},
 		// net/http would answer "OPTIONS *" itself, without a line in the access log.
@@ -82,7 +83,7 @@ func (k *connSet) start(all *servers, second bool) *server {
 	return s
 }
 
-// connContext starts tracking the traffic of a connection.
+// connContext starts tracking the traffic of a connection, and makes it available to trafficOf.
 func (s *server) connContext(ctx context.Context, conn net.Conn) context.Context {
 	n := clientConnOf(conn)
 	n.netHTTP = &netHTTPConn{conn: conn, below: n}
@@ -95,9 +96,9 @@ func (s *server) connContext(ctx context.Context, conn net.Conn) context.Context
 // netHTTPConn is a connection that net/http serves.
 type netHTTPConn struct {
 	traffic
-	// conn is the connection. below is the same connection without TLS.
+	// conn is the connection that net/http serves. below is the same connection without TLS.
 	conn, below net.Conn
-	// idle is true while no request is under way.
+	// idle is true while no request is in progress.
 	idle atomic.Bool
 }
 
@@ -128,12 +129,12 @@ func (s *server) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// maxHandedOver is the number of connections that can wait for net/http without blocking the accept loop. net/http
-// starts serving each one at once.
+// maxHandedOver is the number of connections that can wait to be accepted by net/http before push blocks the accept
+// loop. net/http accepts each connection at once.
 const maxHandedOver = 64
 
-// push adds a connection to serve. If the server is already shut down, push closes the connection. That happens if a
-// ConnHandler hands over a connection late, after the rest of its group has drained.
+// push passes a connection to net/http. If the server has already been shut down, push closes the connection. This
+// happens if a ConnHandler hands over a connection late while the connSet drains.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
@@ -161,8 +162,9 @@ func (s *server) refuse(conn net.Conn) {
 	s.connSet.serverConnEnded(s.of, clientConnOf(conn).place)
 }
 
-// refuseWaiting closes the connections that wait for net/http. It is called at the end of Serve, and by push after
-// that, so no connection stays in the channel. Close must not call it: net/http holds a lock then.
+// refuseWaiting closes the connections that net/http has not accepted. It is called when Serve has returned, and by
+// push after that, so that no connection stays in the channel. Close must not call it, because net/http holds a lock
+// during Close.
 func (s *server) refuseWaiting() {
 	for {
 		select {
@@ -174,7 +176,7 @@ func (s *server) refuseWaiting() {
 	}
 }
 
-// shutdown starts a graceful shutdown. It may be called more than once, and does not block.
+// shutdown starts a graceful shutdown of the server. It may be called more than once, and does not block.
 func (s *server) shutdown(ctx context.Context) {
 	// Shutdown only returns the error of its context, which is never canceled.
 	s.ending.Do(func() { panics.Go("front/shutdown", func() { _ = s.Shutdown(ctx) }) })
@@ -195,17 +197,18 @@ func (s *server) Close() error {
 	return nil
 }
 
-// Addr returns an empty address, because a server has no socket.
+// Addr returns an empty address, because the server does not own a socket.
 func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 
-// stdlib returns the logger for net/http.
+// stdlib returns the logger for messages of net/http.
 func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
 // Limits are the limits of a connection. A duration of 0 means no limit.
 type Limits struct {
-	// Read limits the time to read a whole request, and Head the time to read its header. Body is the maximum time
-	// between two parts of a request body. Write limits the time to write a whole response, and Send is the maximum
-	// time between two parts of it that the client accepts. Idle limits the wait for the next request.
+	// Read is the maximum time to read a whole request, and Head the maximum time to read its header. Body is the
+	// maximum time between two parts of a request body. Write is the maximum time to write a whole response. Send is
+	// the maximum time until the client accepts the next part of a response. Idle is the maximum time to wait for the
+	// next request.
 	Read, Head, Body, Write, Send, Idle time.Duration
 	// HeadBytes is the maximum size of a request header, in bytes.
 	HeadBytes int
@@ -218,7 +221,7 @@ type Limits struct {
 	Names message.Names
 }
 
-// settings returns the settings of an http.Server for connections with these limits.
+// settings returns the settings of an http.Server for connections with these limits. http1 allows HTTP/1.1.
 func (l *Limits) settings(http1 bool) settings {
 	return settings{
 		read: l.Read, head: l.Head, write: l.Write, send: l.Send, idle: l.Idle, size: l.HeadBytes, streams: l.Streams,

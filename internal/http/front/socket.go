@@ -25,19 +25,19 @@ type socket struct {
 	// alive is the keep-alive configuration that the kernel applies to each accepted connection.
 	alive net.KeepAliveConfig
 
-	// claims are in the order in which they were added. ending is true once there are no claims left. Both are guarded
-	// by the front's lock.
+	// claims are the claims of the address, in the order in which they were added. ending is true once there are no
+	// claims left. Both are guarded by the front's mutex.
 	claims []*claim
 	ending bool
 	ended  chan struct{}
-	// first is the claim that serves new connections. accepted is closed when the accept loop has ended, which starts
-	// with the first claim.
+	// first is the claim that serves new connections. The accept loop starts when first is set. accepted is closed when
+	// the accept loop has ended.
 	first    atomic.Pointer[claim]
 	accepted chan struct{}
 }
 
-// openSocket opens the socket of a claim as Caddy does. It may share the address with a server of the previous
-// configuration until that server stops.
+// openSocket opens the socket for a claim in the same way as Caddy. A server of the previous configuration may listen
+// on the same address until it stops.
 func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig) (*socket, error) {
 	s := &socket{
 		front: f, key: c.address.String(), alive: config.KeepAliveConfig,
@@ -60,7 +60,7 @@ func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig
 	return s, nil
 }
 
-// add adds a claim. The callers of add, remove and choose hold the front's lock.
+// add adds a claim. The callers of add, remove and choose must hold the front's mutex.
 func (s *socket) add(c *claim) {
 	c.socket = s
 	s.claims = append(s.claims, c)
@@ -77,7 +77,7 @@ func (s *socket) remove(c *claim) {
 	s.choose()
 }
 
-// choose lets the oldest claim serve new connections. Caddy closes that claim once the whole next configuration has
+// choose makes the oldest claim serve new connections. Caddy closes that claim once the whole next configuration has
 // started. A claim of a configuration that Caddy rejects never serves connections.
 func (s *socket) choose() {
 	attached := slices.IndexFunc(s.claims, func(c *claim) bool { return c.group != nil })
@@ -92,8 +92,9 @@ func (s *socket) choose() {
 	}
 }
 
-// serve passes a connection to the first claim. The claim may be released meanwhile, and the connSet of a claim that is
-// no longer the first one may have ended. It cannot end once it expects a connection.
+// serve passes a connection to the first claim. Another goroutine may release that claim at the same time, and the
+// connSet of a released claim may end. After expect, the connSet cannot end, so serve calls expect and then checks that
+// the claim is still the first one.
 func (s *socket) serve(conn net.Conn) {
 	for {
 		c := s.first.Load()
@@ -107,15 +108,15 @@ func (s *socket) serve(conn net.Conn) {
 }
 
 const (
-	// minPause and maxPause limit the wait after a failed accept, for example because of too many open files. The
-	// wait doubles with each failure.
+	// minPause and maxPause limit the wait after a failed accept, for example because of too many open files. The wait
+	// doubles with each consecutive failure.
 	minPause, maxPause = 5 * time.Millisecond, time.Second
 	// Before a socket is closed, its accept queue is checked every queueInterval until it is empty, for at most
 	// maxQueueWait.
 	queueInterval, maxQueueWait = time.Millisecond, time.Second
 )
 
-// acceptAll passes each accepted connection to take, until the listener is closed.
+// acceptAll calls take with each accepted connection, until the listener is closed.
 func acceptAll(l net.Listener, take func(net.Conn)) {
 	pause := minPause
 	for {
@@ -145,7 +146,7 @@ func (s *socket) end() {
 		logs.Logger("k8singress").Warn("closing a listener failed", zap.String("address", s.key), zap.Error(err))
 	}
 	if s.first.Load() != nil {
-		// The last connection may still wait for a place.
+		// The last accepted connection may still be waiting for the connection limiter.
 		<-s.accepted
 	}
 	s.front.mu.Lock()

@@ -20,34 +20,34 @@ type traffic struct {
 	place *connlimit.Place
 	// requests is the number of requests so far.
 	requests atomic.Int64
-	// last is the time of the last activity, in nanoseconds since 1970: data was read or written, or the connection
-	// became idle.
+	// last is the time of the last activity, in nanoseconds since 1970. Activity means that a request starts or ends,
+	// or that data is read or written.
 	last atomic.Int64
 	// leaving is true if the next response must ask the client to close the connection.
 	leaving atomic.Bool
 
-	// users is the number of requests under way, plus one for the connection itself. The last user releases share,
-	// which is nil until the first HTTP/2 or HTTP/3 request.
+	// users is the number of requests in progress, plus one for the connection itself. When it reaches zero, share is
+	// released. share is nil until the first HTTP/2 or HTTP/3 request.
 	users    atomic.Int64
 	openOnce sync.Once
 	share    *budget.Share
 }
 
-// begin is called when the connection starts, and leave when it ends.
+// begin must be called when the connection starts, and leave when it ends.
 func (t *traffic) begin(f *Front, place *connlimit.Place) {
 	t.front, t.place = f, place
 	t.users.Store(1)
 	t.touch()
 }
 
-// touch records activity.
+// touch sets the time of the last activity to the current time.
 func (t *traffic) touch() { t.last.Store(time.Now().UnixNano()) }
 
 // silent returns the time since the last activity.
 func (t *traffic) silent() time.Duration { return time.Since(time.Unix(0, t.last.Load())) }
 
-// state returns the state of the connection and the time since its last activity. waits is true if no request is under
-// way.
+// state returns the state of the connection and the time since its last activity. waits must be true if no request is
+// in progress.
 func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 	silent := t.silent()
 	switch {
@@ -59,13 +59,13 @@ func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 	return connlimit.Busy, silent
 }
 
-// enter takes the memory of a request from the budget, until exit is called with the cost. It returns false if there is
-// no room for the request.
+// enter must be called when a request starts. It takes the estimated memory of the request from the memory budget and
+// returns it as cost, in bytes, to be passed to exit. It returns false if the budget is exhausted.
 func (t *traffic) enter(r *http.Request) (cost int64, ok bool) {
 	t.touch()
 	if r.ProtoMajor < 2 || !t.use() {
-		// An HTTP/1.1 connection has one request at a time, whose memory is included in the connection's. If the
-		// connection has ended, its requests end soon.
+		// An HTTP/1.1 connection has only one request at a time, whose memory is included in the memory of the
+		// connection. If use returns false, the connection has ended, and its requests end soon.
 		return 0, true
 	}
 	t.openOnce.Do(func() { t.share = t.front.requests.open(t.place.Address()) })
@@ -77,7 +77,7 @@ func (t *traffic) enter(r *http.Request) (cost int64, ok bool) {
 	return 0, false
 }
 
-// exit is called when a request ends.
+// exit must be called when a request ends. cost is the result of enter.
 func (t *traffic) exit(cost int64) {
 	t.touch()
 	if cost > 0 {
@@ -86,7 +86,7 @@ func (t *traffic) exit(cost int64) {
 	}
 }
 
-// use adds a user. It returns false if the last user has left already.
+// use increments users. It returns false if users is already zero.
 func (t *traffic) use() bool {
 	for {
 		n := t.users.Load()
@@ -99,14 +99,14 @@ func (t *traffic) use() bool {
 	}
 }
 
-// leave removes a user.
+// leave decrements users, and releases share when users reaches zero.
 func (t *traffic) leave() {
 	if t.users.Add(-1) == 0 && t.share != nil {
 		t.share.Leave()
 	}
 }
 
-// answer passes a request to the current server, or refuses it if there is no room.
+// answer passes a request to the current server, or sends a 503 response if the memory budget is exhausted.
 func (t *traffic) answer(w http.ResponseWriter, r *http.Request, s *Binding, limits *Limits, port uint16) {
 	cost, ok := t.enter(r)
 	if !ok {
