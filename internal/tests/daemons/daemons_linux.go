@@ -18,13 +18,14 @@ import (
 const (
 	// patience is the maximum time for a server to stop and for a client program to finish.
 	patience = 30 * time.Second
-	// everything is the value of K8SINGRESS_TESTS with which a missing binary fails the test.
+	// everything is the value of the environment variable K8SINGRESS_TESTS with which a test fails, instead of being
+	// skipped, if a program is missing.
 	everything = "all"
 )
 
-// Program returns the path of a binary from a Debian package. It looks in folders, which may be glob patterns, and in
-// PATH. If the binary is missing, the test is skipped, or fails if the environment variable K8SINGRESS_TESTS is "all",
-// as in CI.
+// Program returns the path of a program from a Debian package. It searches the given folders, which may be glob
+// patterns, and PATH. If the program is missing, the test is skipped, or fails if the environment variable
+// K8SINGRESS_TESTS is "all", as in CI.
 func Program(t testing.TB, name, debianPackage string, folders ...string) string {
 	t.Helper()
 	for _, folder := range folders {
@@ -44,16 +45,16 @@ func Program(t testing.TB, name, debianPackage string, folders ...string) string
 	return ""
 }
 
-// daemon is a server that may run under a separate account.
+// daemon is a server process for a test. It may run under a separate account.
 type daemon struct {
 	testing.TB
 	folder string
-	// account is the account of the server. Nil means the account that runs the test.
+	// account is the account under which the server runs. Nil means the account that runs the test.
 	account *syscall.Credential
 }
 
-// newDaemon creates the server's folder in a parent that every account may enter. Temporary folders of the testing
-// package do not allow that.
+// newDaemon creates a daemon with a folder for its files. The folder is in a parent folder that every account may
+// enter, unlike the temporary folders of the testing package.
 func newDaemon(t testing.TB) *daemon {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "k8singress-daemon")
@@ -120,7 +121,8 @@ func (d *daemon) command(path string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// start runs the server until the test ends. The signal end stops it and its child processes.
+// start runs the server until the test ends. Then it sends the signal end, which must stop the server and its child
+// processes.
 func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 	d.Helper()
 	log, err := os.Create(filepath.Join(d.TempDir(), "log"))
@@ -149,7 +151,7 @@ func (d *daemon) start(end syscall.Signal, path string, arguments ...string) {
 
 func (d *daemon) stop(command *exec.Cmd, end syscall.Signal, ended <-chan struct{}) {
 	d.Helper()
-	// It fails only if the server has ended. The next lines wait for that.
+	// Signal returns an error only if the server has already ended. The next lines wait for the end of the server.
 	_ = command.Process.Signal(end)
 	select {
 	case <-ended:
@@ -174,7 +176,7 @@ func run(ctx context.Context, input string, environment []string, path string, a
 	return strings.TrimSpace(string(output)), err
 }
 
-// split splits an address that this package or a test has created, and fails the test if it is invalid.
+// split splits an address into host and port. It fails the test if the address is invalid.
 func split(t testing.TB, address string) (host, port string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)

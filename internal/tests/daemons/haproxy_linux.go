@@ -9,7 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tests/fixture"
 )
 
-// haproxyConfig is a format with three arguments: the listen address, the mode, and the content of the backend.
+// haproxyConfig is a format string with three arguments: the listen address, the mode, and the content of the backend
+// section.
 const haproxyConfig = `global
 	log stderr format raw local0 crit
 defaults
@@ -24,8 +25,8 @@ backend servers
 %[3]s
 `
 
-// StartHAProxy runs HAProxy with the given listen address, mode (tcp or http) and backend. The test is skipped if
-// Debian's package haproxy is not installed.
+// StartHAProxy runs HAProxy with the given listen address, mode (tcp or http) and content of the backend section. The
+// test is skipped if Debian's package haproxy is not installed.
 func StartHAProxy(t testing.TB, address, mode, backend string) {
 	t.Helper()
 	path := Program(t, "haproxy", "haproxy", "/usr/sbin")

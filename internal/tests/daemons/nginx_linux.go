@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// nginxConfig is a format with the folder for all files and the content of the http block.
+// nginxConfig is a format string with two arguments: the folder for all files, and the content of the http block.
 const nginxConfig = `daemon off;
 worker_processes 2;
 pid %[1]s/nginx.pid;
@@ -23,8 +23,9 @@ http {
 }
 `
 
-// StartNginx runs nginx, which listens on address as configured in block, the content of its http block. The test is
-// skipped if neither Debian's package nginx-light nor another package with nginx is installed.
+// StartNginx runs nginx and waits until it accepts connections on address. block is the content of nginx's http block,
+// which must configure nginx to listen on address. The test is skipped if neither Debian's package nginx-light nor
+// another package with nginx is installed.
 func StartNginx(t testing.TB, address, block string) {
 	t.Helper()
 	path := Program(t, "nginx", "nginx-light", "/usr/sbin")

@@ -15,11 +15,11 @@ type PostgreSQL struct {
 	Address string
 
 	psql string
-	// authority is the path of the certificate authority's certificate.
+	// authority is the path of the file with the certificate of the certificate authority.
 	authority string
 }
 
-// The TLS modes of psql: without TLS, or with a server certificate that must be signed by the right authority.
+// The TLS modes of psql. WithTLS requires a server certificate that the certificate authority of the test has signed.
 const (
 	WithoutTLS = "disable"
 	WithTLS    = "verify-ca"
@@ -32,7 +32,7 @@ const (
 	password = "correct horse"
 )
 
-// StartPostgreSQL runs a server. The test is skipped if Debian's package postgresql is not installed.
+// StartPostgreSQL runs a PostgreSQL server. The test is skipped if Debian's package postgresql is not installed.
 func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	t.Helper()
 	initdb, server := Program(t, "initdb", postgresql, debianFolders), Program(t, "postgres", postgresql, debianFolders)
@@ -58,8 +58,8 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	return db
 }
 
-// Run runs a script with psql, which connects to the given address, and returns the rows without a heading. mode is
-// WithTLS or WithoutTLS.
+// Run runs an SQL script with psql, which connects to the given address, and returns the resulting rows without column
+// names. mode is WithTLS or WithoutTLS.
 func (db *PostgreSQL) Run(t testing.TB, address, mode, script string) string {
 	t.Helper()
 	output, err := db.try(t, address, mode, script)

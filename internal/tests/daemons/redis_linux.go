@@ -15,7 +15,8 @@ type Redis struct {
 	cli string
 }
 
-// StartRedis runs a server. The test is skipped if Debian's packages redis-server and redis-tools are not installed.
+// StartRedis runs a Redis server. The test is skipped if Debian's packages redis-server and redis-tools are not
+// installed.
 func StartRedis(t testing.TB) *Redis {
 	t.Helper()
 	server := Program(t, "redis-server", "redis-server")
@@ -31,7 +32,8 @@ func StartRedis(t testing.TB) *Redis {
 	return r
 }
 
-// Run runs redis-cli, which connects to the given address, and returns its output.
+// Run runs redis-cli with the given input and arguments, and returns its output. redis-cli connects to the given
+// address.
 func (r *Redis) Run(t testing.TB, address, input string, arguments ...string) string {
 	t.Helper()
 	host, port := split(t, address)

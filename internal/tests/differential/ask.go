@@ -16,35 +16,37 @@ import (
 
 // Answer is one HTTP response of a server.
 type Answer struct {
-	// Status is the status code, or 0 if the connection ended without a response.
+	// Status is the status code of the response, or 0 if the connection ended without a response.
 	Status int
-	// Text is the part of the response that is compared.
+	// Text is the part of the response that is compared between the two servers.
 	Text string
-	// Reason says why our server has rejected a request. It is the word after the status in the response body.
+	// Reason is the reason why our server has rejected a request. It is taken from the body of the error response.
 	Reason string
 }
 
 func (a *Answer) String() string { return fmt.Sprintf("{%d %.1000s %s}", a.Status, a.Text, a.Reason) }
 
-// patience is the maximum time that a server may stay silent. No case should take that long.
+// patience is the maximum time without data from a server, after which a case fails. No case should take that long.
 const patience = 30 * time.Second
 
-// asker is a client of one server.
+// asker sends cases to one server and reads the responses.
 type asker struct {
 	address string
 	tell    func(*http.Response, []byte, error) string
-	// half makes the client close its sending direction after the last byte.
+	// half makes the client close the sending direction of the connection after the last byte.
 	half bool
 }
 
-// ask sends a case, and returns the responses until the connection ends, except interim (1xx) responses.
+// ask sends the requests of a case on one connection. It returns the responses until the connection ends, except
+// interim (1xx) responses.
 func (a *asker) ask(c *Case) ([]Answer, error) {
 	conn, err := dial(a.address)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		// Closing the connection with a reset avoids a port in TIME_WAIT for a minute.
+		// With SetLinger(0), the connection is closed with a reset, so that its port does not stay in TIME_WAIT for a
+		// minute.
 		_ = conn.SetLinger(0)
 		conn.Close()
 	}()
@@ -64,7 +66,8 @@ func (a *asker) ask(c *Case) ([]Answer, error) {
 	return answers, err
 }
 
-// dial connects from a random loopback address. With a single address, a million connections would use up its ports.
+// dial connects to address from a random loopback address. From a single loopback address, a million connections would
+// use up all ports.
 func dial(address string) (*net.TCPConn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+rand.IntN(250)))}
 	conn, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", address)
@@ -74,8 +77,8 @@ func dial(address string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// send writes the pieces of a case. Write errors are ignored, since a server that has responded early may not read the
-// rest.
+// send writes the pieces of a case to a connection. Write errors are ignored, because a server that responds early may
+// not read the rest of the case.
 func send(conn net.Conn, c *Case) {
 	text, at := c.Text(), 0
 	for _, cut := range append(slices.Sorted(slices.Values(c.cuts)), len(text)) {
@@ -96,8 +99,8 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 		case err != nil:
 			return answers, nil //nolint:nilerr // Any error ends the connection.
 		case answer.Text == old && last >= 0 && c.method(last) == http.MethodHead:
-			// The server has not seen the HEAD request: it has rejected an earlier request, or the start of this one
-			// became part of a body.
+			// The response has a body although the request is a HEAD request, so the server has not seen this request:
+			// it has rejected an earlier request, or has read the start of this request as a part of a body.
 			answers[last].Reason = answer.Reason
 			return answers, nil
 		case answer.Status >= http.StatusOK:
@@ -106,7 +109,7 @@ func (a *asker) read(r *bufio.Reader, c *Case) (answers []Answer, err error) {
 	}
 }
 
-// old stands for an HTTP/0.9 response, which has no header.
+// old is the text of an HTTP/0.9 response, which has neither a status code nor headers.
 const old = "no HTTP"
 
 func (a *asker) readOne(r *bufio.Reader, method string) (Answer, error) {
@@ -130,13 +133,14 @@ func (a *asker) readOne(r *bufio.Reader, method string) (Answer, error) {
 	return answer, nil
 }
 
-// reason returns the reason in our server's error body: the text after the first colon.
+// reason returns the reason in the error body of our server, which is the text after the first colon.
 func reason(body string) string {
 	_, word, _ := strings.Cut(body, ": ")
 	return strings.TrimSpace(word)
 }
 
-// method returns the method of request i, so that responses to HEAD are read without a body.
+// method returns the method of the request with index i, because the response to a HEAD request must be read without a
+// body.
 func (c *Case) method(i int) string {
 	if i >= len(c.Requests) {
 		return http.MethodGet

@@ -11,55 +11,59 @@ import (
 	"testing"
 )
 
-// requests is the number of requests to send, or 0 for the number set by the test. If it is set, each run uses a new
-// seed.
+// requests is the number of requests to send. If it is set, each run uses a new seed, unless the flag -seed is set. If
+// it is 0, the test determines the number and always sends the same requests.
 var requests = flag.Int("requests", 0, "how many random requests a differential test sends")
 
-// seed repeats the requests of an earlier run with -requests.
+// seed is the seed of an earlier run with -requests, whose requests are sent again.
 var seed = flag.Uint64("seed", 0, "the seed of random requests")
 
 // Difference is the first place at which the responses of two servers differ.
 type Difference struct {
-	// Text contains all requests of the case, without the tail.
+	// Text contains all requests of the case, without the tail that ends each case.
 	Text string
-	// Got is our server's response, and Want is the other server's. One of them may be missing.
+	// Got is the response of our server, and Want is the response of the other server. One of them may be the zero
+	// value, if a server has sent fewer responses.
 	Got, Want Answer
-	// Before is our server's previous response on the connection.
+	// Before is the previous response of our server on the connection.
 	Before Answer
 }
 
 // Refused reports whether our server has rejected the request for one of the given reasons.
 func (d *Difference) Refused(reasons ...string) bool { return slices.Contains(reasons, d.Got.Reason) }
 
-// Row explains one kind of difference.
+// Row explains one kind of difference between the servers.
 type Row struct {
-	// Reason says why the difference is intended.
+	// Reason explains why our server intentionally differs from the other server.
 	Reason string
-	// Is reports whether a difference is of this kind. The first matching row of a table explains a difference.
+	// Is reports whether a difference is of this kind. Of the rows of a table, the first one for which Is returns true
+	// explains the difference.
 	Is func(*Difference) bool
-	// Example is a request that shows the difference, for kinds that random requests rarely produce.
+	// Example is a request that causes the difference, for kinds of differences that random requests rarely cause. It
+	// may be empty.
 	Example string
 }
 
-// Comparison compares two servers, given a table of the known differences.
+// Comparison compares our server with another server, given a table of the known differences.
 type Comparison struct {
-	// Ours and Theirs are the addresses of the servers.
+	// Ours and Theirs are the addresses of our server and the other server.
 	Ours, Theirs string
-	// Tell returns the part of a response that should be equal for both servers.
+	// Tell returns the part of a response that must be equal for both servers.
 	Tell func(response *http.Response, body []byte, err error) string
-	// HalfClose makes clients close their sending direction after a case, because a server without a time limit would
-	// wait for the rest of a body.
+	// HalfClose makes clients close the sending direction of a connection after a case, because a server without a read
+	// timeout would wait for the rest of an incomplete body.
 	HalfClose bool
 	Rows      []Row
-	// Requests is the number of requests in a normal test run. They are always the same, and must use every row of the
-	// table.
+	// Requests is the number of requests in a normal test run. A normal run always sends the same requests, and must
+	// produce each kind of difference in the table.
 	Requests int
 }
 
-// workers is the number of cases that run concurrently.
+// workers is the number of cases that are sent concurrently.
 const workers = 8
 
-// Run fails the test for each difference that no row explains, and for each row that explains no difference.
+// Run compares the servers. The test fails for each difference that no row of the table explains, and for each row that
+// explains no difference.
 func (c *Comparison) Run(t *testing.T) {
 	t.Helper()
 	number, from := c.Requests, uint64(1)
@@ -102,7 +106,8 @@ func (c *Comparison) Run(t *testing.T) {
 	}
 }
 
-// compare sends a case to both servers and checks the first difference.
+// compare sends a case to both servers. The test fails if the responses differ and no row of the table explains the
+// first difference.
 func (c *Comparison) compare(t *testing.T, one *Case, used []atomic.Int64) {
 	t.Helper()
 	ours, theirs := asker{c.Ours, c.Tell, c.HalfClose}, asker{c.Theirs, c.Tell, c.HalfClose}
@@ -127,7 +132,8 @@ func (c *Comparison) compare(t *testing.T, one *Case, used []atomic.Int64) {
 	t.Errorf("%.2000q\nours: %v\nthe other: %v", d.Text, &d.Got, &d.Want)
 }
 
-// firstDifference returns the first difference, or nil if the responses are equal.
+// firstDifference returns the first difference between the responses of the two servers, or nil if all responses are
+// equal.
 func (c *Case) firstDifference(got, want []Answer) *Difference {
 	for i := range max(len(got), len(want)) {
 		d := &Difference{Text: strings.Join(c.Requests, "")}

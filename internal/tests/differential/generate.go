@@ -8,27 +8,29 @@ import (
 
 // Case holds the requests that are sent on one connection.
 type Case struct {
-	// Requests are one or more requests as the generator means them. A server may parse them differently.
+	// Requests contains one or more requests. A server may parse them differently, for example as a different number of
+	// requests.
 	Requests []string
-	// cuts are the byte offsets at which the text is split into pieces that are written separately.
+	// cuts are the byte offsets at which the text of the case is split into pieces, which are written separately.
 	cuts []int
 }
 
-// Text returns everything that is sent, including the tail.
+// Text returns everything that is sent in the case: all requests and the tail.
 func (c *Case) Text() string { return strings.Join(c.Requests, "") + tail }
 
-// tail ends a case. It is longer than any wrong length in a case, and no part of its padding is a valid request, so
-// that each connection ends. The last request asks the server to close the connection.
+// tail is sent at the end of each case, so that the connection ends: its last request asks the server to close the
+// connection. It is longer than any wrong body length in a case, so no server waits for more bytes. No part of its
+// padding is a valid request.
 var tail = "GET /behind HTTP/1.1\r\nHost: a\r\nX-Pad: " + strings.Repeat("-", 4000) + "\r\n\r\n" +
 	"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
-// generator generates the same cases for the same seed.
+// generator generates random cases. It generates the same cases for the same seed.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, seed))} }
 
-// next generates a case. Most cases have one request. In the others, only the last request has many unusual parts,
-// since responses after the first difference are not compared.
+// next generates a case. Most cases consist of one request. If there are several, only the last one has many unusual
+// parts, because responses after the first difference are not compared.
 func (g generator) next() *Case {
 	c := new(Case)
 	for g.IntN(3) == 0 && len(c.Requests) < 4 {
@@ -44,8 +46,8 @@ func (g generator) next() *Case {
 	return c
 }
 
-// request generates a request. Most parts are chosen from their whole list with a probability of 1/(calm+1), and from
-// the ordinary ones otherwise. A larger calm thus makes the request more ordinary.
+// request generates a request from random parts. With a probability of 1/(calm+1), a part is chosen from all parts of
+// its kind, and otherwise from the ordinary ones. So the request is the more ordinary, the larger calm is.
 func (g generator) request(calm int) string {
 	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" +
 		g.pick(hosts, 2*calm)
@@ -62,8 +64,8 @@ func (g generator) request(calm int) string {
 	return text
 }
 
-// huge matches numbers above any limit. With one byte changed, such a number may become a length for which a server
-// waits.
+// huge matches numbers that are larger than any limit of a server. If mutate changes one byte of such a number, it may
+// become a valid body length for which a server waits.
 var huge = regexp.MustCompile("[0-9a-f]{12}")
 
 const ordinary = 3
@@ -75,7 +77,7 @@ func (g generator) pick(from []string, calm int) string {
 	return from[g.IntN(len(from))]
 }
 
-// mutate changes or deletes one byte, or inserts one.
+// mutate changes, deletes or inserts one random byte.
 func (g generator) mutate(text string) string {
 	at, with := g.IntN(len(text)), noise[g.IntN(len(noise))]
 	switch g.IntN(3) {

@@ -2,8 +2,9 @@ package differential
 
 import "strings"
 
-// The parts of requests. The first three entries of each list are ordinary, and are used most often. Wrong lengths are
-// either shorter than the tail of a case or larger than any limit, so that no server waits for bytes that never arrive.
+// The parts from which requests are generated. The first three entries of each list are ordinary, and are chosen most
+// often. A wrong body length is either shorter than the tail of a case or larger than any limit, so that no server
+// waits for bytes that are never sent.
 var (
 	methods = []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "FROB", "get", "G,T", "G:T",
 		"CONNECT", "TRACE", "PRI", ""}
@@ -83,7 +84,7 @@ var (
 	}
 )
 
-// hello is the end of a request header, followed by a body with one chunk.
+// hello is the empty line at the end of the request headers, followed by a body that consists of one chunk.
 const hello = "\r\n5\r\nhello\r\n0\r\n\r\n"
 
 // codings are Transfer-Encoding header lines, each sent with the same body.
@@ -108,7 +109,7 @@ var codings = []string{
 	"Transfer-Encoding: chunked\r\nContent-Length: x\r\n",
 }
 
-// lengths are values of Content-Length, each sent with a body of five bytes.
+// lengths are values of the header Content-Length. Each is sent with a body of five bytes.
 var lengths = []string{
 	"05", "00000000000000000000005", "4", "6", "35", "+5", "-5", "-0", "5.0", "5e0", "0x5", "5 ", "\t5\t", "", "x",
 	"5x", "5,", ",5", "5, 5", "5,5",
@@ -156,7 +157,7 @@ var chunks = []string{
 	"1\r\nx\r\n0\r\n" + strings.Repeat("X-T: u\r\n", 300) + "\r\n",
 }
 
-// ends are the parts after the header fields: the fields for the body length, the empty line, and the body.
+// ends are the possible ends of a request: the header fields that define the body length, the empty line, and the body.
 var ends = func() []string {
 	all := []string{
 		"\r\n", "Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n" + hello, "Content-Length: 0\r\n\r\n",
@@ -176,8 +177,8 @@ var ends = func() []string {
 	return all
 }()
 
-// before are bytes sent before a request.
+// before contains bytes that are sent before a request.
 var before = []string{"\r\n", "\r\n\r\n", "\r\n\r\n\r\n\r\n\r\n\r\n", "\n", " ", "\r", "\x00", "\t", "\x16\x03\x01"}
 
-// noise holds the bytes that mutate inserts or uses as replacements.
+// noise contains the bytes that mutate inserts, or with which it replaces a byte.
 const noise = "\r\n\x00\t :;,/%-0ag\x7f\x80\""

@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// Seen is the response header field in which a handler reports the request as it received it. A field is used because a
-// response to HEAD has no body.
+// Seen is the name of a response header field. Its value describes the request as the test handler behind the server
+// received it. A header field is used because the response to a HEAD request has no body.
 const Seen = "X-Seen"
 
-// SeenOf returns the value that a handler has put into Seen, or "".
+// SeenOf returns the value of the field Seen in a response, or "" if the response has no such field.
 func SeenOf(response *http.Response) string {
 	text, _ := strconv.Unquote(response.Header.Get(Seen))
 	return text
 }
 
-// Quote returns text as a value for the field Seen.
+// Quote returns text in quotes with all special characters escaped, so that it can be used in the header field Seen.
 func Quote(text string) string { return strconv.QuoteToASCII(text) }
 
-// longest is the maximum length of a text that Digest returns unchanged.
+// longest is the maximum length of a string that Digest returns unchanged.
 const longest = 200
 
-// Digest returns a short text unchanged, and a prefix, the length and a hash of a long one.
+// Digest returns text unchanged if it is short. Otherwise it returns a prefix of it, followed by its length and a hash.
 func Digest(text string) string {
 	if len(text) <= longest {
 		return text
