@@ -17,7 +17,7 @@ type Field struct {
 // NewField returns a field with its kind.
 func NewField(name, value string) Field { return Field{name, value, KindOf(name)} }
 
-// Is reports whether a field has this name, ignoring case. kind must be the kind of the name.
+// Is reports whether a field has this name, ignoring case. kind must be KindOf(name).
 func (f *Field) Is(kind Kind, name string) bool {
 	return f.Kind == kind && (names[kind] != "" || strings.EqualFold(f.Name, name))
 }
@@ -58,8 +58,8 @@ func (f Fields) Count(kind Kind) int {
 	return n
 }
 
-// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. It ignores
-// case.
+// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. The case
+// of the name is ignored.
 func (f Fields) Joined(name string) (string, bool) { return f.joined(KindOf(name), name) }
 
 // JoinedKind returns the values of all fields of a kind, joined by ", ".
@@ -123,7 +123,7 @@ func (f *Fields) Set(field Field) {
 // Add appends a field.
 func (f *Fields) Add(field Field) { *f = append(*f, field) }
 
-// Remove removes all fields with this name. kind must be the kind of the name.
+// Remove removes all fields with this name, ignoring case. kind must be KindOf(name).
 func (f *Fields) Remove(kind Kind, name string) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Is(kind, name) })
 }
@@ -133,28 +133,28 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Allowed removes the client's fields that must not be forwarded because of their names. It changes f and returns it.
+// Allowed removes the fields that names does not allow, and returns the remaining fields. It modifies f.
 func (f Fields) Allowed(names Names) Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return !names.Allows(field.Kind) })
 }
 
-// TrailerFields removes all fields that may not be in a trailer, and returns the rest, which are of kind Other. Fields
-// for routing, authentication, framing or controls are only valid in the header, where they have been checked: RFC 9110
-// 6.5.1.
+// TrailerFields removes all fields that are not allowed in trailers, and returns the remaining fields, which are of
+// kind Other. Fields for routing, authentication, framing or controls are only valid in the header (RFC 9110 6.5.1).
+// TrailerFields modifies f.
 func (f Fields) TrailerFields() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
 }
 
-// Changes are changes to the fields of a response on its way to the client. They are applied in the order Remove, Set,
-// Add, Default.
+// Changes describes how the header fields of a response are changed before it is sent to the client. They are applied
+// in the order Remove, Set, Add, Default.
 type Changes struct {
 	Remove []Field
 	Set    []Field
 	Add    []Field
 	// Default is added if the response has no field of the same kind.
 	Default []Field
-	// ByAddHeader limits the changes to the responses that nginx's add_header changes, which are neither errors nor
-	// interim responses.
+	// If ByAddHeader is true, the changes apply only to the status codes to which nginx's add_header applies: not to
+	// errors and interim responses.
 	ByAddHeader bool
 }
 

@@ -8,8 +8,9 @@ import (
 // maxHost is the maximum length of a host in bytes: a name of 253 characters, a trailing dot, a colon and a port.
 const maxHost = 260
 
-// ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs,
-// which RFC 3986 allows in names, address zones, and names that consist only of dots, because no real host has them.
+// ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs
+// (although RFC 3986 allows them in names), IPv6 zones, and names that consist only of dots, because no real host uses
+// them.
 func ValidHost(host string) bool {
 	if host == "" || len(host) > maxHost {
 		return false
@@ -43,7 +44,8 @@ func validPort(port string) bool {
 	return true
 }
 
-// ofHost marks the characters of registered names as defined in RFC 3986 3.2.2.
+// ofHost marks the characters that ValidHost allows in names: the characters of RFC 3986 3.2.2, except the percent
+// sign.
 var ofHost = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -24,8 +24,8 @@ type httpWriter struct {
 	// bodiless is true if the response has no body.
 	bodiless bool
 	isHead   bool
-	// canClose is true if the client can be told to close the connection. Go's HTTP/2 server sends a GOAWAY frame for
-	// it.
+	// canClose is true if a response can contain "Connection: close". Go's HTTP/2 server sends a GOAWAY frame instead
+	// of this field.
 	canClose bool
 	// unread is true if the rest of the request body will not be read. No other request can then follow on an HTTP/1
 	// connection.
@@ -59,7 +59,7 @@ func (h *httpWriter) Aborted() bool { return h.aborted }
 
 func (h *httpWriter) Abort() { h.aborted = true }
 
-// EndBody sets a read deadline in the past, so that net/http ends the read as it does for a slow client.
+// EndBody sets a read deadline in the past, so that reads of the request body fail with a timeout.
 func (h *httpWriter) EndBody() {
 	h.unread.Store(true)
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
@@ -67,10 +67,10 @@ func (h *httpWriter) EndBody() {
 
 // Interim writes only the given fields. They are not repeated in the final response.
 //
-// Go's HTTP/2 server encodes the header on another goroutine, and does not wait for that goroutine if the client resets
-// the stream. It encodes a copy only if the header has a Content-Length, which it leaves out of an interim response.
-// Without the copy, clear would race with it, and a race on a map ends the process. HTTP/1 and HTTP/3 write the header
-// before WriteHeader returns, without a field that has no values.
+// Go's HTTP/2 server encodes the header map on another goroutine, and does not wait for that goroutine if the client
+// resets the stream. The concurrent call of clear would then crash the process. If the map has the key Content-Length,
+// the server encodes a copy without this key instead, so Interim sets the key. The HTTP/1 and HTTP/3 servers write the
+// header before WriteHeader returns, and ignore the key, because it has no values.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil
@@ -102,8 +102,8 @@ func (h *httpWriter) put(fields Fields) {
 	}
 }
 
-// Head sets Content-Length from the length of the response. A response without Content-Type stays without it: net/http
-// would guess a type, and browsers run scripts in content that is taken for HTML.
+// Head sets Content-Length from the length of the response. If the response has no Content-Type, Head prevents net/http
+// from guessing a type, because browsers run scripts in content that is sent as HTML.
 func (h *httpWriter) Head(a *Response) error {
 	h.put(a.Fields)
 	header := h.w.Header()
@@ -156,7 +156,7 @@ func (h *httpWriter) Trailer(fields Fields) error {
 	if len(fields) == 0 || h.bodiless {
 		return nil
 	}
-	// Without a flush, net/http sends a short body with a Content-Length, and then without a trailer.
+	// Without the flush, net/http would send a short body with a Content-Length, and therefore without trailer fields.
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -184,14 +184,14 @@ func (h *httpWriter) Switch() (io.ReadWriteCloser, error) {
 	return &switched{conn, buffered.Reader}, nil
 }
 
-// switched is a hijacked connection. net/http has already read the bytes in ahead.
+// switched is a hijacked connection. ahead contains the bytes that net/http has already read from it.
 type switched struct {
 	net.Conn
 	ahead *bufio.Reader
 }
 
-// Read reads directly from the connection once ahead is empty. A read timeout in net/http's buffer would end the
-// request for net/http.
+// Read reads the bytes in ahead, and then directly from the connection. If it read from the connection through
+// net/http's buffer, a read timeout would make net/http cancel the request.
 func (s *switched) Read(b []byte) (int, error) {
 	if n := s.ahead.Buffered(); n > 0 {
 		return s.ahead.Read(b[:min(len(b), n)])

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind identifies the name of a field, for the names that this project handles.
+// Kind identifies the name of a header field that is handled specially, or a class of other names.
 type Kind uint8
 
 // The kinds of fields.
@@ -49,7 +49,7 @@ const (
 	XOriginalMethod
 	XRewriteURL
 
-	// Fields that are read here and forwarded.
+	// Fields that this project reads and forwards.
 	Accept
 	Authorization
 	ContentType
@@ -112,13 +112,14 @@ func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
 func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
 // Removable reports whether a client may remove a field by naming it in Connection. A client must not be able to remove
-// what a trusted proxy adds about it, or its credentials, so only fields that are not handled here are removable.
+// credentials, or fields that a trusted proxy adds to describe the client. So only fields without special handling are
+// removable.
 func (k Kind) Removable() bool { return k == Other || k == Underscored || k == Odd }
 
 // Mistakable reports whether endpoints may confuse the name of a field with another name.
 func (k Kind) Mistakable() bool { return Invalid <= k && k <= Odd }
 
-// Names defines which Mistakable fields of a client are forwarded.
+// Names defines which request header fields with unusual characters in their names are forwarded; see Kind.Mistakable.
 type Names uint8
 
 // Each value allows more names than the one before it.
@@ -142,7 +143,7 @@ func (n Names) Allows(k Kind) bool {
 // maxName is the length of the longest name in names.
 const maxName = 25
 
-// byLength holds the kinds by the length of their names.
+// byLength[n] holds the kinds whose names have n bytes.
 var byLength = func() (all [maxName + 1][]Kind) {
 	for k, name := range names {
 		if name != "" {

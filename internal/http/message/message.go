@@ -24,7 +24,8 @@ type Request struct {
 	Target string
 	// Path is the decoded path. EscapedPath is the path that is sent to endpoints. SetPath changes both.
 	Path, EscapedPath string
-	// Query is the text after the first "?", not decoded. ForceQuery is true if there is a "?" with nothing after it.
+	// Query is the query string without "?". It is not decoded. ForceQuery is true if the target contains "?", but the
+	// query string is empty.
 	Query      string
 	ForceQuery bool
 	// Fields are the header fields in the order in which they were received, without Host.
@@ -40,8 +41,8 @@ type Request struct {
 	// Trailers returns the trailer fields after the body has been read to its end. It is nil if there can be no
 	// trailers.
 	Trailers func() Fields
-	// LiftBodyTimeout removes the limit on pauses in the request body. It is called before the body is read, for routes
-	// whose protocol streams in both directions. If it is nil, the limit stays.
+	// LiftBodyTimeout removes the timeout between two reads of the request body. It is called before the body is read,
+	// for protocols that stream in both directions. It is nil if the timeout cannot be removed.
 	LiftBodyTimeout func()
 	// Conn describes the connection. All requests of a connection share it.
 	Conn *Conn
@@ -59,12 +60,12 @@ type Conn struct {
 	// Remote is the address of the peer, or the client address from a PROXY protocol header. It is not valid for a Unix
 	// socket. Local is the address to which the client connected.
 	Remote, Local netip.AddrPort
-	// RemoteIP is the IP of Remote and LocalPort the port of Local. They are stored as text because each request needs
-	// them. They are empty if the address is not valid.
+	// RemoteIP is the IP address in Remote, and LocalPort is the port in Local. They are formatted once for each
+	// connection, because each request needs them. They are empty if the address is not valid.
 	RemoteIP, LocalPort string
-	// Listener is the port of an additional listener with its own virtual hosts. It is zero for the ports of the
-	// servers. It is the port of the socket, even if a PROXY protocol header names another one, and is set before the
-	// first request.
+	// Listener is the port of the listener if the listener has its own virtual hosts. It is zero for the ports of
+	// Caddy's HTTP servers. It is the port of the local socket, even if a PROXY protocol header contains another port.
+	// It is set before the first request.
 	Listener uint16
 }
 
@@ -96,8 +97,8 @@ func (r *Request) Context() context.Context {
 	return r.ctx
 }
 
-// SetContextFunc sets the function that creates the context on its first use. Most requests are finished before they
-// need a context.
+// SetContextFunc sets the function that creates the context when Context is first called. Most requests end without a
+// call of Context.
 func (r *Request) SetContextFunc(newContext func() context.Context) {
 	r.ctx, r.newContext = nil, newContext
 }
@@ -129,8 +130,8 @@ func (r *Request) OutTarget() string {
 	return r.EscapedPath + "?" + r.Query
 }
 
-// MaxFields is the maximum number of fields in a head. A field takes ten times as much memory as the shortest line
-// that defines a field.
+// MaxFields is the maximum number of fields in a head. There is a limit, because a Field uses up to ten times as much
+// memory as its line in the head.
 const MaxFields = 256
 
 // HasInvalidLength reports whether an HTTP/2 or HTTP/3 client sent an invalid Content-Length, or a positive one without
@@ -181,12 +182,12 @@ type Response struct {
 // Writer writes the response to one request. Only one goroutine may use it. Failures of the client connection are
 // returned as errors, after which nothing more can be written.
 type Writer interface {
-	// Interim writes an interim response such as 103 Early Hints. There may be several before the head. It has no
-	// effect if the client does not support interim responses.
+	// Interim writes an interim response such as 103 Early Hints. Several interim responses may be written before the
+	// head. Interim has no effect if the client does not support interim responses.
 	Interim(status int, fields Fields) error
 	// Head writes the head of the response, once. The head may be delayed until the first part of the body, or until
-	// Flush. If it fails because of the response itself, nothing was written, and Head may be called again. No body is
-	// written for a response to HEAD, or with the status 1xx, 204 or 304.
+	// Flush. If it returns an error because the response is invalid, nothing was written, and Head may be called again.
+	// No body is written for a response to HEAD, or with the status 1xx, 204 or 304.
 	Head(response *Response) error
 	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. With
 	// fewer bytes the response is aborted, so that the client notices the error.
@@ -200,8 +201,8 @@ type Writer interface {
 	Trailer(fields Fields) error
 	// Switch hands over the connection after a head with status 101. The caller then owns the connection.
 	Switch() (io.ReadWriteCloser, error)
-	// EndBody makes a read of the request body that is in progress end soon. The rest of the body is not needed, so no
-	// other request can follow on the connection. Any goroutine may call it while the request is served.
+	// EndBody interrupts a read of the request body that is in progress, because the rest of the body is not needed. No
+	// other request can follow on the connection. Any goroutine may call EndBody while the request is served.
 	EndBody()
 	// Abort ends the response early, so that the client notices that it is incomplete.
 	Abort()

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and
-// the fields whose names r.Names does not allow. It keeps r.Names and r.LiftBodyTimeout. The original order of fields
-// is lost, because net/http does not keep it.
+// FromHTTP fills r from a request that no handler has changed yet. It removes the fields that the client lists in the
+// Connection field, and the fields whose names r.Names does not allow. It keeps r.Names and r.LiftBodyTimeout. The
+// original order of fields is lost, because net/http does not keep it.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {
@@ -22,8 +22,8 @@ func (r *Request) FromHTTP(from *http.Request) {
 }
 
 // Update fills r from a request that Caddy handlers may have changed after FromHTTP. Unlike FromHTTP, it keeps the
-// fields that Connection names, because a handler may have set one of them, and the client must not be able to remove
-// it.
+// fields that are listed in the Connection field, because a handler may have set one of them, and the client must not
+// be able to remove it.
 func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
@@ -49,7 +49,8 @@ func (r *Request) Update(from *http.Request) {
 	r.Fields = appendFields(fields, from.Header).Allowed(r.Names)
 }
 
-// nominated returns the names of the fields that Connection removes.
+// nominated returns the removable field names that are listed in Connection fields. lists holds the values of these
+// fields.
 func nominated(lists []string) map[string]bool {
 	var named map[string]bool
 	for _, list := range lists {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Ambiguous reports whether servers may read a path in more than one way. The path is escaped, as it is sent to an
-// endpoint. A path is ambiguous if it contains two slashes in a row, a dot segment, a semicolon, a backslash, an
-// escaped dot, slash, semicolon or backslash, or an escape that is escaped twice.
+// Ambiguous reports whether servers may interpret a path in more than one way. escaped is the percent-encoded path, as
+// it is sent to an endpoint. A path is ambiguous if it contains two slashes in a row, a dot segment, a semicolon, a
+// backslash, a percent-encoded dot, slash, semicolon or backslash, or a double encoding such as "%252f".
 func Ambiguous(escaped string) bool {
 	for i := range len(escaped) {
 		switch escaped[i] {
@@ -31,7 +31,7 @@ func Ambiguous(escaped string) bool {
 	return false
 }
 
-// beginsWithDots reports whether the first segment is a dot segment.
+// beginsWithDots reports whether the first segment of a path is "." or "..".
 func beginsWithDots(path string) bool {
 	segment, _, _ := strings.Cut(path, "/")
 	return isDots(segment)
@@ -39,10 +39,11 @@ func beginsWithDots(path string) bool {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-// escapeSize is the length of an escaped byte.
+// escapeSize is the length of a percent-encoded byte.
 const escapeSize = len("%2f")
 
-// unescape decodes the escaped byte at the start of text. ok is false if text does not start with an escaped byte.
+// unescape decodes the percent-encoded byte at the start of text. ok is false if text does not start with a
+// percent-encoded byte.
 func unescape(text string) (c byte, ok bool) {
 	if len(text) < escapeSize || text[0] != '%' {
 		return 0, false
@@ -62,14 +63,14 @@ func HexValue(c byte) byte {
 	return 16
 }
 
-// reader is one way in which a server may read a path.
+// reader describes one way in which a server may interpret a path.
 type reader struct {
 	// decodes is the number of times that the path is decoded.
 	decodes int
-	// cutsFirst removes parameters such as ";v=1" from each segment before the path is decoded; cutsLast removes them
-	// afterwards.
+	// cutsFirst is true if parameters such as ";v=1" are removed from each segment before the path is decoded. cutsLast
+	// is true if they are removed after that.
 	cutsFirst, cutsLast bool
-	// backslashes treats backslashes as slashes.
+	// backslashes is true if backslashes are treated as slashes.
 	backslashes bool
 	dots        dotSegments
 }
@@ -80,13 +81,14 @@ type dotSegments uint8
 const (
 	// keepDots keeps dot segments.
 	keepDots dotSegments = iota
-	// resolveDots resolves dot segments and treats two slashes as an empty segment, as in RFC 3986.
+	// resolveDots resolves dot segments and keeps empty segments between two slashes, as in RFC 3986.
 	resolveDots
-	// mergeAndResolve resolves dot segments and merges slashes, like nginx.
+	// mergeAndResolve merges consecutive slashes and resolves dot segments, like nginx.
 	mergeAndResolve
 )
 
-// readers returns all readers that may make a difference for a path. The first one keeps the path as it was sent.
+// readers returns all ways to interpret a path that may have different results. The first reader leaves the path
+// unchanged.
 func readers(escaped string) (all []reader) {
 	decodes, cuts := 0, []reader{{}}
 	if decoded := decode(escaped); decoded != escaped {
@@ -119,8 +121,9 @@ func readers(escaped string) (all []reader) {
 	return all
 }
 
-// Readings returns the distinct paths that servers may read a path as. The path is escaped, as it is sent to an
-// endpoint. ok is false if there are more readings than limit, which legitimate paths do not have.
+// Readings interprets a path in all ways in which servers may interpret it, and returns the different results. escaped
+// is the percent-encoded path, as it is sent to an endpoint. ok is false if there are more results than limit. limit
+// should be high enough for all legitimate paths.
 func Readings(escaped string, limit int) (all []string, ok bool) {
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {
@@ -168,7 +171,7 @@ func decodeTimes(path string, times int) string {
 	return path
 }
 
-// decode decodes a path once. Invalid escapes stay unchanged.
+// decode decodes a percent-encoded path once. Invalid encodings stay unchanged.
 func decode(path string) string {
 	at := strings.IndexByte(path, '%')
 	if at < 0 {
@@ -187,7 +190,7 @@ func decode(path string) string {
 	return string(decoded)
 }
 
-// cutParameters removes everything after a semicolon from each segment.
+// cutParameters removes the first semicolon of each segment, and everything after it in the segment.
 func cutParameters(path string) string {
 	var b strings.Builder
 	b.Grow(len(path))
@@ -202,8 +205,8 @@ func cutParameters(path string) string {
 	}
 }
 
-// unescapeDots decodes only segments that consist of escaped dots. Servers that do not decode a path may still
-// recognize these (RFC 3986 6.2.2.2).
+// unescapeDots decodes only dot segments with percent-encoded dots, such as "%2e%2e". Servers that do not decode the
+// rest of a path may still decode these segments (RFC 3986 6.2.2.2).
 func unescapeDots(path string) string {
 	if !strings.Contains(path, "%2e") && !strings.Contains(path, "%2E") {
 		return path
@@ -244,8 +247,8 @@ func resolve(path string) string {
 	return string(kept)
 }
 
-// HasDotSegment reports whether an unescaped path has a segment that a server may read as a dot segment. This includes
-// dots followed by a parameter, between backslashes, or escaped once more.
+// HasDotSegment reports whether a decoded path has a segment that a server may interpret as a dot segment, such as
+// "..", "..;v=1" or "%2e%2e". Backslashes may separate segments too.
 func HasDotSegment(path string) bool {
 	for _, read := range [...]string{path, decode(path)} {
 		for segment := range strings.SplitSeq(strings.ReplaceAll(read, `\`, "/"), "/") {

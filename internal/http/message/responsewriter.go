@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// ResponseWriter lets net/http and Caddy handlers respond through a Writer. As in net/http, a short body gets a
-// Content-Length, and a body without a Content-Type gets one from its content. Finish must be called after the handler
-// returns.
+// ResponseWriter is an http.ResponseWriter that writes the response of a net/http or Caddy handler to a Writer. As in
+// net/http, it sets the Content-Length of a short body, and detects the Content-Type from the body if the handler has
+// not set it. Finish must be called after the handler has returned.
 type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
@@ -75,7 +75,7 @@ func (h *ResponseWriter) Write(part []byte) (int, error) {
 	return h.w.Write(part)
 }
 
-// ReadFrom avoids its own buffer if the head was already sent.
+// ReadFrom implements io.ReaderFrom. If the head was already sent, it does not buffer data.
 func (h *ResponseWriter) ReadFrom(source io.Reader) (int64, error) {
 	if !h.sent {
 		buffer := make([]byte, maxBuffered+1)
@@ -99,7 +99,8 @@ func ended(err error) error {
 	return err
 }
 
-// sniff detects the Content-Type of a body that continues with part.
+// sniff sets a missing Content-Type. It detects the type from the buffered start of the body and part, the data that
+// follows.
 func (h *ResponseWriter) sniff(part []byte) {
 	if _, ok := h.header["Content-Type"]; ok || h.header.Get("Content-Encoding") != "" ||
 		len(h.buffered)+len(part) == 0 {
@@ -108,8 +109,8 @@ func (h *ResponseWriter) sniff(part []byte) {
 	h.header.Set("Content-Type", http.DetectContentType(append(h.buffered, part...)))
 }
 
-// send writes the head. length is the length of the body in bytes, unless the handler set Content-Length. It is
-// negative if the length is not known.
+// send writes the head. length is the length of the body in bytes, or negative if it is not known. If the handler has
+// set a valid Content-Length, length is ignored.
 func (h *ResponseWriter) send(length int64) {
 	h.sent = true
 	if text := h.header.Get("Content-Length"); text != "" {
@@ -189,12 +190,12 @@ func (h *ResponseWriter) Finish() error {
 // Started reports whether the handler has started the response. Its head may still be buffered.
 func (h *ResponseWriter) Started() bool { return h.wrote }
 
-// UnsentFields returns the header fields that a handler set without responding.
+// UnsentFields returns the header fields that a handler set before it returned without a response.
 func (h *ResponseWriter) UnsentFields() Fields {
 	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
 }
 
-// trailer returns the announced trailer fields and those with the prefix http.TrailerPrefix.
+// trailer returns the announced trailer fields and the fields with the prefix http.TrailerPrefix.
 func (h *ResponseWriter) trailer() Fields {
 	var fields Fields
 	for _, field := range FieldsOf(h.header) {

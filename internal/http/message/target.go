@@ -96,8 +96,8 @@ func (r *Request) QueryValue(name string) (string, bool) {
 	return "", false
 }
 
-// Cookie returns the value of a cookie, and whether there is one. If several cookies have the name, the first one is
-// used, which is the one with the longest path. Values are parsed as in net/http.
+// Cookie returns the value of a cookie, and whether there is one. If several cookies have this name, the first valid
+// one is used: clients send the cookie with the longest path first. Values are parsed as in net/http.
 func (r *Request) Cookie(name string) (string, bool) {
 	return r.cookie(func(key string) bool { return key == name })
 }
@@ -137,7 +137,7 @@ func cookieValue(value string) (string, bool) {
 	return value, true
 }
 
-// Hostname returns a Host without port and trailing dot, in lower case.
+// Hostname returns host in lower case, without its port and trailing dot.
 func Hostname(host string) string {
 	if strings.IndexByte(host, ':') >= 0 {
 		if name, _, err := net.SplitHostPort(host); err == nil {
@@ -153,8 +153,8 @@ func Hostname(host string) string {
 	return host
 }
 
-// CleanPath resolves dot segments and merges slashes, as nginx does before it matches locations. A trailing slash
-// stays. The result begins with a slash, even if a previous handler removed it.
+// CleanPath resolves dot segments and merges consecutive slashes, as nginx does before it matches locations. It keeps a
+// trailing slash. The result begins with a slash, even if a previous handler removed it.
 func CleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
