@@ -16,7 +16,7 @@ import (
 type body struct {
 	mu sync.Mutex
 	c  *conn
-	// left is the number of bytes left of a body with a Content-Length.
+	// left is the number of unread bytes of a body with a Content-Length.
 	left    int64
 	chunked bool
 	decoder http1.Decoder
@@ -49,8 +49,8 @@ func (b *body) trailers() message.Fields {
 	return b.decoder.Trailers()
 }
 
-// Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as a
-// chunk announces that it exceeds the limit.
+// Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as
+// the size of the chunk that exceeds the limit is known.
 func (b *body) Limit(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +95,7 @@ func (b *body) sendContinue() {
 	}
 }
 
-// minDirectRead is the minimum size in bytes of a read that bypasses the buffer.
+// minDirectRead is the minimum size in bytes of a read that bypasses the input buffer.
 const minDirectRead = 1 << 10
 
 // readSocket reads from the connection into p. For a small p it reads into the buffer first.
@@ -128,7 +128,7 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// stop makes a read in progress and all later reads fail. It is called when the request is about to end.
+// stop makes reads of the body fail, including a read in progress. It is called when the request is about to end.
 func (b *body) stop() {
 	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
@@ -241,8 +241,8 @@ func (c *conn) unreadBody() bool {
 	return !ok
 }
 
-// endBody ends the body after the handler has returned. It returns the number of body bytes before the next request,
-// and whether there can be a next request.
+// endBody ends the body after the handler has returned. It returns the number of unread body bytes that precede the
+// next request, and whether there can be a next request.
 func (c *conn) endBody() (rest int64, ok bool) {
 	b := c.body
 	if b == nil {

@@ -10,14 +10,16 @@ import (
 // wall clock.
 var processStart = time.Now()
 
-// deadline is a read or write deadline of a connection. It is changed at most once a second.
+// deadline is a read or write deadline of a connection. It is not changed for each read or write, because this would be
+// expensive.
 type deadline struct {
 	// until is the deadline, relative to processStart. Zero means that there is no deadline.
 	until time.Duration
 	set   func(time.Time) error
 }
 
-// extend ensures that at least limit is left, and not much more. A limit of zero removes the deadline.
+// extend ensures that the deadline is at least limit and at most about 4/3 of limit from now. A limit of zero removes
+// the deadline.
 func (d *deadline) extend(limit time.Duration) {
 	if limit <= 0 {
 		if d.until != 0 {
@@ -33,7 +35,7 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
-// limit sets the deadline to a duration from now. Zero removes it.
+// limit sets the deadline to from, a duration that starts now. Zero removes the deadline.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
 		d.fix(time.Since(processStart) + from)
@@ -48,10 +50,11 @@ func (d *deadline) fix(until time.Duration) {
 	_ = d.set(processStart.Add(until)) // If the connection is closed, its next use returns an error.
 }
 
-// invalidate forgets the deadline after other code has changed it, so that the next extend sets it again.
+// invalidate is called after other code has changed the deadline of the connection. The next call of extend then sets
+// the deadline again.
 func (d *deadline) invalidate() { d.until = -1 }
 
-// cachedDate is the value of the Date field, with the time until which it is valid.
+// cachedDate is the value of the Date field, and the time until which it is valid, relative to processStart.
 type cachedDate struct {
 	until time.Duration
 	text  string

@@ -29,8 +29,8 @@ type conn struct {
 	nc      net.Conn
 	info    *message.Conn
 	options *Options
-	// tcp is the connection if it is plaintext TCP, otherwise nil. raw is its socket. lowerTCP is the TCP connection
-	// below TLS and other wrappers, or nil.
+	// tcp is the connection if it is plaintext TCP, otherwise nil. raw gives access to its socket. lowerTCP is the TCP
+	// connection below TLS and other wrappers, or nil.
 	tcp      *net.TCPConn
 	raw      syscall.RawConn
 	lowerTCP *net.TCPConn
@@ -53,12 +53,13 @@ type conn struct {
 	body          *body
 	context       atomic.Pointer[requestContext]
 	newContext    contextFunc
-	// ahead is true if bytes have arrived after the end of the request.
+	// ahead is true if bytes of the next request have already arrived.
 	ahead    atomic.Bool
 	requests int
 	// first is the buffer for the first read on connections whose socket cannot be polled.
 	first []byte
-	// heading is held while a head is written, because the goroutine that reads the body may write 100 Continue.
+	// heading is held while the head of a response is written, because the goroutine that reads the request body may
+	// write 100 Continue at the same time.
 	heading sync.Mutex
 	// switched is true if the connection was handed over to another owner.
 	switched bool
@@ -86,7 +87,8 @@ func (c *conn) serve() {
 	c.input.release()
 }
 
-// abandon leaves the buffers to the garbage collector. After a panic, another goroutine may still use them.
+// abandon ensures that the buffers are not returned to their pool. It is called after a panic of the handler, because
+// another goroutine may still use them.
 func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
 // end closes the connection, unless it was handed over.
@@ -149,11 +151,12 @@ func (c *conn) wait() bool {
 	return err == nil
 }
 
-// grace is how long a new connection may wait before its first request after the shutdown starts. Its client does not
-// know about the shutdown yet.
+// grace is how long a new connection may still wait for its first request after a shutdown has started, because the
+// client does not know about the shutdown.
 const grace = time.Second
 
-// endIdle ends the wait for a request. Shutdown calls it.
+// endIdle is called by Shutdown. It ends the wait for another request, and limits the wait for a first request to
+// grace.
 func (c *conn) endIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +168,7 @@ func (c *conn) endIdle() {
 	}
 }
 
-// endWait ends the wait for a request at once, even the wait for the first request.
+// endWait ends the wait for a request immediately, even on a connection without any request so far.
 func (c *conn) endWait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +251,8 @@ func (c *conn) reject(reason *http1.Error) {
 	c.writer.release()
 }
 
-// endAfter closes a connection after a complete response. It returns false.
+// endAfter is called if no other request can follow. If the client may still be sending data, endAfter discards the
+// data for a while, so that the client can read the response. It returns false, because the connection must be closed.
 func (c *conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()
@@ -257,9 +261,9 @@ func (c *conn) endAfter(bodyRead bool) bool {
 }
 
 const (
-	// lingerTime is how long input is read and discarded after a response for which the client did not wait, and
-	// maxLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
-	// lose the response.
+	// If a connection is closed with unread input, it is reset, and the client may lose the response. So if a response
+	// is complete before its request, the input is read and discarded, for at most lingerTime and at most maxLingering
+	// bytes.
 	lingerTime   = time.Second
 	maxLingering = 8 << 20
 )

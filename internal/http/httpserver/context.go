@@ -71,7 +71,7 @@ func (x *requestContext) end() {
 }
 
 // watch starts a goroutine that watches the socket, if the whole request body was read and no bytes have arrived after
-// it. The caller holds mu.
+// it. The caller must hold x.mu.
 func (x *requestContext) watch() {
 	c := x.c
 	if x.watched != nil || c.lowerTCP == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
@@ -96,7 +96,7 @@ func (x *requestContext) watch() {
 	})
 }
 
-// bodyRead is called when the whole body was read. From then on the socket can be watched.
+// bodyRead is called when the whole request body was read. From then on, the socket can be watched for a disconnect.
 func (c *conn) bodyRead() {
 	c.ahead.Store(!c.input.empty())
 	c.body.whole.Store(true)
@@ -117,7 +117,7 @@ func (c *conn) endContext() {
 	}
 }
 
-// unwatch stops watching the socket for good.
+// unwatch stops watching the socket. The socket is not watched again during the request.
 func (x *requestContext) unwatch() {
 	x.mu.Lock()
 	c, watched := x.c, x.watched

@@ -2,7 +2,7 @@
 
 package httpserver
 
-// canReadFirst is false, because sockets cannot be polled here.
+// canReadFirst is false on systems other than Unix, because their sockets cannot be polled.
 const canReadFirst = false
 
 func (*conn) readFirst(uintptr) bool { return true }

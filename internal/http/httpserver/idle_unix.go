@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// canReadFirst is true, because a read can wait for input without holding a buffer.
+// canReadFirst is true on Unix, because a connection can wait for input without holding a buffer there.
 const canReadFirst = true
 
-// readFirst reads the available input. It returns false if nothing has arrived.
+// readFirst reads the available input. It returns false if no input has arrived yet.
 func (c *conn) readFirst(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), c.input.space())

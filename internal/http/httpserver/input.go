@@ -95,7 +95,7 @@ func (c *conn) readHead() error {
 			return err
 		}
 		if first {
-			// A head that arrives at once needs no deadline, so the deadline is only set here.
+			// A head that arrives in a single read needs no deadline, so the deadline is set after the first read.
 			c.reads.limit(c.options.HeaderTimeout)
 		}
 		if err := c.fill(); err != nil {
@@ -104,9 +104,9 @@ func (c *conn) readHead() error {
 	}
 }
 
-// unfinished returns the error for a head that does not end. Only a timeout gets a response. There is no response if
-// the connection ends, or if the client sent nothing except the empty lines that some clients send after a body. The
-// client would take it for the response to its next request.
+// unfinished returns the error for a head that is incomplete because of err. Only ErrHeadTimeout is sent to the client.
+// It is not returned if the client has sent nothing but empty lines, as some clients do after a body: such a client
+// would take it for the response to its next request.
 func (c *conn) unfinished(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(bytes.Trim(c.input.unread(), "\r\n")) > 0 {
 		return http1.ErrHeadTimeout
@@ -132,7 +132,7 @@ func (c *conn) fill() error {
 	return err
 }
 
-// readIdle waits for the first bytes of a request. It only holds a buffer once they have arrived.
+// readIdle waits for the first bytes of a request and reads them into the buffer. It holds no buffer while it waits.
 func (c *conn) readIdle() error {
 	c.input.release()
 	if c.raw != nil && canReadFirst {
@@ -175,7 +175,7 @@ func (c *conn) handOver() {
 	}
 }
 
-// replay returns a connection that first returns the bytes in ahead. If there are none, it returns nc itself.
+// replay returns a connection that first returns the bytes in ahead. If ahead is empty, it returns nc itself.
 func replay(nc net.Conn, ahead []byte) net.Conn {
 	if len(ahead) == 0 {
 		return nc
@@ -183,7 +183,7 @@ func replay(nc net.Conn, ahead []byte) net.Conn {
 	return &replayed{nc, bytes.Clone(ahead)}
 }
 
-// replayed is a connection with bytes that were already read.
+// replayed is a connection. ahead contains bytes that were already read from it, and that Read returns first.
 type replayed struct {
 	net.Conn
 	ahead []byte

@@ -19,14 +19,14 @@ import (
 )
 
 // Options are the limits of connections. They are read for each request, so changes take effect with the next request.
-// A timeout of zero means no timeout. Timeouts that restart with each byte may take up to a third longer, so that
-// deadlines are seldom changed.
+// A timeout of zero means no timeout. Timeouts that restart with each read or write may take up to a third longer, so
+// that deadlines have to be changed less often.
 type Options struct {
-	// HeaderTimeout is the maximum time for reading a head after its first byte, and for a new connection until its
-	// first byte.
+	// HeaderTimeout is the maximum time between the first byte and the end of a head. It also limits the time until the
+	// first byte of a new connection.
 	HeaderTimeout time.Duration
-	// BodyTimeout is the maximum time between two reads of a request body. WriteTimeout is the maximum time in which a
-	// client accepts no data of a response.
+	// BodyTimeout is the maximum time between two reads of a request body. WriteTimeout is the maximum time during
+	// which a client may accept no data of a response.
 	BodyTimeout, WriteTimeout time.Duration
 	// KeepAlive is how long a connection may wait for its next request.
 	KeepAlive time.Duration
@@ -34,7 +34,8 @@ type Options struct {
 	KeepAliveRequests int
 	// MaxHead is the maximum size of a head in bytes. Zero means 32 KiB.
 	MaxHead int
-	// Names defines which request fields are kept.
+	// Names defines which request header fields are kept. Other fields are removed, because endpoints may confuse their
+	// names with other names.
 	Names message.Names
 }
 
@@ -49,8 +50,8 @@ type Server struct {
 	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Its first reads return the bytes that
 	// the server has already read. If it is nil, such clients are rejected.
 	HandOver func(conn net.Conn)
-	// Rejected is called for requests that were rejected without the handler. The request contains the parts that could
-	// be parsed. It may be nil.
+	// Rejected is called for invalid requests, for which the handler is not called. The request contains the parts that
+	// could be parsed. It may be nil.
 	Rejected func(r *message.Request, reason *http1.Error)
 	// Panicked is called with the value of a handler's panic, in the goroutine of the handler. It may be nil.
 	Panicked func(value any)
@@ -92,7 +93,7 @@ func (s *Server) remove(c *conn) {
 	}
 }
 
-// Shutdown closes connections as they become idle, and announces this to clients in each response. It returns when all
+// Shutdown closes connections as they become idle, and sends "Connection: close" in each response. It returns when all
 // connections have ended, or with the error of the context. No new connections should be passed to Serve; if there are
 // any, their first request is served.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -119,7 +120,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // Drain closes idle connections at once, and each other connection after the response to its current request. It does
-// not wait for them.
+// not wait until they are closed.
 func (s *Server) Drain() {
 	s.closing.Store(true)
 	s.mu.Lock()

@@ -17,8 +17,8 @@ var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 // sockets costs more than it saves.
 const minSpliced = 64 << 10
 
-// splice lets the kernel copy a body from one plaintext TCP connection to another. done is false if this is not
-// possible.
+// splice lets the kernel copy a body from one plaintext TCP connection to another. If this is not possible, done is
+// false and nothing was copied.
 func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	limited, ok := source.(*io.LimitedReader)
 	switch {
@@ -39,12 +39,13 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	if w.left >= 0 {
 		w.left -= n
 	}
-	// The error may come from the source. An error of the client appears again at the next write.
+	// The error may come from source, so it is not stored in w.err. If it comes from the client connection, the next
+	// write fails too.
 	return n, true, err
 }
 
 // keepWriting extends the write deadline while the kernel writes, as long as the client acknowledges new bytes within
-// WriteTimeout. The caller calls stop after the write.
+// WriteTimeout. The caller must call stop after the write.
 func (c *conn) keepWriting() (stop func()) {
 	limit := c.options.WriteTimeout
 	if limit <= 0 {

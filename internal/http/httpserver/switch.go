@@ -13,9 +13,9 @@ var (
 		"the connection cannot be switched before the whole request body has been read")
 )
 
-// Switch hands the connection over after a head. The new owner first reads the bytes that were already read from the
-// client. If there are none, Switch returns the connection itself, so that the kernel can join two plaintext TCP
-// connections.
+// Switch hands over the connection to the caller after the head of a response. Reads from the returned connection start
+// with the bytes that the server has already read. If the server has no such bytes, Switch returns the original
+// connection, so that the kernel can copy data between two plaintext TCP connections.
 //
 // Switch fails during a read of the request body, and if the body was not read to its end, because the rest of the body
 // would be read as the new protocol.
@@ -40,7 +40,8 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 	return c.detach(), nil
 }
 
-// stopBody ends the request body for all readers. It returns an error during a read, or if bytes of the body are left.
+// stopBody makes all later reads of the request body fail. It returns an error if the body is being read, or was not
+// read to its end.
 func (c *conn) stopBody() error {
 	b := c.body
 	if b == nil {
@@ -57,8 +58,8 @@ func (c *conn) stopBody() error {
 	return nil
 }
 
-// detach returns the connection for its new owner, with the bytes that were already read. The caller has ended the
-// request body.
+// detach returns a connection for the new owner. Reads from it start with the bytes that the server has already read.
+// The caller must have called stopBody.
 func (c *conn) detach() net.Conn {
 	c.switched = true
 	_ = c.nc.SetDeadline(time.Time{})

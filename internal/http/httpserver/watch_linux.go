@@ -2,7 +2,7 @@ package httpserver
 
 import "golang.org/x/sys/unix"
 
-// canWatch is true, because a disconnect of the client can be detected without reading its input.
+// canWatch is true on Linux, because a disconnect of the client can be detected there without reading its input.
 const canWatch = true
 
 // isGone reports whether a client has closed its side of the connection, or the whole connection. It also detects this

@@ -12,14 +12,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// writer writes the responses of a connection, one after another. The head is buffered until the body or the end of the
-// handler, so that a short response is sent with a single write.
+// writer writes the responses of a connection, one after another. The head is buffered until the body is written or the
+// handler returns, so that a short response is sent with a single write.
 type writer struct {
 	c *conn
-	// buffer holds the data that was not sent yet. It comes from a pool.
+	// buffer holds the data that was not sent yet. Its memory comes from a pool.
 	buffer []byte
 	pooled pools.Buffer
-	// vector holds the data that is sent with a single system call.
+	// vector holds the slices that are sent with a single system call.
 	vector [3][]byte
 	out    net.Buffers
 
@@ -34,8 +34,8 @@ type writer struct {
 	left              int64
 	// sent is the number of body bytes that were written.
 	sent int64
-	// closing is true if the connection is closed after the response. untilClose is true if this marks the end of the
-	// body.
+	// closing is true if the connection is closed after the response. untilClose is true if the end of the connection
+	// marks the end of the body.
 	closing, untilClose bool
 	// err is the first error of the client connection.
 	err error
@@ -143,7 +143,8 @@ func (w *writer) frame(a *message.Response) {
 	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
 }
 
-// isLast reports whether the connection is closed after a response, for reasons other than its body.
+// isLast reports whether the connection is closed after a response, for reasons other than the framing of the response
+// body.
 func (c *conn) isLast(a *message.Response) bool {
 	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() ||
 		a.Fields.HasToken(message.Connection, "close") ||
@@ -206,7 +207,7 @@ const maxWrite = 128 << 10
 
 var endOfChunk = []byte(http1.EndOfChunk)
 
-// writeLarge sends a part without copying it, together with the buffered data.
+// writeLarge sends the buffered data and a part of the body. It does not copy the part into the buffer.
 func (w *writer) writeLarge(part []byte) error {
 	if len(w.buffer)+http1.ChunkHeadSize > cap(w.buffer) {
 		if err := w.Flush(); err != nil {
@@ -309,7 +310,7 @@ func (w *writer) copyWith(space []byte, source io.Reader) (done int64, err error
 	}
 }
 
-// Trailer ends the body with trailer fields. They are dropped if the body is not chunked.
+// Trailer ends the body with trailer fields. If the body is not chunked, the fields are dropped.
 func (w *writer) Trailer(fields message.Fields) (err error) {
 	if err := w.ready(0); err != nil {
 		return err
@@ -354,7 +355,7 @@ func (w *writer) end() bool {
 		w.buffer, _ = http1.AppendLastChunk(w.buffer, nil)
 	}
 	if errors.Is(w.err, errAborted) && w.started && !w.untilClose {
-		// The client may be able to use the incomplete response.
+		// The buffered data is sent, because the client may be able to use the incomplete response.
 		w.err = nil
 		_ = w.Flush()
 		w.err = errAborted
