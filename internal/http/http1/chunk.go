@@ -9,11 +9,11 @@ import (
 const (
 	// maxSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
 	maxSizeDigits = 15
-	// maxOverhead limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
-	// maxTrailers limits the size of the trailer section in bytes.
+	// maxOverhead is the maximum overhead of a chunked body in bytes; see Decoder.endLine. maxTrailers is the maximum
+	// size of the trailer section in bytes.
 	maxOverhead = 16 << 10
 	maxTrailers = 8 << 10
-	// normalLine is the length in bytes of a chunk line that causes no overhead.
+	// normalLine is the number of bytes in the size line of a chunk that do not count as overhead.
 	normalLine = 16
 )
 
@@ -35,13 +35,13 @@ const (
 // Decoder decodes a chunked body. The zero value is ready to decode a body from its start.
 type Decoder struct {
 	state chunkState
-	// digits is the number of digits read of the current chunk size. left is the number of bytes left in the current
-	// chunk.
+	// digits is the number of digits of the current chunk size that were read. left is the number of bytes left in the
+	// current chunk.
 	digits   uint8
 	left     int64
 	line     int
 	overhead int64
-	// total is the size of all chunks so far. limit is the limit for total; 0 means no limit.
+	// total is the size of all chunks so far. limit is the maximum of total; 0 means no limit.
 	total, limit int64
 	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
 	trailers []byte
@@ -52,9 +52,10 @@ type Decoder struct {
 // size line of the chunk that exceeds the limit, before any data of that chunk arrives.
 func (d *Decoder) Limit(limit int64) { d.limit = limit }
 
-// Next decodes bytes of the body. It returns data, which is a part of in, and the number of bytes consumed. It returns
-// as soon as there is data, so the caller calls it again with the rest. After the end of the body, consumed may be less
-// than len(in); the rest belongs to the next message. An error is an *Error and final.
+// Next decodes the bytes in in. It returns the first decoded data, which is a subslice of in, and the number of bytes
+// of in that were consumed. The caller must call Next again with the rest of in. done is true at the end of the body;
+// the rest of in then belongs to the next message. Errors are of type *Error. After an error, Next must not be called
+// again.
 func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err error) {
 	for i := 0; ; {
 		switch {
@@ -81,8 +82,8 @@ func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err err
 	}
 }
 
-// Ahead returns the number of data bytes that come next without a chunk boundary. The caller may read up to that many
-// bytes without the Decoder, and must then report them with Took.
+// Ahead returns the number of data bytes that are left in the current chunk. The caller may read up to that many bytes
+// without the Decoder, and must then report them with Took.
 func (d *Decoder) Ahead() int64 {
 	if d.state != chunkData {
 		return 0
@@ -97,7 +98,8 @@ func (d *Decoder) Took(n int) {
 	}
 }
 
-// Return gives back the last n bytes of data that the caller could not process. The caller passes them to Next again.
+// Return gives back the last n bytes of data that the caller could not process. The caller must pass them to Next
+// again.
 func (d *Decoder) Return(n int) {
 	if n > 0 {
 		d.left += int64(n)
@@ -143,7 +145,8 @@ func (d *Decoder) addDigit(value uint8) error {
 	return nil
 }
 
-// extend processes a byte after the size: white space or a chunk extension. Extensions are ignored.
+// extend processes a byte after the chunk size, which belongs to white space, a chunk extension or the end of the line.
+// Extensions are ignored.
 func (d *Decoder) extend(c byte) error {
 	switch {
 	case c == '\r':
@@ -164,7 +167,8 @@ func (d *Decoder) extend(c byte) error {
 	return nil
 }
 
-// endLine processes the end of a chunk line. It limits the overhead, because a body of one-byte chunks with long
+// endLine processes the LF at the end of the size line of a chunk. It limits the overhead: the bytes of all size lines
+// that exceed normalLine, minus twice the number of data bytes. Otherwise a body of one-byte chunks with long
 // extensions would cause much work for little data.
 func (d *Decoder) endLine(c byte) error {
 	if c != '\n' {
@@ -184,7 +188,8 @@ func (d *Decoder) endLine(c byte) error {
 	return nil
 }
 
-// takeTrailers collects the trailer section after the last chunk. It is almost always empty.
+// takeTrailers processes bytes of the trailer section after the last chunk, and returns their number. The section is
+// almost always empty.
 func (d *Decoder) takeTrailers(in []byte) (int, error) {
 	if len(d.trailers) == 0 && len(in) >= 2 && in[0] == '\r' && in[1] == '\n' {
 		d.state = chunksDone
@@ -237,16 +242,16 @@ func (d *Decoder) parseTrailers() error {
 	}
 }
 
-// Trailers returns the trailer fields. It is valid after the body has ended.
+// Trailers returns the trailer fields. It must not be called before the end of the body.
 func (d *Decoder) Trailers() message.Fields { return d.fields }
 
 const hexDigits = "0123456789abcdef"
 
-// ChunkHeadSize is the maximum length in bytes of the line that AppendChunkHead writes.
+// ChunkHeadSize is the maximum number of bytes that AppendChunkHead appends.
 const ChunkHeadSize = 18
 
-// AppendChunkHead appends the line before a chunk. size is in bytes and must not be zero. The caller writes EndOfChunk
-// after the data.
+// AppendChunkHead appends the size line of a chunk. size is in bytes and must not be zero. The caller must write
+// EndOfChunk after the data.
 func AppendChunkHead(buf []byte, size int) []byte {
 	var digits [16]byte
 	i := len(digits)

@@ -6,11 +6,11 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// maxNominations is the maximum number of fields that Connection may name. There is a limit because each of them is
-// searched for among all fields.
+// maxNominations is the maximum number of field names in Connection header fields. There is a limit because all header
+// fields are searched for each of these names.
 const maxNominations = 32
 
-// framing collects what the fields specify about the body and the connection.
+// framing collects the values of the header fields about the body and the connection.
 type framing struct {
 	length      int64
 	lengths     int
@@ -18,11 +18,11 @@ type framing struct {
 	codings     int
 	coding      string
 	close, keep bool
-	// nominations is the number of fields that Connection names.
+	// nominations is the number of field names that are listed in Connection.
 	nominations int
 }
 
-// add processes a field.
+// add processes a header field.
 func (f *framing) add(field *message.Field) {
 	switch field.Kind {
 	case message.ContentLength:
@@ -63,10 +63,10 @@ func (f *framing) addConnection(value string) {
 	}
 }
 
-// persistent reports whether another message may follow on the connection.
+// persistent reports whether another message may follow on the connection. minor is the minor HTTP version.
 func (f *framing) persistent(minor uint8) bool { return !f.close && (minor > 0 || f.keep) }
 
-// maxDigits is the maximum number of digits of a length. It prevents an overflow.
+// maxDigits is the maximum number of digits of a Content-Length. It prevents an overflow.
 const maxDigits = 18
 
 func parseLength(digits string) (int64, error) {
@@ -106,8 +106,8 @@ func (f *framing) request(minor uint8) (Framing, int64, error) {
 	return Sized, f.length, nil
 }
 
-// requestCoding accepts a single "chunked" and nothing else. Content-Length together with Transfer-Encoding is
-// rejected, because it is used for request smuggling.
+// requestCoding checks the Transfer-Encoding of a request. Only the single value "chunked" is valid. Content-Length
+// together with Transfer-Encoding is rejected, because it is used for request smuggling.
 func (f *framing) requestCoding(minor uint8) error {
 	switch {
 	case f.lengths > 0:
@@ -127,8 +127,9 @@ func (f *framing) requestCoding(minor uint8) error {
 	return errTwoCodings
 }
 
-// removeNominated removes the fields that Connection names, because they are hop-by-hop. Fields for which spare returns
-// true stay: a client could otherwise remove fields that a trusted proxy sets about it, or fields about the framing.
+// removeNominated removes the fields that are listed in Connection, because they are hop-by-hop. It keeps fields for
+// whose kind spare returns true. Otherwise a client could remove fields about the framing, or fields with which a
+// trusted proxy describes the client.
 func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
 	var names [maxNominations]message.Field
 	nominated := names[:0]

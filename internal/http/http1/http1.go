@@ -1,8 +1,8 @@
 // Package http1 implements the HTTP/1.1 wire format (RFC 9112). It reads and writes heads and chunks as bytes, without
 // sockets, timers or goroutines. Package httpserver uses it for clients, and package proxy for endpoints.
 //
-// Requests are parsed strictly, because a message that two parsers read differently allows request smuggling.
-// Everything that is written is checked, so that no name and no value can end a line.
+// Requests are parsed strictly, because a message that two parsers interpret differently allows request smuggling. All
+// names and values are checked before they are written, so that they cannot contain line breaks.
 package http1
 
 // Framing defines how the end of a body is found.
@@ -20,9 +20,11 @@ const (
 	UntilClose
 )
 
-// Error is the reason why bytes are rejected. There is one value for each reason, so errors can be compared.
+// Error is the reason why a message is rejected. There is one Error value for each reason, so errors can be compared
+// with ==.
 type Error struct {
-	// Status is the status of the response to the client. It has no meaning for bytes from an endpoint.
+	// Status is the status of the response to a client that sent the message. It has no meaning for messages from
+	// endpoints.
 	Status int
 	// Reason is a single word that is sent to the client.
 	Reason string
@@ -31,7 +33,7 @@ type Error struct {
 // Error returns a text that contains the reason.
 func (e *Error) Error() string { return "invalid HTTP/1.1: " + e.Reason }
 
-// The reasons, as they appear in responses to clients.
+// The errors for invalid messages. Responses to clients contain the reason.
 var (
 	errLine          = &Error{400, "request-line"}
 	errMethodToken   = &Error{400, "method"}
@@ -69,8 +71,8 @@ var (
 	errTrailers      = &Error{431, "trailers-too-large"}
 	errWrite         = &Error{500, "not-to-be-written"}
 
-	// ErrHeadTooLarge is returned by callers of this package, which know the size limit of heads.
+	// ErrHeadTooLarge is for callers of this package, which enforce the maximum size of heads.
 	ErrHeadTooLarge = &Error{431, "head-too-large"}
-	// ErrHeadTimeout is returned by callers of this package, which know the time limit of heads.
+	// ErrHeadTimeout is for callers of this package, which enforce the timeout for heads.
 	ErrHeadTimeout = &Error{408, "head-timeout"}
 )

@@ -6,9 +6,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// RequestHead holds the results of parsing a head that are not part of the request itself.
+// RequestHead holds the properties of a request head that message.Request does not contain.
 type RequestHead struct {
-	// Framing is never UntilClose.
+	// Framing defines how the end of the body is found. It is never UntilClose.
 	Framing Framing
 	// KeepAlive is true if another request may follow on the connection.
 	KeepAlive bool
@@ -17,9 +17,9 @@ type RequestHead struct {
 }
 
 // Parse fills r from a head that a Scanner has found. It reuses r.Fields, keeps r.Conn and r.Names, and sets r.Length.
-// All strings are parts of one new string; none points into head. Fields that Connection names are removed, as are
-// fields that r.Names does not allow. An error is an *Error. After an error, r contains what was parsed so far, for the
-// log.
+// All strings are parts of one new string, so head may be reused. Parse removes fields that are listed in Connection,
+// and fields whose names r.Names does not allow. Errors are of type *Error. After an error, r contains the parts that
+// were parsed so far, for logging.
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
 	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Names: r.Names, Major: 1}
@@ -45,7 +45,7 @@ func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	return setTarget(r, target)
 }
 
-// requestLine parses the first line and returns its target.
+// requestLine parses the first line of a request and returns the request target.
 func (l *lines) requestLine(r *message.Request) (string, error) {
 	b, i := l.bytes, 0
 	for i < len(b) && token[b[i]] {
@@ -142,8 +142,8 @@ func checkHost(r *message.Request, hosts int) error {
 	return nil
 }
 
-// setTarget sets the target of the request. It rejects targets that no Ingress can match: CONNECT and TRACE requests,
-// the target "*", other schemes such as "x:admin", and paths with a NUL.
+// setTarget sets the target of the request. It rejects requests that no Ingress can match: CONNECT and TRACE requests,
+// the target "*", URLs with other schemes such as "x:admin", and paths with a NUL byte.
 func setTarget(r *message.Request, target string) error {
 	if r.Method == "CONNECT" || r.Method == "TRACE" {
 		return errMethod

@@ -9,7 +9,7 @@ import (
 // maxResponseFields is the maximum number of fields of a response.
 const maxResponseFields = 1024
 
-// ResponseHead holds the results of parsing a head that are not part of the response itself.
+// ResponseHead holds the properties of a response head that message.Response does not contain.
 type ResponseHead struct {
 	Framing Framing
 	// KeepAlive is true if another request may be sent on the connection after the body was read to its end.
@@ -17,13 +17,13 @@ type ResponseHead struct {
 }
 
 // Parse fills a from a head that a Scanner for responses has found. method is the method of the request. Parse reuses
-// a.Fields and a.Trailers. All strings are parts of one new string. Fields about the connection or the framing are
-// removed, as are fields that Connection names. For status 101, Connection and Upgrade stay, because the client needs
-// them. An error is an *Error.
+// a.Fields and a.Trailers. All strings are parts of one new string, so head may be reused. Parse removes fields about
+// the connection or the framing, and fields that are listed in Connection. For status 101, it keeps Connection and
+// Upgrade, because the client needs them. Errors are of type *Error.
 //
-// Responses of endpoints are parsed as leniently as by nginx and net/http, where that does not allow response
-// splitting: a line may end with a bare LF. Folded lines, spaces before a colon and control characters are errors, as
-// in nginx.
+// Responses of endpoints are parsed less strictly than requests: a line may end with a bare LF, as in nginx and
+// net/http, because this does not allow response splitting. Folded lines, spaces before a colon and control characters
+// are errors, as in nginx.
 func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) error {
 	*h = ResponseHead{}
 	*a = message.Response{Fields: a.Fields[:0], Trailers: a.Trailers[:0]}
@@ -50,7 +50,7 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 	return nil
 }
 
-// statusLine parses the first line and returns the minor version.
+// statusLine parses the first line of a response and returns the minor HTTP version.
 func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	const begin, code = len("HTTP/1."), len("HTTP/1.1 ")
 	b := l.bytes
@@ -93,9 +93,9 @@ func (l *lines) responseFields(a *message.Response, f *framing) error {
 	}
 }
 
-// frame determines how the body ends. If a response has both a length and chunks, as some old servers send, the chunks
-// are used, as in net/http. The connection is closed after such a response, so that none of its bytes can be read as
-// the response to another request. The same applies to chunks in HTTP/1.0.
+// frame determines how the body ends. Some old servers send both Content-Length and "Transfer-Encoding: chunked". The
+// body is then decoded as chunks, as in net/http. KeepAlive is false for such a response, so that none of its bytes can
+// be interpreted as the response to another request. The same applies to chunked HTTP/1.0 responses.
 func (h *ResponseHead) frame(f *framing, method string, a *message.Response) error {
 	a.Length = -1
 	switch {
@@ -139,7 +139,7 @@ func (h *ResponseHead) setTrailers(a *message.Response) {
 	}
 }
 
-// dropConnection removes fields about the connection.
+// dropConnection removes fields about the connection or the framing.
 func dropConnection(a *message.Response) {
 	kept := a.Fields[:0]
 	for _, f := range a.Fields {

@@ -26,8 +26,9 @@ type Scanner struct {
 	empty             uint8
 }
 
-// Find returns the head, including its empty line, and the index after it. A nil head without an error means that more
-// bytes are needed. The caller passes the same buffer in each call, with more bytes at its end.
+// Find returns the head, including the empty line at its end, and the index of the first byte after it. If head is nil
+// and there is no error, more bytes are needed. The caller must then call Find with the same buffer and more bytes at
+// its end.
 func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	for {
 		i := bytes.IndexByte(buffer[s.seen:], '\n')
@@ -99,8 +100,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// skipText returns the index of the first control character, except tab, at or after i. It checks eight bytes at a
-// time.
+// skipText returns the index of the first control character (except tab) at or after i, or len(b) if b has no such
+// character. It checks eight bytes at a time.
 func skipText(b []byte, i int) int {
 	for {
 		for i+8 <= len(b) {
@@ -123,7 +124,8 @@ func skipText(b []byte, i int) int {
 	}
 }
 
-// skipGraphic returns the index of the first space or control character at or after i.
+// skipGraphic returns the index of the first space or control character at or after i, or len(b) if b has no such
+// character.
 func skipGraphic(b []byte, i int) int {
 	for i+8 <= len(b) {
 		word := binary.LittleEndian.Uint64(b[i:])
@@ -149,7 +151,7 @@ type lines struct {
 	bare bool
 }
 
-// end consumes the end of a line. It returns false if there is no line end.
+// end consumes a line break at the current position. It returns false if there is no line break at this position.
 func (l *lines) end() bool {
 	rest := l.bytes[l.at:]
 	switch {
@@ -163,7 +165,7 @@ func (l *lines) end() bool {
 	return false
 }
 
-// field parses a field line into f. It returns false at the empty line.
+// field parses a field line into f. It returns false at the empty line that ends the fields.
 func (l *lines) field(f *message.Field) (bool, error) {
 	if l.end() {
 		return false, nil
@@ -193,7 +195,8 @@ func (l *lines) field(f *message.Field) (bool, error) {
 	return true, nil
 }
 
-// badName returns the error for a line without a colon directly after its name.
+// badName returns the error for a field line that has no colon directly after the field name. i is the index after the
+// name.
 func (l *lines) badName(i int) error {
 	space := i < len(l.bytes) && (l.bytes[i] == ' ' || l.bytes[i] == '\t')
 	switch {

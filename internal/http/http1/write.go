@@ -8,8 +8,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// AppendField appends one field line. It is the only function that ends field lines. It rejects names and values that
-// could end a line themselves. After an error the buffer is unchanged.
+// AppendField appends one field line. All field names and values that come from messages are written by this function.
+// It returns an error if the name is invalid, or if the value contains a control character, such as a line break. After
+// an error the buffer is unchanged.
 func AppendField(buf []byte, name, value string) ([]byte, error) {
 	start := len(buf)
 	if !isToken(name) {
@@ -24,7 +25,7 @@ func AppendField(buf []byte, name, value string) ([]byte, error) {
 	return append(buf, '\r', '\n'), nil
 }
 
-// appendFields appends fields, except those about the connection and the framing, which the caller writes.
+// appendFields appends fields, except fields about the connection and the framing, which the caller writes.
 func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	for i := range fields {
 		if fields[i].Kind.Hop() {
@@ -51,8 +52,8 @@ type RequestLine struct {
 	Close bool
 }
 
-// AppendRequestHead appends the head of a request. lists are the header fields; those about the connection and the
-// framing are left out. After an error the buffer is unchanged.
+// AppendRequestHead appends the head of a request. lists are the header fields. Fields about the connection and the
+// framing are left out, because l defines them. After an error the buffer is unchanged.
 func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
 	start := len(buf)
 	if !isToken(l.Method) || l.Target == "" {
@@ -108,16 +109,17 @@ func appendLength(buf []byte, length int64) []byte {
 	return append(strconv.AppendInt(buf, length, 10), '\r', '\n')
 }
 
-// ResponseOptions holds the parts of a response head about the connection.
+// ResponseOptions holds the parts of a response head that message.Response does not contain.
 type ResponseOptions struct {
 	// Close tells the client that the connection is closed after the response. KeepAlive tells an HTTP/1.0 client that
-	// it stays open.
+	// the connection stays open.
 	Close, KeepAlive bool
 	// HTTP10 is true if the client uses HTTP/1.0.
 	HTTP10 bool
 	// Chunked is true if the body is chunked. Otherwise Content-Length is written if the length is known.
 	Chunked bool
-	// Date is written unless the response already has a Date field. It is empty for interim responses.
+	// Date is the value of the Date field, which is added unless the response already has a Date field. It is empty for
+	// interim responses.
 	Date string
 }
 
@@ -174,7 +176,7 @@ func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte,
 	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
 }
 
-// statusLines holds the first lines of responses, for the statuses with a standard reason phrase.
+// statusLines holds the first line of a response for each status with a standard reason phrase.
 var statusLines = func() (all [600]string) {
 	for status := range all {
 		if text := http.StatusText(status); text != "" {
