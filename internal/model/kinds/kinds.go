@@ -1,5 +1,6 @@
-// Package kinds lists the kinds of Kubernetes objects that the controller reads. Informers, the decoding of manifests,
-// the tables of a snapshot, and the RBAC rules in charts/k8singress/files are all derived from this table.
+// Package kinds lists the kinds of Kubernetes objects that the controller reads, in the variable All. Informers, the
+// decoding of manifests, the tables of a snapshot, and the RBAC rules in charts/k8singress/files are all derived from
+// this list.
 package kinds
 
 //go:generate go test -run ^TestRBAC$ -update
@@ -41,7 +42,7 @@ const (
 // OwnPrefix is the prefix of the annotations that only this controller defines.
 const OwnPrefix = "k8singress.io/"
 
-// Kind is one row of the table.
+// Kind describes one kind of Kubernetes objects.
 type Kind struct {
 	// Name is the kind, such as "Ingress".
 	Name         string
@@ -50,24 +51,26 @@ type Kind struct {
 	Resource string
 	// ClusterScoped is set if the objects have no namespace.
 	ClusterScoped bool
-	// Optional is set if a cluster's objects are watched only when an option needs them.
+	// Optional is set if objects of this kind are watched only when an option needs them.
 	Optional bool
-	// OwnNamespace limits the watch to the namespace of the controller.
+	// OwnNamespace is set if only objects in the namespace of the controller are watched.
 	OwnNamespace bool
 	// Dispensable is set if the controller also works without permission to read the objects.
 	Dispensable bool
-	// NoManifest is set if only a cluster creates these objects. They are not read from a folder.
+	// NoManifest is set if objects of this kind exist only in a cluster, so they are not read from a folder of
+	// manifests.
 	NoManifest bool
-	// FieldSelector excludes objects at the API server, so that they are not transferred.
+	// FieldSelector is the field selector of the watch. The API server does not send objects that it excludes.
 	FieldSelector string
-	// WritesStatus is set if the controller writes the status of these objects and does not use it otherwise. A change
-	// of the status is then not a change of the object.
+	// WritesStatus is set if the controller only writes the status of these objects and does not read it. An update
+	// that changes only the status is then ignored.
 	WritesStatus bool
-	// Owner returns the name of the object, in the same namespace, that an object of this kind belongs to. It is nil
-	// for kinds without an owner. A snapshot finds the parts of an object by its name, and lists a change of a part
-	// under the name of its owner.
+	// Owner returns the name of the object in the same namespace that an object of this kind belongs to, such as the
+	// Service of an EndpointSlice. A snapshot can list the objects of one owner, and lists a changed object under the
+	// name of its owner. Owner is nil for kinds without owners.
 	Owner func(Object) string
-	// ListsAnnotated makes a snapshot index the objects that have an annotation with OwnPrefix.
+	// ListsAnnotated makes a snapshot maintain an index of the objects that have an annotation with the prefix
+	// OwnPrefix.
 	ListsAnnotated bool
 	// New returns an empty object. NewList returns an empty list.
 	New     func() Object
@@ -77,7 +80,7 @@ type Kind struct {
 	Trim func(Object)
 }
 
-// All lists the kinds in the order of the documentation.
+// All lists the kinds that the controller reads, in the order of the documentation.
 var All = []Kind{
 	{
 		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
@@ -106,7 +109,8 @@ var All = []Kind{
 		Owner:   func(o Object) string { return o.GetLabels()[discoveryv1.LabelServiceName] },
 	},
 	{
-		// Helm stores each release in a Secret of up to 1 MiB, and a cluster can have thousands of them.
+		// Secrets of Helm are excluded: Helm stores each release in a Secret of up to 1 MiB, and a cluster can have
+		// thousands of them.
 		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets",
 		FieldSelector: "type!=helm.sh/release.v1",
 		New:           func() Object { return &corev1.Secret{} },
@@ -114,7 +118,8 @@ var All = []Kind{
 		Trim:          trimLabels,
 	},
 	{
-		// Every namespace has a ConfigMap of this name with the certificate of the API server.
+		// The ConfigMap kube-root-ca.crt is excluded: Kubernetes creates it in every namespace, and the controller does
+		// not need it.
 		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps",
 		FieldSelector: "metadata.name!=kube-root-ca.crt",
 		New:           func() Object { return &corev1.ConfigMap{} },
@@ -122,7 +127,7 @@ var All = []Kind{
 		Trim:          trimLabels,
 	},
 	{
-		// namespace_selector uses the labels.
+		// Namespaces are watched only for the option namespace_selector, which selects them by their labels.
 		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true,
 		Optional: true,
 		New:      func() Object { return &corev1.Namespace{} },
@@ -130,14 +135,14 @@ var All = []Kind{
 		Trim:     trimNamespace,
 	},
 	{
-		// publish_nodes looks for the pods of the controller.
+		// Pods are watched only for the option publish_nodes, which needs the nodes of the controller's pods.
 		Name: Pod, GroupVersion: corev1.SchemeGroupVersion, Resource: "pods",
 		Optional: true, OwnNamespace: true, Dispensable: true, NoManifest: true,
 		New: func() Object { return &corev1.Pod{} }, NewList: func() runtime.Object { return &corev1.PodList{} },
 		Trim: trimPod,
 	},
 	{
-		// publish_nodes publishes the addresses of nodes.
+		// Nodes are watched only for the option publish_nodes, which publishes their addresses.
 		Name: Node, GroupVersion: corev1.SchemeGroupVersion, Resource: "nodes", ClusterScoped: true,
 		Optional: true, Dispensable: true, NoManifest: true,
 		New: func() Object { return &corev1.Node{} }, NewList: func() runtime.Object { return &corev1.NodeList{} },
@@ -145,7 +150,8 @@ var All = []Kind{
 	},
 }
 
-// Of returns the row for an object's type, or nil if the table has none. The object may be a nil pointer.
+// Of returns the entry of All for the type of an object, or nil if the type is not in All. The object may be a nil
+// pointer.
 func Of(o Object) *Kind { return byType[reflect.TypeOf(o)] }
 
 var byType = func() map[reflect.Type]*Kind {
@@ -156,14 +162,14 @@ var byType = func() map[reflect.Type]*Kind {
 	return rows
 }()
 
-// SameVersion reports whether two objects of the same name are the same version of the same object according to their
-// metadata. If so, a comparison of all fields is unnecessary.
+// SameVersion reports whether two objects with the same name have the same UID and resourceVersion. If so, all their
+// fields are equal. It returns false if the resourceVersion is empty.
 func SameVersion(a, b Object) bool {
 	version := a.GetResourceVersion()
 	return version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
 }
 
-// HasOwnAnnotation reports whether an object has an annotation with OwnPrefix.
+// HasOwnAnnotation reports whether an object has an annotation with the prefix OwnPrefix.
 func HasOwnAnnotation(o Object) bool {
 	for name := range o.GetAnnotations() {
 		if strings.HasPrefix(name, OwnPrefix) {
@@ -181,7 +187,7 @@ func (k Kind) Named(namespace, name string) Object {
 	return o
 }
 
-// ByName returns the row of a kind.
+// ByName returns the entry of All with the given name, such as Secret. It returns false if there is no such entry.
 func ByName(name string) (Kind, bool) {
 	for _, k := range All {
 		if k.Name == name {
@@ -198,18 +204,19 @@ const (
 	leader = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// trimMeta only writes to fields that are set, because an object that is already trimmed may have readers.
+// trimMeta removes the metadata that the controller does not read, except labels. It only writes to fields that are
+// set, because other goroutines may be reading an object that is already trimmed.
 func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
-		// An object that is already trimmed does not get here, because it has no managed fields.
+		// This is not reached for an object that is already trimmed, because it has no managed fields.
 		o.SetManagedFields(nil)
 		ShareNames(o)
 	}
 	trimOwners(o)
 }
 
-// ShareNames makes the annotations of an object share the memory of their names with other objects. This saves memory,
-// because a cluster has few names and thousands of objects with each. The object must not have readers yet.
+// ShareNames replaces the names of an object's annotations with shared strings. This saves memory, because thousands of
+// objects have annotations with the same few names. No other goroutine may be reading the object yet.
 func ShareNames(o Object) {
 	all := o.GetAnnotations()
 	if len(all) == 0 {
@@ -232,7 +239,8 @@ func trimOwners(o Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
-// trimLabels trims objects of kinds whose labels are not read. Even a map with one label takes half a kilobyte.
+// trimLabels trims the metadata and removes the labels, for kinds whose labels are not read. Even a map with one label
+// takes half a kilobyte.
 func trimLabels(o Object) {
 	trimMeta(o)
 	dropLabels(o)
@@ -279,7 +287,8 @@ func trimNamespace(o Object) {
 	}
 }
 
-// trimPod keeps the labels, which identify replicas of the controller, the node, the phase and the Ready condition.
+// trimPod keeps the node, the phase, the Ready condition and the labels. The labels identify the replicas of the
+// controller.
 func trimPod(o Object) {
 	trimMeta(o)
 	pod := o.(*corev1.Pod)

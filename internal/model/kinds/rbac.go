@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// rightsHead is a format string. Its argument is the size.
+// rightsHead is the format string of the comment at the top of a file with RBAC rules. Its argument is the size, such
+// as cluster.
 const rightsHead = "# Generated from the table in internal/model/kinds by `make generate`.\n#" + `
 # The RBAC rules of the size %q. Each key of the first level is a Role or the ClusterRole:
 #
@@ -37,7 +38,8 @@ func rules(list []right) string {
 	return text.String()
 }
 
-// rightsFile returns the file with the rights of a size, which templates of manifests read.
+// rightsFile returns the content of the file with the RBAC rules of a size, such as cluster. Templates of manifests
+// read this file.
 func rightsFile(size string) string {
 	all := rightsOf(size)
 	text := fmt.Sprintf(rightsHead, size)

@@ -2,7 +2,7 @@ package kinds
 
 import "slices"
 
-// place selects the Role or ClusterRole that grants a right.
+// place selects the Role or ClusterRole that contains an RBAC rule.
 type place string
 
 // The places.
@@ -14,7 +14,8 @@ const (
 	named      place = "named"   // in a Role in a namespace that is not watched, for an object that an option names
 )
 
-// The sizes of the set of rights. Each size has fewer rights than the one before.
+// The sizes of the set of RBAC rules, one of which is installed. Each size grants fewer permissions than the size
+// before.
 const (
 	cluster    = "cluster"
 	namespaces = "namespaces"
@@ -23,36 +24,39 @@ const (
 
 var sizes = []string{cluster, namespaces, minimal}
 
-// always marks rights that no option can turn off.
+// always is the value of right.part for RBAC rules that are needed with any options.
 const always = "always"
 
-// publishNodes is an option that requires a ClusterRole, since nodes are not in a namespace.
+// publishNodes is the option publish_nodes. Its RBAC rules require a ClusterRole, since nodes are not in a namespace.
 const publishNodes = "publish_nodes"
 
-// storageCopy is the option copy_from of `storage kubernetes`. A ClusterRole already has the right that it needs.
+// storageCopy stands for the option copy_from of `storage kubernetes`. Its RBAC rule is only needed without a
+// ClusterRole, which already contains the same permission.
 const storageCopy = "storage_copy"
 
 // right is one RBAC rule.
 type right struct {
 	place place
-	// part is the Caddyfile option that needs the right, or always.
+	// part is the Caddyfile option that needs this RBAC rule, or the constant always if the rule is needed with any
+	// options.
 	part      string
 	group     string
 	resources []string
-	// names is the source of the rule's resourceNames. If it is empty, the rule is for all objects.
+	// names says which names the rule's resourceNames contain, such as the name in the option election_id. If it is
+	// empty, the rule applies to all objects.
 	names string
-	// minimalNames replaces names in the minimal set of rights, if it is not empty.
+	// minimalNames replaces names in rules of the size minimal, unless it is empty.
 	minimalNames string
 	verbs        []string
 }
 
-// read has the verbs of an informer, store the verbs of a storage.
+// read contains the verbs that an informer needs, and store the verbs that the certificate storage needs.
 var (
 	read  = []string{"list", "watch"}
 	store = []string{"get", "list", "watch", "create", "update", "delete"}
 )
 
-// rights returns all rights of the controller, in the order in which they are printed.
+// rights returns all RBAC rules of the controller, in the order in which they are printed.
 func rights() []right {
 	all := reading(watched, always, read,
 		func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
@@ -76,12 +80,14 @@ func rights() []right {
 
 		right{place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
 			verbs: []string{"create"}},
-		// Other controllers in this namespace elect their leaders by Leases too, so the rule names ours.
+		// This rule is limited to our Lease by its name, because other controllers in the namespace may use Leases,
+		// too.
 		right{
 			place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
 			names: "election_id", verbs: []string{"get", "update"},
 		},
-		// RBAC cannot name objects that do not exist yet, so these hold for all Secrets and Leases of the namespace.
+		// These rules apply to all Secrets and Leases in the namespace, because RBAC cannot restrict by name which
+		// objects are created.
 		right{place: storing, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"},
 			verbs: store},
 		right{place: storing, part: "storage", resources: []string{"secrets"}, verbs: store},
@@ -98,8 +104,8 @@ func rights() []right {
 	)
 }
 
-// reading returns one right for each API group, in the order of the table of kinds. Each has the resources of the kinds
-// in its group.
+// reading returns one RBAC rule for each API group, in the order of All. A rule contains the resources of the kinds in
+// its API group for which the function resource returns true.
 func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
 	var all []right
 	for _, k := range All {
@@ -117,8 +123,8 @@ func reading(at place, part string, verbs []string, resource func(Kind) (name st
 	return all
 }
 
-// rightsOf returns the rights of a size. With a ClusterRole, rights for each watched namespace are granted in the whole
-// cluster, and rights that are only necessary without a ClusterRole are left out.
+// rightsOf returns the RBAC rules of a size. For the size cluster, rules for watched namespaces are moved to the
+// ClusterRole, and rules that are only necessary without a ClusterRole are left out.
 func rightsOf(size string) []right {
 	all := rights()
 	if size != cluster {
@@ -140,7 +146,7 @@ func rightsOf(size string) []right {
 	return all
 }
 
-// part returns the rights of a place and an option.
+// part returns the RBAC rules in all that belong to the given place and option.
 func part(all []right, at place, option string) []right {
 	return slices.DeleteFunc(slices.Clone(all), func(r right) bool { return r.place != at || r.part != option })
 }
