@@ -58,8 +58,8 @@ func cutTime(text string) (n int64, unit, rest string) {
 	return n, digits[:len(digits)-len(rest)], strings.TrimLeft(rest, " ")
 }
 
-// Seconds returns a parser for a number of seconds from least to a year. It also accepts a time with a unit, but
-// returns a Remark with it, because ingress-nginx does not accept units there.
+// Seconds returns a parser for a number of seconds from minimum to MaxSeconds. The parser also accepts a time with a
+// unit, but then returns a Remark, too, because ingress-nginx does not accept units there.
 func Seconds(minimum int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if n, err := strconv.Atoi(text); err == nil && n >= minimum && n <= MaxSeconds {
@@ -75,7 +75,7 @@ func Seconds(minimum int) func(string) (time.Duration, error) {
 	}
 }
 
-// AreSeconds describes the values that the parser of Seconds accepts.
+// AreSeconds returns a phrase for messages that describes the values that a parser of Seconds accepts.
 func AreSeconds(minimum int) string {
 	return fmt.Sprintf("a number of seconds from %d to %d", minimum, MaxSeconds)
 }

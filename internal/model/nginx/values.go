@@ -14,12 +14,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// Remark is an error with a valid value: the value is used, and the author gets a warning.
+// Remark is an error that a parser returns together with a valid value. The value is used, and the author gets a
+// warning.
 type Remark string
 
 func (r Remark) Error() string { return string(r) }
 
-// Partial is an error with a partly valid value: the valid part is used.
+// Partial is an error that a parser returns together with the valid part of a value. The valid part is used.
 type Partial string
 
 func (p Partial) Error() string { return string(p) }
@@ -29,15 +30,16 @@ type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// IsUsable reports whether the value that was returned with an error is to be used.
+// IsUsable reports whether the value that a parser returned together with err may be used: err is nil, a Remark or a
+// Partial.
 func IsUsable(err error) bool {
 	var remark Remark
 	var partial Partial
 	return err == nil || errors.As(err, &remark) || errors.As(err, &partial)
 }
 
-// Into combines a field and a parser of values into a function that sets the field. If the value is not valid, the
-// field does not change.
+// Into returns a function that parses a string with read and stores the result in a field. If the string is not valid,
+// the field does not change.
 func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
 	return func(s *S, text string) error {
 		v, err := read(text)
@@ -66,7 +68,7 @@ func Bool(text string) (bool, error) {
 	return v, nil
 }
 
-// No parses a boolean and returns the opposite. It is meant for options that are on by default.
+// No parses a boolean and returns its negation. It is used for fields that turn off something that is on by default.
 func No(text string) (bool, error) {
 	on, err := Bool(text)
 	return err == nil && !on, err
@@ -80,7 +82,7 @@ func OnOff(text string) (bool, error) {
 	return text == "on", nil
 }
 
-// Number returns a parser for integers from least to most.
+// Number returns a parser for integers from minimum to maximum.
 func Number(minimum, maximum int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
@@ -91,7 +93,7 @@ func Number(minimum, maximum int) func(string) (int, error) {
 	}
 }
 
-// OneOf returns a parser for words from a list. Case is ignored, and the parser returns the word in the spelling of the
+// OneOf returns a parser for words from a list. The parser ignores case, and returns the word as it is spelled in the
 // list.
 func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
@@ -104,8 +106,8 @@ func OneOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// Suggestion returns the end of a message about an unknown word: a suggestion for the nearest known word, or "". It
-// suggests nothing for a text with digits, because another number is not a misspelling.
+// Suggestion returns the end of a message about an unknown word: it suggests the most similar known word. It returns ""
+// if no known word is similar, or if text contains digits, because another number is not a misspelling.
 func Suggestion(text string, words []string) string {
 	if strings.ContainsAny(text, "0123456789") {
 		return ""
@@ -135,8 +137,8 @@ func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// Chars returns a parser for text that consists of letters, digits and the characters in others, such as ".-". The text
-// may be up to most bytes long.
+// Chars returns a parser for strings that consist of letters, digits and the characters in others, such as ".-". A
+// string may be up to maxBytes bytes long.
 func Chars(others string, maxBytes int) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if len(text) > maxBytes {
@@ -186,8 +188,8 @@ func List(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// Locations parses comma-separated path prefixes. It requires a leading slash: without it, a misspelled prefix would
-// silently match nothing, and an empty one would exempt everything.
+// Locations parses comma-separated path prefixes. Each must start with a slash: without it, a misspelled prefix would
+// silently match no path, and an empty prefix would match every path.
 func Locations(value string) ([]string, error) {
 	var list []string
 	for text := range strings.SplitSeq(value, ",") {
@@ -203,9 +205,9 @@ func Locations(value string) ([]string, error) {
 	return list, nil
 }
 
-// Networks parses the networks and addresses of trusted proxies, separated by commas or spaces. Errors are of type
-// Partial, and invalid entries are left out. The list is never empty, because an empty list would trust every address.
-// If no entry is valid, it contains only Nowhere.
+// Networks parses the networks and addresses of trusted proxies, separated by commas or spaces. If some entries are
+// invalid, it leaves them out and returns a Partial. The list is never empty, because an empty list would trust every
+// address: if no entry is valid, it contains only Nowhere.
 func Networks(text string) ([]string, error) {
 	var networks, bad []string
 	for _, word := range List(text) {
@@ -227,7 +229,8 @@ func Networks(text string) ([]string, error) {
 	return networks, nil
 }
 
-// AllNetworks parses networks and addresses, separated by commas or spaces. It fails if an entry is not valid.
+// AllNetworks parses networks and addresses, separated by commas or spaces. It returns an error if any entry is not
+// valid.
 func AllNetworks(text string) ([]string, error) {
 	networks, err := Networks(text)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 
 // Template is parsed text with nginx variables. It is immutable.
 type Template struct {
-	// parts has literal text and names of variables alternately, starting and ending with text.
+	// parts alternates between literal text and names of variables. The first and the last part are literal text, which
+	// may be empty.
 	parts []string
 }
 
-// names are the variables that are available everywhere, in addition to http_NAME, cookie_NAME and arg_NAME. Every
-// lookup function must support them.
+// names lists the variables that are available in all templates, in addition to http_NAME, cookie_NAME and arg_NAME.
+// Every lookup function that is passed to Expand must support them.
 var names = []string{
 	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name",
 	"is_args", "location_path",
@@ -51,16 +52,16 @@ var StreamVariables = []string{
 	"upstream_bytes_sent",
 }
 
-// Groups are the variables for the groups of a regular expression.
+// Groups lists the variables $1 to $9, which stand for the capture groups of a regular expression.
 var Groups = strings.Split("123456789", "")
 
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
-// MaxVariables is the maximum number of variables in one text. It limits memory, because a client may send tens of
-// kilobytes for each of them.
+// MaxVariables is the maximum number of variables in one template. It limits the memory of an expanded template,
+// because a client may send tens of kilobytes as the value of each variable.
 const MaxVariables = 64
 
-// CheckVariables returns an error if a text has too many variables.
+// CheckVariables returns an error if text contains more than MaxVariables variables.
 func CheckVariables(text string) error {
 	if n := strings.Count(text, "$"); n > MaxVariables {
 		return fmt.Errorf("it has %d variables, and the limit is %d", n, MaxVariables)
@@ -91,7 +92,8 @@ func ParseTemplate(text string, more ...string) (*Template, error) {
 	}
 }
 
-// cutName splits the name of a variable off the text after a dollar sign.
+// cutName parses the name of a variable at the start of s, which is the text after a dollar sign. rest is the text
+// after the name.
 func cutName(s string, more []string) (name, rest string, err error) {
 	if inner, ok := strings.CutPrefix(s, "{"); ok {
 		name, rest, ok = strings.Cut(inner, "}")
@@ -99,7 +101,7 @@ func cutName(s string, more []string) (name, rest string, err error) {
 			return "", "", fmt.Errorf("${%s has no closing brace", inner)
 		}
 	} else if s != "" && '1' <= s[0] && s[0] <= '9' {
-		// The number of a group has one digit, so another digit after it is text.
+		// A capture group has a number of one digit, so a second digit is literal text.
 		name, rest = s[:1], s[1:]
 	} else {
 		end := strings.IndexFunc(s, func(r rune) bool { return !isNameRune(r) })
@@ -128,10 +130,12 @@ func known(name string) bool {
 	})
 }
 
-// Split is a text that is split at its variables: Texts and Names alternately, starting and ending with a text.
+// Split is a string that was split at its variables. It consists of Texts and Names alternately; the first and the last
+// element are in Texts.
 type Split struct{ Texts, Names []string }
 
-// SplitTemplate splits a text at its variables and does not check their names. A dollar sign without a name is text.
+// SplitTemplate splits a string at its variables, without checking their names. A dollar sign without a name is literal
+// text.
 func SplitTemplate(text string) Split {
 	var s Split
 	literal := ""
@@ -151,12 +155,12 @@ func SplitTemplate(text string) Split {
 	}
 }
 
-// Unknown returns the unknown variables in the text, each once. more lists additional known names.
+// Unknown returns the names of unknown variables, without duplicates. more lists additional known names.
 func (s *Split) Unknown(more ...string) []string {
 	return slices.DeleteFunc(s.Others(more), known)
 }
 
-// Others returns the variables in the text that are not in names, each once.
+// Others returns the names of variables that are not in names, without duplicates.
 func (s *Split) Others(names []string) []string {
 	var others []string
 	for _, name := range s.Names {
@@ -167,7 +171,8 @@ func (s *Split) Others(names []string) []string {
 	return others
 }
 
-// cutAnyName splits a name off the text after a dollar sign. If there is no name, rest is the whole text.
+// cutAnyName parses a variable name at the start of s, which is the text after a dollar sign. rest is the text after
+// the name. If there is no name, rest is s and ok is false.
 func cutAnyName(s string) (name, rest string, ok bool) {
 	if inner, braced := strings.CutPrefix(s, "{"); braced {
 		name, rest, ok = strings.Cut(inner, "}")
@@ -183,7 +188,7 @@ func cutAnyName(s string) (name, rest string, ok bool) {
 	return s[:end], s[end:], end > 0
 }
 
-// Text returns the text of a template without variables. ok is false if it has variables.
+// Text returns the literal text of a template without variables. If the template has variables, ok is false.
 func (t *Template) Text() (text string, ok bool) { return t.parts[0], len(t.parts) == 1 }
 
 // Variables returns the names of the variables in the order of the template.
@@ -194,8 +199,8 @@ func (t *Template) Variables() (all []string) {
 	return all
 }
 
-// Expand returns the text with the values that lookup returns. It does not allocate if the template is a single
-// variable without text.
+// Expand returns the text in which each variable is replaced with the value that lookup returns for it. It does not
+// allocate if the template consists of a single variable.
 func (t *Template) Expand(lookup func(name string) string) string {
 	if len(t.parts) == 1 {
 		return t.parts[0]
