@@ -12,10 +12,10 @@ import (
 type Reading[S any] struct {
 	Settings *S
 	Problems []report.Problem
-	// Invalid is the reason of problems with values.
+	// Invalid is the reason of the problems that report an invalid value.
 	Invalid report.Reason
 
-	// accepted has the options whose values are used.
+	// accepted lists the options whose values are valid and used.
 	accepted []acceptedOption[S]
 }
 
@@ -68,8 +68,8 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 	return p
 }
 
-// Check adds warnings for values that have no effect, or a surprising one, in combination with other values. It is
-// called after all values are read.
+// Check adds a warning for each value that has no effect or an unexpected effect in combination with other values. It
+// must be called after all values are read.
 func (r *Reading[S]) Check() {
 	for _, c := range r.accepted {
 		if c.row.Check == nil {

@@ -29,29 +29,31 @@ type Row[S, V any] struct {
 	Doc, Values, Example, Default string
 	Scope                         Scope
 	Risk                          Risk
-	// Ignored is the reason why the option has no effect here, whatever its value. Using it is not an error. Such a row
-	// only has Name and Risk in addition. Ignored is empty for options that have an effect.
+	// Ignored is the reason why the option has no effect in this controller, whatever its value. Using the option is
+	// not an error. In such a row, only Name and Risk are set besides Ignored. It is empty for options that have an
+	// effect.
 	Ignored string
 
-	// Parse sets the settings from a value. Its errors are written for the author of the value. After an error the
-	// settings are unchanged, except for a nginx.Remark or a nginx.Partial, which come with a value that is used.
+	// Parse parses a value and changes the settings. Its errors are written for the author of the value. If it returns
+	// an error, the settings are unchanged, unless the error is a nginx.Remark or a nginx.Partial.
 	Parse func(*S, V) error
 	// Raw passes the value to Parse unchanged. Otherwise white space around it is removed, and an empty value is
 	// ignored.
 	Raw bool
 	// Lines allows a value of any length and with several lines.
 	Lines bool
-	// OnError is called if the value is invalid. It rejects the requests that the option would have restricted. It may
-	// be nil. Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is
+	// OnError, if not nil, is called if the value is invalid. It rejects the requests that the option would have
+	// restricted. Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is
 	// empty if an invalid value simply has no effect.
 	OnError   func(*S)
 	Meanwhile string
-	// Check is called after all options are read. It returns a message if the option has no effect, or a surprising
-	// one, in combination with the other options, otherwise "".
+	// Check is called after all options are read. It returns a message if the option has no effect or an unexpected
+	// effect in combination with the other options, otherwise "".
 	Check func(*S) string
 }
 
-// In returns a row for settings T that works on a part of T as row works on S. It has no scope and no risk.
+// In converts a row for the settings S into a row for the settings T that contain S: part returns the S in a T. The
+// result has no Scope and no Risk.
 func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	in := Row[T, V]{
 		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default,
@@ -68,10 +70,10 @@ func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	return in
 }
 
-// Table lists the options of one kind in the order of their documentation.
+// Table lists the options of one kind, such as the annotations of Ingresses, in the order of their documentation.
 type Table[S, V any] []Row[S, V]
 
-// Find returns the row with a name, or nil.
+// Find returns the row with the given name, or nil if there is no such row.
 func (t Table[S, V]) Find(name string) *Row[S, V] {
 	for i := range t {
 		if t[i].Name == name {
@@ -90,7 +92,8 @@ func (t Table[S, V]) Names() []string {
 	return names
 }
 
-// MaxBytes is the maximum length of a value, which may be copied into every route.
+// MaxBytes is the maximum length of a value in bytes. Values are limited because each of them may be copied into every
+// route.
 const MaxBytes = 8192
 
 // checkText rejects values with characters that can have a special meaning in a log, a header or a terminal, and values
@@ -107,7 +110,7 @@ func checkText(value string) error {
 	return nil
 }
 
-// Unless returns the message if the condition does not hold, otherwise "". It is a helper for Row.Check.
+// Unless returns "" if holds is true, otherwise the message. It is a helper for Row.Check.
 func Unless(holds bool, message string) string {
 	if holds {
 		return ""
