@@ -1,10 +1,10 @@
 // Package pattern compiles regular expressions from Kubernetes objects and limits their cost. Any author of an Ingress
-// can write an expression, and any client can send the text to search. The length of an expression does not limit its
-// size, because {0,1000} stands for a thousand copies. The time of a search is proportional to the size of the
-// expression times the length of the text.
+// can write an expression, and any client can send the string to search. The length of an expression does not limit its
+// compiled size, because {0,1000} stands for a thousand copies. The time of a search is proportional to the compiled
+// size of the expression times the length of the string.
 //
-// Therefore the size of each expression is limited before it is compiled, the total size is limited for each host and
-// each namespace, and each search has a limited number of steps.
+// Therefore the compiled size of each expression is limited before it is compiled, the total size is limited for each
+// host and each namespace, and each search has a limited number of steps.
 package pattern
 
 import (
@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// MaxBytes is the maximum length of the text of a pattern in bytes.
+	// MaxBytes is the maximum length of an expression in bytes.
 	MaxBytes = 1 << 10
-	// MaxSize is the maximum size of one pattern. The longest text of plain characters has about this size. Envoy
-	// warns at a tenth of it.
+	// MaxSize is the maximum size of one compiled pattern, in instructions. An expression of MaxBytes plain characters
+	// does not exceed it. Envoy warns at a tenth of it.
 	MaxSize = 1500
-	// MaxHostSize is the maximum total size of all patterns of a host. One unit takes about 50 bytes of memory and one
-	// microsecond to compile.
+	// MaxHostSize is the maximum total size of all patterns of a host, in instructions. One instruction takes about 50
+	// bytes of memory and one microsecond to compile.
 	MaxHostSize = 50_000
-	// MaxNamespaceSize is the maximum total size of all patterns of a namespace.
+	// MaxNamespaceSize is the maximum total size of all patterns of a namespace, in instructions.
 	MaxNamespaceSize = 200_000
-	// MaxNamesSize is the maximum total size of all patterns of a namespace that are host names. Each of these patterns
-	// is searched in every requested name that no other host matches, even if the name belongs to another namespace.
-	// The limit is low, so that NewNameBudget is sufficient for several namespaces.
+	// MaxNamesSize is the maximum total size, in instructions, of all patterns for host names in a namespace. These
+	// patterns are searched in every requested name that matches no other host, even if the name belongs to another
+	// namespace. The limit is low, so that NewNameBudget is sufficient for several namespaces.
 	MaxNamesSize = 500
-	// MaxNameLength is the maximum length of a name that is searched. No host name is longer.
+	// MaxNameLength is the maximum length of a requested name in which patterns are searched. No host name is longer.
 	MaxNameLength = 253
 )
 
@@ -41,12 +41,12 @@ const (
 type Pattern struct {
 	expression *regexp.Regexp
 	size       int
-	// program returns the compiled program for searches with counted steps. Few patterns need it, so it is compiled on
-	// first use.
+	// program returns the compiled program for searches that count their steps. Few patterns need it, so it is compiled
+	// on first use.
 	program func() *syntax.Prog
 }
 
-// Compile returns a pattern that can match anywhere in a text. The error tells the author how to fix the expression.
+// Compile returns a pattern that can match any part of a string. The error tells the author how to fix the expression.
 func Compile(text string) (*Pattern, error) { return compile("", text) }
 
 // CompileFold is like Compile, but ignores case.
@@ -55,11 +55,12 @@ func CompileFold(text string) (*Pattern, error) { return compile("(?i)", text) }
 // CompilePath returns the pattern of a path. As in ingress-nginx, it is anchored at the start and ignores case.
 func CompilePath(path string) (*Pattern, error) { return compile(ofPath, path) }
 
-// ofPath has the effect of ingress-nginx's location ~* "^path".
+// ofPath is the prefix that CompilePath adds to an expression. It has the effect of ingress-nginx's location ~*
+// "^path".
 const ofPath = "(?i)^"
 
-// CompileMarked compiles the expression after "~", as in nginx's map and server_name. "~*" ignores case. marked is
-// false for a text without the mark, which is not a pattern.
+// CompileMarked compiles the expression after the prefix "~", or "~*" to ignore case, as in nginx's map and
+// server_name. A text without this prefix is not a pattern: CompileMarked then returns marked = false and no error.
 func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	expression, marked := strings.CutPrefix(text, "~")
 	if !marked {
@@ -73,8 +74,8 @@ func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	return p, true, err
 }
 
-// compile returns the existing pattern for a text if it is still in use. This saves memory, because the paths of many
-// Ingresses have the same few texts.
+// compile returns the pattern for an expression. If a pattern with the same flags and text is still in use, it returns
+// the existing one. This saves memory, because many Ingresses have the same few paths.
 func compile(flags, text string) (*Pattern, error) {
 	whole := flags + text
 	if p := compiled.get(whole); p != nil {
@@ -94,7 +95,8 @@ func compile(flags, text string) (*Pattern, error) {
 	return p, nil
 }
 
-// patterns is a weak cache of the patterns in use, by their texts. It is safe for concurrent use.
+// patterns is a weak cache of the patterns in use. The keys are the texts of the patterns, including flags. It is safe
+// for concurrent use.
 type patterns struct {
 	mu  sync.Mutex
 	all map[string]weak.Pointer[Pattern]
@@ -102,7 +104,7 @@ type patterns struct {
 
 var compiled = &patterns{all: map[string]weak.Pointer[Pattern]{}}
 
-// get returns nil if the pattern is not in use.
+// get returns the pattern with the given text, or nil if no such pattern is in use.
 func (c *patterns) get(text string) *Pattern {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +139,8 @@ func programOf(text string) *syntax.Prog {
 	return program
 }
 
-// Size returns the size of the compiled pattern in instructions, or the error of Compile. It is cheaper than compiling.
+// Size returns the size of the compiled pattern in instructions, or the error that Compile would return. It is cheaper
+// than compiling.
 func Size(text string) (int, error) {
 	return parse("", text)
 }
@@ -150,7 +153,7 @@ func PathSize(path string) (int, error) {
 	return parse(ofPath, path)
 }
 
-// parse checks an expression and returns its size.
+// parse checks an expression and returns the size of the compiled pattern in instructions.
 func parse(flags, text string) (int, error) {
 	if len(text) > MaxBytes {
 		return 0, fmt.Errorf("the regular expression is %d bytes long, and the limit is %d", len(text), MaxBytes)
@@ -171,12 +174,12 @@ func parse(flags, text string) (int, error) {
 	return size, nil
 }
 
-// Prefix returns a common prefix, ignoring case, of all paths that the pattern of a path can match. It returns "/" if
-// there is no longer known prefix.
+// Prefix returns a common prefix, ignoring case, of all paths that a path pattern can match. It returns "/" if no
+// longer prefix is known.
 func Prefix(path string) string {
 	const every = "/"
-	// The expression is parsed without the flag for case, because with it the parser replaces letters with their first
-	// variant in Unicode.
+	// The expression is parsed without the flag that ignores case: with this flag, the parser replaces letters with
+	// their first case variant in Unicode.
 	tree, err := syntax.Parse("^"+path, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText {
 		return every
@@ -194,8 +197,8 @@ func Prefix(path string) string {
 	return prefix
 }
 
-// MayBegin reports whether a path may start with a text that Prefix has returned. It is exact for ASCII. For other
-// characters it returns true, because their case variants may differ in length.
+// MayBegin reports whether a path may start with prefix, which Prefix has returned. The result is exact for ASCII. For
+// other characters MayBegin returns true, because their case variants may differ in length.
 func MayBegin(path, prefix string) bool {
 	for i := range len(prefix) {
 		switch {

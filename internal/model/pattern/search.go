@@ -8,28 +8,28 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// Budget is the limit for all searches of one request. It must be used by one goroutine only.
+// Budget is the limit for all searches of one request. It must not be used by several goroutines at the same time.
 type Budget struct {
-	// steps is the remaining number of steps for counted searches. plain is the remaining budget for package regexp,
-	// which is faster for short texts but cannot count. Each of its searches is charged with its maximum cost: the size
-	// of the pattern times the length of the text.
+	// steps is the remaining number of steps for searches that count their steps. plain is the remaining budget for
+	// searches with package regexp, which is faster for short strings but does not count steps. Such a search uses up
+	// its maximum cost: the size of the pattern times the length of the string.
 	steps, plain int
 }
 
 const (
-	// maxSteps takes one or two milliseconds on one core, like the match limit of PCRE. An ordinary pattern takes
-	// eight steps for each byte of a path. A pattern that starts with other letters than the path takes only a few
-	// steps for the whole path.
+	// maxSteps is the initial value of Budget.steps. This many steps take one or two milliseconds on one core, like the
+	// match limit of PCRE. An ordinary pattern takes eight steps for each byte of a path. If the pattern and the path
+	// start with different letters, a search takes only a few steps for the whole path.
 	maxSteps = 250_000
-	// maxPlain takes some tenths of a millisecond.
+	// maxPlain is the initial value of Budget.plain. Searches of this cost take some tenths of a millisecond.
 	maxPlain = 1 << 16
 )
 
 // NewBudget returns the budget for one request.
 func NewBudget() Budget { return Budget{maxSteps, maxPlain} }
 
-// NewNameBudget returns the budget for one host name. It is always sufficient for the patterns of the first four
-// namespaces, since an instruction takes at most three steps for each character.
+// NewNameBudget returns the budget for all searches in one host name. It is always sufficient for the patterns of the
+// first four namespaces, since an instruction takes at most three steps for each character.
 func NewNameBudget() Budget { return Budget{4 * 3 * MaxNamesSize * (MaxNameLength + 1), maxPlain} }
 
 // Found is the result of a search.
@@ -45,7 +45,8 @@ const (
 	Unknown
 )
 
-// Search reports whether the pattern matches a part of text. It uses up a part of the budget.
+// Search returns Yes if the pattern matches a part of text, otherwise No. It uses up a part of the budget, and returns
+// Unknown if the budget does not suffice.
 func (p *Pattern) Search(text string, b *Budget) Found {
 	if cost := p.size * (len(text) + 1); cost <= b.plain {
 		b.plain -= cost
@@ -60,14 +61,15 @@ func (p *Pattern) Search(text string, b *Budget) Found {
 	return found
 }
 
-// Find is like Search with its own budget. It returns false for Unknown.
+// Find reports whether the pattern matches a part of text. It is like Search with a budget of its own. It returns false
+// if this budget does not suffice.
 func (p *Pattern) Find(text string) bool {
 	b := NewBudget()
 	return p.Search(text, &b) == Yes
 }
 
-// Submatch returns the positions of the match and its groups, as regexp.FindStringSubmatchIndex does. It returns nil if
-// Find returns false.
+// Submatch returns the positions of the match and its capture groups, as regexp.FindStringSubmatchIndex does. It
+// returns nil if Find returns false.
 func (p *Pattern) Submatch(text string) []int {
 	if p.size*(len(text)+1) > maxPlain && !p.Find(text) {
 		return nil
@@ -75,10 +77,10 @@ func (p *Pattern) Submatch(text string) []int {
 	return p.expression.FindStringSubmatchIndex(text)
 }
 
-// String returns the text of the pattern with its flags.
+// String returns the regular expression with its flags.
 func (p *Pattern) String() string { return p.expression.String() }
 
-// search runs a program over a text as package regexp does for long texts: it runs all threads in parallel, so each
+// search runs a program over a string as package regexp does for long strings: it runs all threads in parallel, so each
 // instruction is visited at most once for each character. It counts the visits.
 type search struct {
 	now, next queue
@@ -145,7 +147,7 @@ func (s *search) run(p *syntax.Prog, text string, left *int) Found {
 	}
 }
 
-// context has the characters before and after a position. -1 means the start or the end of the text.
+// context holds the characters before and after a position. -1 means the start or the end of the string.
 type context struct{ before, after rune }
 
 func runeAt(text string, at int) (rune, int) {
@@ -174,7 +176,8 @@ func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	return false
 }
 
-// takes reports whether an instruction matches a character. Instructions that do not match characters return false.
+// takes reports whether an instruction matches a character. It returns false for instructions that do not match
+// characters.
 func takes(i *syntax.Inst, r rune) bool {
 	switch i.Op {
 	case syntax.InstRune1:
@@ -190,8 +193,8 @@ func takes(i *syntax.Inst, r rune) bool {
 	}
 }
 
-// follow adds an instruction and all instructions that are reachable from it without reading a character, in order of
-// precedence. It returns the number of visits.
+// follow adds an instruction to a queue, and all instructions that are reachable from it without reading a character,
+// in order of precedence. It returns the number of visited instructions.
 func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 	visits := 0
 	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {

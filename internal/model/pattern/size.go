@@ -5,15 +5,15 @@ import (
 )
 
 const (
-	// runesOfInstruction is the number of runes in a character class that take the memory of one instruction.
+	// runesOfInstruction is the number of runes in a character class that take as much memory as one instruction.
 	runesOfInstruction = 10
-	// enough limits the sum to avoid an overflow. A larger size is rejected in any case.
+	// enough is the maximum result, which avoids an integer overflow. Expressions of this size are rejected anyway.
 	enough = 1 << 30
 )
 
-// sizeOf returns the number of instructions of the compiled expression without compiling it. It never returns too few.
-// The check is necessary before compiling, because 11 bytes can stand for thousands of instructions, and ten such
-// expressions in a row for millions.
+// sizeOf returns the number of instructions of the compiled expression, without compiling it. The result may be too
+// large, but is never too small. The check is necessary before compiling, because 11 bytes can stand for thousands of
+// instructions, and ten such expressions in a row for millions.
 func sizeOf(tree *syntax.Regexp) int { return 2 + instructions(tree) }
 
 func instructions(re *syntax.Regexp) int {
@@ -29,7 +29,8 @@ func instructions(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		return of + 2
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
-		// If the operand can be empty, the star is compiled to a question mark and a plus.
+		// An expression such as (x?)* is compiled to a plus inside a question mark, because its operand can match the
+		// empty string.
 		return of + 2
 	case syntax.OpAlternate, syntax.OpConcat:
 		return of + len(re.Sub)
@@ -40,8 +41,8 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// repeated returns the size of a repetition: one copy for each possible repetition. Optional copies need additional
-// instructions.
+// repeated returns the size of a repetition such as x{2,5}. of is the size of x. The compiled expression contains as
+// many copies of x as x may occur. Optional copies need additional instructions.
 func repeated(of, minimum, maximum int) int {
 	copies := max(maximum, minimum, 1)
 	return min((of+2)*copies, enough)

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Texts is a set of whole texts and patterns with the syntax of nginx's map. An entry is a text in any case, a pattern
-// after "~", or a pattern that ignores case after "~*". A leading backslash makes an entry a text. Texts is immutable.
-// Nil is an empty set.
+// Texts is a set of strings and patterns, in the syntax of nginx's map. An entry is a pattern after "~", a pattern that
+// ignores case after "~*", or otherwise a string that is compared ignoring case. A leading backslash is removed from a
+// string, so that a string can start with "~". Texts is immutable. Nil is an empty set.
 type Texts struct {
 	whole    map[string]struct{}
 	patterns []*Pattern
 }
 
-// NewTexts parses entries. Their patterns together may have the size MaxHostSize.
+// NewTexts parses the entries of a set. It returns an error if a pattern is invalid, or if the total size of all
+// patterns exceeds MaxHostSize.
 func NewTexts(entries []string) (*Texts, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -43,9 +44,9 @@ func NewTexts(entries []string) (*Texts, error) {
 	return t, nil
 }
 
-// Has reports whether a text is in the set, contains one of the patterns, or takes too long to search. It is meant for
-// access control. Each pattern has its own budget, since the sender of the text is not responsible for the number of
-// patterns.
+// Has reports whether text is equal to a string in the set or matches one of the patterns. It also returns true if a
+// search exceeds its budget, because Has is used to reject requests. Each pattern has its own budget, since the sender
+// of the text is not responsible for the number of patterns.
 func (t *Texts) Has(text string) bool {
 	if t == nil {
 		return false
