@@ -2,7 +2,7 @@ package pools
 
 import "bytes"
 
-// Buffers is a pool of buffers. Its methods may be called from any goroutine.
+// Buffers is a pool of buffers. It is safe for concurrent use.
 type Buffers struct{ pool *Pool[[]byte] }
 
 // NewBuffers returns a pool of buffers of size bytes. The content of a buffer is undefined until its owner writes to
@@ -28,17 +28,17 @@ func Unpooled(name string, size int) Buffer {
 	return b.Get()
 }
 
-// Buffer owns a buffer. The zero Buffer owns nothing.
+// Buffer is a handle that owns a buffer. The zero Buffer owns nothing.
 type Buffer struct{ Handle[[]byte] }
 
 // Bytes returns the whole buffer. The result may be used until Release.
 func (b *Buffer) Bytes() []byte { return *b.Value() }
 
-// Replace replaces the owned buffer by another one, such as the result of an append to it. Afterwards Bytes returns the
-// whole capacity of the new one.
+// Replace replaces the owned buffer with another buffer, such as the result of an append to it. Bytes then returns the
+// whole capacity of the new buffer.
 func (b *Buffer) Replace(larger []byte) { *b.Value() = larger[:cap(larger)] }
 
-// Move transfers the buffer to another handle and returns that handle. This handle owns nothing afterwards.
+// Move transfers the buffer to a new handle and returns the new handle. The receiver owns nothing afterwards.
 func (b *Buffer) Move() Buffer { return Buffer{b.Handle.Move()} }
 
 // poisoned is the content of released buffers while Checking is true. It is neither valid text nor a valid length.

@@ -15,7 +15,7 @@ import (
 // Checking reports whether this build checks ownership. Builds with the race detector or the tag poison do.
 const Checking = true
 
-// claim identifies one ownership of a value.
+// claim identifies one period in which a handle owns a pooled value.
 type claim struct {
 	generation uint64
 	over       bool
@@ -24,11 +24,11 @@ type claim struct {
 func (c *claim) ended() bool { return c.over }
 func (c *claim) end()        { c.over = true }
 
-// owners tracks the current owner of a value: the handle whose claim has the same generation. Releasing the value
-// starts the next generation.
+// owners identifies the current owner of a pooled value: the handle whose claim has the same generation. Releasing the
+// value starts the next generation.
 type owners struct {
 	generation atomic.Uint64
-	// last is the stack of the last release. mu guards it.
+	// last is the call stack of the last release. mu guards it.
 	mu   sync.Mutex
 	last [16]uintptr
 }
@@ -37,7 +37,8 @@ func (o *owners) taken() claim { return claim{generation: o.generation.Load()} }
 
 func (o *owners) ownedBy(c claim) bool { return o.generation.Load() == c.generation }
 
-// released ends the generation. It returns false if another handle of the same generation has already ended it.
+// released ends the period of ownership that c identifies. It returns false if another handle has already ended this
+// period.
 func (o *owners) released(c claim) bool {
 	if !o.generation.CompareAndSwap(c.generation, c.generation+1) {
 		return false

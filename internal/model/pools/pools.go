@@ -1,10 +1,11 @@
-// Package pools reuses memory: buffers, and values that are expensive to create. Each value has one owner at a time.
-// The owner holds it through a Handle and returns it with Release.
+// Package pools reuses memory: buffers, and values that are expensive to create. Each value has one owner at a time,
+// which accesses it through a Handle and returns it to the pool with Release.
 //
 // Two owners of one buffer are the worst fault that a proxy can have, because one client could then read or complete
-// the request of another. So builds with the race detector or the tag poison check ownership (see Checking). Release
-// overwrites the memory. A second Release, the use of a released handle, or a write to released memory panics with the
-// stack of the first Release. Other builds check nothing, and a handle is a plain pointer there.
+// the request of another. So builds with the race detector or the build tag poison check ownership (see Checking). In
+// these builds, Release overwrites the memory. A second Release, the use of a released handle, or a write to released
+// memory panics with the stack of the first Release. In other builds nothing is checked, and a handle is only a
+// pointer.
 //
 // Release must never be deferred. After a panic, other goroutines may still use the memory, so it is left to the
 // garbage collector.
@@ -12,38 +13,38 @@ package pools
 
 import "sync"
 
-// Pool reuses values of one type. New and NewStructs create it. Its methods may be called from any goroutine.
+// Pool reuses values of one type. It is created by New or NewStructs. It is safe for concurrent use.
 type Pool[T any] struct {
 	name string
 	// create initializes a zero value. clean prepares a released value for its next owner. Both may be nil.
 	create, clean func(*T)
-	// poison overwrites a released value. intact reports whether the value was not modified since. Both are called only
-	// if Checking is true, and may be nil.
+	// poison overwrites a released value. intact reports whether the value has not been modified since then. Both are
+	// called only if Checking is true, and may be nil.
 	poison func(*T)
 	intact func(*T) bool
-	// single means that released values are not reused.
+	// single is set if released values are not reused.
 	single bool
 	free   sync.Pool
 }
 
-// item is a value with its pool.
+// item is a value and the pool that it belongs to.
 type item[T any] struct {
 	owners
 	pool  *Pool[T]
 	value T
 }
 
-// New returns a pool of values that keep something for their next owner. create initializes a zero value; nil leaves it
-// zero. clean removes the data of the last owner, in all builds; it may be nil. name identifies the memory in the
-// messages of panics.
+// New returns a pool of values that keep some state, such as memory, for their next owner. create initializes a zero
+// value; if it is nil, the value stays zero. clean removes the data of the last owner, in all builds; it may be nil.
+// name identifies the pool in the messages of panics.
 func New[T any](name string, create, clean func(*T)) *Pool[T] {
 	p := &Pool[T]{name: name, create: create, clean: clean}
 	p.free.New = p.make
 	return p
 }
 
-// NewStructs returns a pool of values that are zero when Get returns them. Release zeroes them, so they keep no other
-// memory alive.
+// NewStructs returns a pool of values that are zero when Get returns them. Release sets them to zero, so they keep no
+// other memory alive.
 func NewStructs[T any](name string) *Pool[T] {
 	p := New(name, nil, zero[T])
 	p.intact = isZero[T]
@@ -72,7 +73,7 @@ func (p *Pool[T]) Get() (h Handle[T]) {
 	return
 }
 
-// inspect returns the claim to a value. It panics if the value was written to since its release.
+// inspect returns the claim of the next owner of a value. It panics if the value was written to since its release.
 func (p *Pool[T]) inspect(i *item[T]) claim {
 	if p.intact != nil && !p.intact(&i.value) {
 		i.panicOf(p.name, "was written to after its release")
@@ -88,7 +89,7 @@ func (p *Pool[T]) make() any {
 	return i
 }
 
-// Handle owns a value of a pool. The zero Handle owns nothing. Handles must not be copied, which go vet checks. Move
+// Handle owns a value of a pool. The zero Handle owns nothing. A Handle must not be copied, which go vet checks. Move
 // transfers the value to another handle.
 type Handle[T any] struct {
 	_ noCopy
@@ -147,7 +148,7 @@ func (p *Pool[T]) put(i *item[T]) {
 	}
 }
 
-// Move transfers the value to another handle and returns that handle. This handle owns nothing afterwards.
+// Move transfers the value to a new handle and returns the new handle. The receiver owns nothing afterwards.
 func (h *Handle[T]) Move() Handle[T] {
 	if Checking && h.item != nil {
 		h.mustOwn("was moved after its release")
