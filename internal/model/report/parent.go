@@ -6,29 +6,29 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Parent is an object to which another object is attached, with the conditions of the attached object under it. The
-// conditions can differ between parents: of two Gateways, only one may accept a route.
+// Parent is an object to which another object is attached, such as the Gateway of a route. It contains the conditions
+// of the attached object. They can differ between parents: of two Gateways, only one may accept a route.
 type Parent struct {
 	ParentRef
-	// Conditions have different types.
+	// Conditions contains at most one condition of each type.
 	Conditions []Condition `json:"conditions"`
 }
 
-// ParentRef refers to a parent as a parentRef of Gateway API does. SectionName and Port select a part of the parent,
-// such as a listener. If both are zero, the whole parent is meant.
+// ParentRef refers to a parent like a parentRef of Gateway API. SectionName and Port select a part of the parent, such
+// as a listener. If both are zero, ParentRef refers to the whole parent.
 type ParentRef struct {
 	Object      ir.Ref `json:"object"`
 	SectionName string `json:"sectionName,omitempty"`
 	Port        int32  `json:"port,omitempty"`
 }
 
-// Condition is one condition of an object under a parent.
+// Condition is one condition of an object that is attached to a parent.
 type Condition struct {
 	// Type is a condition type of Gateway API: Accepted, ResolvedRefs, Programmed and others.
 	Type   string          `json:"type"`
 	Status ConditionStatus `json:"status"`
 	Reason Reason          `json:"reason"`
-	// Message explains the condition to people. It may be empty.
+	// Message is a readable explanation of the condition. It may be empty.
 	Message string `json:"message,omitempty"`
 	// ObservedGeneration is metadata.generation of the object that the condition describes.
 	ObservedGeneration int64 `json:"observedGeneration"`
@@ -44,7 +44,7 @@ const (
 	Unknown ConditionStatus = "Unknown"
 )
 
-// Stated returns the parents that have conditions.
+// Stated returns the parents in the verdict that have conditions.
 func (v *Verdict) Stated() []Parent {
 	return slices.DeleteFunc(slices.Clone(v.Parents), func(p Parent) bool { return len(p.Conditions) == 0 })
 }
@@ -53,8 +53,8 @@ func (p Parent) equal(other Parent) bool {
 	return p.ParentRef == other.ParentRef && slices.Equal(p.Conditions, other.Conditions)
 }
 
-// joinParents merges two lists of parents and the conditions of each parent. If both lists have a condition of the same
-// type, the condition in more wins.
+// joinParents merges two lists of parents, and the conditions of each parent. If both lists contain a condition of the
+// same type for a parent, the condition in more is used.
 func joinParents(list, more []Parent) []Parent {
 	if len(more) == 0 {
 		return list

@@ -1,5 +1,5 @@
-// Package report holds the outcome of a translation and of an apply for each object. It is used for Events, the log,
-// lint and /k8singress/objects.
+// Package report holds the results of translating Kubernetes objects and applying them: one verdict for each object.
+// The verdicts are used for Events, the log, lint and /k8singress/objects.
 package report
 
 import (
@@ -17,12 +17,13 @@ import (
 type Severity string
 
 const (
-	// Error means that something which the object requests is not served.
+	// Error means that a part of what the object requests is not served.
 	Error Severity = "error"
 	// Warning means that the object is served in a way that may surprise its owner, or that an Ingress is not served
 	// because its class does not belong to this controller.
 	Warning Severity = "warning"
-	// Info is worth knowing but not a fault of the object, such as a Service without endpoints.
+	// Info means that there is something worth knowing that is not a fault of the object, such as a Service without
+	// endpoints.
 	Info Severity = "info"
 )
 
@@ -101,13 +102,14 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Verdict is the outcome for one object.
+// Verdict is the result for one object: its problems, and its conditions for each parent.
 type Verdict struct {
 	Object ir.Ref
 	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the
 	// Gateways of a route. The controller does not write the status of an object without parents.
 	Parents []Parent
-	// Problems are in the order in which they were found. If there are none, the object is accepted without changes.
+	// Problems are in the order in which they were found. If there are no problems, everything that the object requests
+	// is served.
 	Problems []Problem
 }
 
@@ -139,12 +141,12 @@ type Report struct {
 	Verdicts []*Verdict
 }
 
-// Compare orders objects by kind, namespace and name.
+// Compare orders references to objects by kind, namespace and name.
 func Compare(a, b ir.Ref) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Get returns the verdict on an object, or nil.
+// Get returns the verdict on an object, or nil if there is no verdict on it.
 func (r *Report) Get(object ir.Ref) *Verdict {
 	i, ok := slices.BinarySearchFunc(r.Verdicts, object,
 		func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
@@ -173,13 +175,13 @@ func (r *Report) With(more []*Verdict) *Report {
 	return merged
 }
 
-// Changed returns the verdicts of now that before does not contain, and those that are not Equal to the verdict before.
+// Changed returns the verdicts in now that are new or not Equal to the verdict on the same object in before.
 func Changed(before, now *Report) []*Verdict {
 	var changed []*Verdict
 	old := before.Verdicts
 	for _, v := range now.Verdicts {
 		if len(old) > 0 && old[0] == v {
-			// This comparison is fast and finds nearly all unchanged verdicts, because they are the same pointers.
+			// This comparison of pointers is fast. It finds nearly all unchanged verdicts, because they are not copied.
 			old = old[1:]
 			continue
 		}
@@ -194,16 +196,17 @@ func Changed(before, now *Report) []*Verdict {
 	return changed
 }
 
-// Date formats a time for messages: in UTC, as logs and certificates have it, without fractions of a second.
+// Date formats a time for messages. It uses UTC, as logs and certificates do, and leaves out fractions of a second.
 func Date(t time.Time) string {
 	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
 }
 
-// MaxListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
+// MaxListed is the maximum number of names that are listed in a message. Messages must be short, because the note of an
+// Event is limited to 1,024 bytes.
 const MaxListed = 4
 
-// List joins words for a message. It lists up to most words and adds how many more there are. count is the number of
-// all words. If count is greater than most, words only has to contain the first most words.
+// List joins words for a message. It lists at most limit words and adds how many more there are. count is the total
+// number of words. If count is greater than limit, words only has to contain the first limit words.
 func List(words []string, count, limit int) string {
 	if count <= limit {
 		return strings.Join(words, ", ")
@@ -211,7 +214,7 @@ func List(words []string, count, limit int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:limit], ", "), count-limit)
 }
 
-// These annotations are named by problems of several packages.
+// These are the names of annotations that several packages use in problems.
 const (
 	ClientAuthSecret       = "nginx.ingress.kubernetes.io/auth-tls-secret"
 	BasicAuthSecret        = "nginx.ingress.kubernetes.io/auth-secret"
@@ -225,11 +228,11 @@ const (
 	StreamBackendTLSSecret = "k8singress.io/stream-backend-tls-secret"
 )
 
-// AnnotationField returns the field of a problem with an annotation.
+// AnnotationField returns the value of Problem.Field for a problem with an annotation.
 func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
 
-// Cut shortens a valid UTF-8 text to the given number of bytes, including the three dots at the end. It does not cut
-// inside a character, because an encoder would replace the invalid part with a longer one.
+// Cut shortens a string, which must be valid UTF-8, to at most limit bytes, including the three dots at the end. It
+// does not cut inside a character, because an encoder would replace the invalid part with a longer one.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
