@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Hint returns the end of a message about an unknown word: "; did you mean ...?" with the nearest known word. It
-// ignores case. It returns "" if no known word is near enough.
+// Hint returns the end of a message about an unknown word: "; did you mean ...?" with the most similar known word. It
+// ignores case. It returns "" if no known word is similar enough.
 func Hint(word string, known []string) string {
 	lower := make([]string, len(known))
 	for i, k := range known {
@@ -20,8 +20,8 @@ func Hint(word string, known []string) string {
 	return "; did you mean " + known[i] + "?"
 }
 
-// Of returns the first of the nearest known words, or "" if no word is near enough. The maximum distance is one letter
-// in four, plus one.
+// Of returns the known word that is most similar to word, or the first such word if there are several. It returns "" if
+// no known word is similar enough: a quarter of the letters, plus one, may differ.
 func Of(word string, known []string) string {
 	best, limit := "", 1+len(word)/4
 	for _, candidate := range known {
