@@ -1,4 +1,4 @@
-// Package backends finds the Service port that an Ingress or an entry of a ConfigMap names.
+// Package backends finds the Service and port to which an Ingress or an entry of a ConfigMap refers.
 package backends
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Options decide which Services may be backends.
+// Options restrict which Services may be used as backends.
 type Options struct {
-	// ExternalNames limits the targets of Services of type ExternalName. It has the same values as
-	// settings.Config.ExternalNames. An unknown value rejects all such Services.
+	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
+	// settings.Config.ExternalNames. If the value is unknown, all such Services are rejected.
 	ExternalNames string
 }
 
-// Find returns the backend for a port of a Service. As in ingress-nginx, port is the number, the name or the target
-// port.
+// Find returns the backend for a port of a Service. As in ingress-nginx, port may be the number, the name or the target
+// port of a Service port.
 //
-// For a Service or port that does not exist it returns a backend without endpoints, so that requests do not go to
-// another backend. The problem says what is missing, and its field is "name" or "port". The caller adds what happens
-// until the Service or port exists.
+// If the Service or port does not exist, Find returns a backend without endpoints, so that no other backend gets the
+// requests, and a problem. Problem.Field is "name" if the Service is missing, and "port" if the port is missing. The
+// caller must complete the message with the effect on requests.
 func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend,
 	*report.Problem) {
 	b := &ir.Backend{
@@ -59,7 +59,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	return b, nil
 }
 
-// FindFirst works like Find for the first port of a Service, over TCP.
+// FindFirst works like Find, but returns the backend for the first port of a Service. The protocol is TCP.
 func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *report.Problem) {
 	port := ""
 	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok &&
@@ -73,8 +73,8 @@ func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *r
 	return b, p
 }
 
-// clientIP returns how long a Service with sessionAffinity ClientIP keeps a client at its endpoint. Zero means no
-// affinity.
+// clientIP returns how long requests of a client go to the same endpoint because of sessionAffinity ClientIP. It
+// returns zero if the Service has no session affinity.
 func clientIP(service *corev1.Service) time.Duration {
 	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return 0
@@ -92,8 +92,8 @@ func problem(reason report.Reason, field, message string, args ...any) *report.P
 	return &report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: fmt.Sprintf(message, args...)}
 }
 
-// id returns the ID of a backend. It escapes the names from manifests, so that a name with a slash cannot produce the
-// ID of another backend.
+// id returns the ID of the backend for a port of a Service. Names are escaped, so that a name with a slash cannot
+// result in the ID of another backend.
 func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	port = url.PathEscape(port)
 	if protocol == ir.UDP {
@@ -102,13 +102,14 @@ func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	return Prefix(service.Namespace, service.Name) + port
 }
 
-// Prefix returns the common prefix of the IDs of all backends of a Service. No other backend has this prefix.
+// Prefix returns the prefix that the IDs of all backends of a Service have, and that no other backend has.
 func Prefix(namespace, service string) string {
 	return namespace + "/" + url.PathEscape(service) + "/"
 }
 
-// findPort returns the port of a Service by number, by name or by target port, in the order in which ingress-nginx
-// looks for it. It returns nil for "" and "0", because these stand for a port that is not set.
+// findPort returns the port of a Service whose number, name or target port equals wanted, in this order of precedence,
+// as in ingress-nginx. It returns nil if there is no such port, or if wanted is "" or "0", which means that no port is
+// set.
 func findPort(service *corev1.Service, wanted string, protocol corev1.Protocol) *corev1.ServicePort {
 	if wanted == "" || wanted == "0" {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// external turns a Service of type ExternalName into a backend. The author of such a Service chooses the address to
-// which this process connects, so addresses close to the process itself, such as loopback addresses, are rejected. The
-// code that resolves the name must reject the same addresses in DNS responses.
+// external returns the backend for a Service of type ExternalName. The author of such a Service chooses the address to
+// which this process connects. So addresses of the controller itself and of its local network, such as loopback and
+// link-local addresses, are rejected. The code that resolves the name must also reject such addresses in DNS responses.
 func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
 	name := service.Namespace + "/" + service.Name
 	anywhere := o.ExternalNames == settings.ExternalNamesAll
@@ -42,7 +42,9 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 	return b, nil
 }
 
-// externalHost returns the name or address in an externalName, or a message if it is invalid.
+// externalHost checks the externalName of a Service and returns it as a lower-case name or an IP address. If it is not
+// allowed, externalHost returns the reason as fault. If anywhere is true, addresses of the controller itself are
+// allowed.
 func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
@@ -64,23 +66,23 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	return host, ""
 }
 
-// near reports whether an address means something else on each host, such as a loopback address or the metadata service
-// of a cloud.
+// near reports whether an address has a different meaning on each host, such as a loopback address or the link-local
+// address of a cloud's metadata service.
 func near(ip netip.Addr) bool {
 	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != ""
 }
 
-// numeric reports whether some resolvers would read a name as an address, such as 127.1 or 0x7f000001. No top-level
-// domain looks like this.
+// numeric reports whether some resolvers interpret a name as an IP address, such as 127.1 or 0x7f000001. No real domain
+// name ends with a number.
 func numeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)
 	return err == nil || strings.Trim(last, "0123456789") == ""
 }
 
-// externalPort returns the port of the Service, and the port to connect to: the target port if it is a number,
-// otherwise the same port. As in ingress-nginx, a number does not have to be a port of the Service. It returns zero if
-// there is no such port.
+// externalPort returns the number of a Service port and the port to connect to, which is the target port if it is a
+// number. As in ingress-nginx, wanted may also be a number that is not a port of the Service. externalPort returns
+// zeros if there is no valid port.
 func externalPort(service *corev1.Service, wanted string, protocol ir.Protocol) (number, target int) {
 	if found := findPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol)))); found != nil {
 		number, target = int(found.Port), int(found.Port)
