@@ -12,9 +12,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// backend returns the backend that b names, or nil if b does not name a Service. For a Service or port that does not
-// exist it returns a backend without endpoints, so that requests get 503 and not the response of another Service.
-// passed means that TLS connections are passed through to the backend.
+// backend returns the backend to which b refers, or nil if b does not refer to a Service. If the Service or port does
+// not exist, it returns a backend without endpoints, so that requests get 503. passed reports whether TLS connections
+// are passed through to the backend.
 func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed bool) *ir.Backend {
 	if r.unreadable {
 		return r.closedBackend(b, field)
@@ -26,8 +26,8 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	return r.find(b, field, without)
 }
 
-// find returns the backend that b names, and reports problems with it. without is the part of the message about the
-// effect while the Service or port does not exist.
+// find returns the backend to which b refers, and reports problems with it. without is the part of the message that
+// describes the effect of a missing Service or port.
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:

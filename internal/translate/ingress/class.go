@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// classAnnotation is the predecessor of spec.ingressClassName.
+	// classAnnotation is the annotation that selected the class of an Ingress before spec.ingressClassName was
+	// introduced.
 	classAnnotation = "kubernetes.io/ingress.class"
 
 	classField = "spec.ingressClassName"
 )
 
-// selected reports whether the namespace of the Ingress is served.
+// selected reports whether the namespace of the Ingress matches the namespace selector.
 func (r *reading) selected() bool {
 	o, namespace := r.options, r.Object.Namespace
 	if o.Namespaces == nil {
 		return true
 	}
 	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
-	// An API server sets this label on each namespace. In a folder of manifests, the label and the Namespace may be
-	// missing.
+	// The API server sets this label on each namespace. In a folder of manifests, the label or the whole Namespace
+	// object may be missing.
 	all := labels.Set{corev1.LabelMetadataName: namespace}
 	if object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace); ok {
 		all = labels.Merge(all, object.Labels)
@@ -49,12 +50,12 @@ func (r *reading) selected() bool {
 	return true
 }
 
-// ours reports whether the Ingress is for this controller. The field takes precedence over the annotation, as in
-// ingress-nginx, so that a cluster that migrates from it serves the same Ingresses as before. The Kubernetes
-// documentation says the opposite. Few Ingresses have both, because the API server rejects new Ingresses with both. The
-// owner of an old one gets a warning.
+// ours reports whether this controller has to serve the Ingress. If the Ingress has both spec.ingressClassName and the
+// annotation kubernetes.io/ingress.class, the field takes precedence. The Kubernetes documentation says the opposite,
+// but ingress-nginx does the same, and a cluster that migrates from it must serve the same Ingresses as before. Such an
+// Ingress gets a warning. Only old Ingresses can have both, because the API server rejects new ones.
 func (r *reading) ours(o Options) bool {
-	// Any IngressClass may become ours, or the default class.
+	// A change of any IngressClass may change whether the Ingress is served.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	annotation, annotated := r.Object.Annotations[classAnnotation]
 	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
@@ -110,8 +111,9 @@ func (r *reading) annotated(o Options, class string) bool {
 	return false
 }
 
-// named reports whether a class is ours, either by its IngressClass or, with ClassByName, by its name. If the
-// controller may not read IngressClasses, only the name decides.
+// named reports whether a class belongs to this controller. This is the case if its IngressClass has the name of this
+// controller in spec.controller. A class named ClassName also belongs to it if ClassByName is set, if the controller
+// may not read IngressClasses, or if a folder of manifests contains no such IngressClass.
 func (r *reading) named(o Options, name string) bool {
 	object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name)
 	unread := !ok && r.snapshot.Denied(ir.Ref{Kind: kinds.IngressClass})
@@ -129,7 +131,7 @@ func (r *reading) named(o Options, name string) bool {
 		return true
 	}
 	if unread {
-		// The class may exist and belong to another controller.
+		// The class may exist and belong to another controller, so do not report that it is missing.
 		return false
 	}
 	r.problem(report.Warning, report.IngressClassNotFound, classField,
@@ -139,15 +141,16 @@ func (r *reading) named(o Options, name string) bool {
 	return false
 }
 
-// notServed reports why an Ingress is not ours, but only for a folder of manifests. In a cluster, another controller
-// may serve it.
+// notServed reports why an Ingress is not served by this controller. It does so only for a folder of manifests, because
+// in a cluster another controller may serve the Ingress.
 func (r *reading) notServed(o Options, reason report.Reason, field, message string, args ...any) {
 	if o.Folder {
 		r.problem(report.Info, reason, field, "not served: "+message, args...)
 	}
 }
 
-// instead returns advice about a class that does not exist, as part of a message.
+// instead returns the advice for an Ingress whose class does not exist: which classes to use instead, or to create the
+// class.
 func (r *reading) instead(o Options, name string) string {
 	const create, most = "create it", 5
 	all := r.classes(o, "")
@@ -163,8 +166,8 @@ func (r *reading) instead(o Options, name string) string {
 	return "write " + strings.Join(all, " or ") + ", or " + create
 }
 
-// classes returns the names of the classes of one controller in alphabetical order. If controller is empty, it returns
-// the names of all classes.
+// classes returns the names of all IngressClasses of a controller in alphabetical order. If controller is empty, it
+// returns the names of all IngressClasses.
 func (r *reading) classes(o Options, controller string) []string {
 	var names []string
 	for class := range snapshot.Of[*networkingv1.IngressClass](r.snapshot).All() {
@@ -179,27 +182,28 @@ func (r *reading) classes(o Options, controller string) []string {
 	return names
 }
 
-// Class is an IngressClass of this controller with parameters.
+// Class describes an IngressClass of this controller that has parameters.
 type Class struct {
 	ConfigMap ir.Ref
-	// Unread means that the parameters cannot be read. Then Defaults makes all Ingresses of the class return 503.
+	// Unread is true if the parameters cannot be read. Defaults then makes all requests for Ingresses of the class get
+	// 503.
 	Unread bool
-	// Defaults are the settings of an Ingress of the class without annotations.
+	// Defaults are the settings that apply to an Ingress of the class without annotations.
 	Defaults annotations.Settings
 }
 
 const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may restrict access"
 
-// Parameters returns the ConfigMap that the parameters of an IngressClass name, or a problem. If the class has no
-// parameters, it returns neither.
+// Parameters returns the ConfigMap to which the parameters of an IngressClass refer, or a problem with the parameters.
+// It returns neither if the class has no parameters.
 //
-// After a problem of severity Error, all requests for Ingresses of the class get 503, because the ConfigMap may
-// restrict access and ignoring it could let every client in. Parameters of a kind in an API group are only a Warning.
-// They cannot be a ConfigMap, so they were written for another controller, and ingress-nginx, which reads no
-// parameters, served such a class, too.
+// If the problem is an Error, all requests for Ingresses of the class must get 503, because the ConfigMap may restrict
+// access, and ignoring it could allow every client. Parameters with an API group only cause a Warning: they are not a
+// ConfigMap, so they were written for another controller. ingress-nginx, which ignores all parameters, serves such a
+// class, too.
 //
-// own is the namespace of the controller's own ConfigMaps. The ConfigMap is looked up there if the scope is Cluster,
-// because this scope has no namespace and a ConfigMap always has one.
+// own is the namespace of the controller's ConfigMap. If the scope of the parameters is Cluster, the ConfigMap is read
+// from this namespace, because the parameters then do not contain a namespace.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
 	p := class.Spec.Parameters
 	if p == nil {
@@ -247,7 +251,7 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	return ref, nil
 }
 
-// NoParameters returns the problem of an IngressClass whose parameters name a ConfigMap that does not exist.
+// NoParameters returns the problem of an IngressClass whose parameters refer to a ConfigMap that does not exist.
 func NoParameters(ref ir.Ref) *report.Problem {
 	return parameters("name",
 		"the ConfigMap %s/%s does not exist, or its namespace is not watched; until it exists, "+classClosed,
@@ -261,8 +265,8 @@ func parameters(field, message string, args ...any) *report.Problem {
 	}
 }
 
-// DefaultClasses returns the classes that are marked as the default, the newest first. The API server gives the first
-// one to an Ingress without a class.
+// DefaultClasses returns the IngressClasses that are marked as default, the newest first. The API server assigns the
+// first one to new Ingresses without a class.
 func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 	var all []*networkingv1.IngressClass
 	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
@@ -276,8 +280,9 @@ func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 	return all
 }
 
-// defaultClass returns the name of the default class that is ours, or "". An API server writes the default class into
-// new Ingresses, but in a folder of manifests it is missing.
+// defaultClass returns the name of the default IngressClass of this controller, or "" if it does not exist. It is used
+// for Ingresses without a class in a folder of manifests; in a cluster, the API server assigns the default class to new
+// Ingresses.
 func defaultClass(s *snapshot.Snapshot, o Options) string {
 	for _, class := range DefaultClasses(s) {
 		if class.Spec.Controller == o.ControllerName {

@@ -17,15 +17,15 @@ import (
 
 const (
 	ingressClosed = "all requests for this Ingress get 503"
-	// maxDataBytes is the maximum size of a ConfigMap's data, in bytes. The data is copied into the routes, and sent
-	// with each request or response.
+	// maxDataBytes is the maximum size of the data in a ConfigMap, in bytes. The data is copied into each route, and
+	// sent with each request or response.
 	maxDataBytes = 64 << 10
-	// maxVariables is the maximum number of variables in all values together. It limits the length of the expanded
-	// values.
+	// maxVariables is the maximum total number of nginx variables in the values of a ConfigMap. It limits the size
+	// after variables are replaced.
 	maxVariables = 256
 )
 
-// readConfigMaps reads the ConfigMaps that annotations name.
+// readConfigMaps reads the ConfigMaps to which annotations of the Ingress refer.
 func (r *reading) readConfigMaps() {
 	a := r.annotations
 	if a.Forwarding.Protocol == ir.FastCGI {
@@ -41,9 +41,9 @@ func checkParam(_, value string) error {
 	return err
 }
 
-// configMap returns the data of the ConfigMap that an annotation names, or nil. check returns an error for an invalid
-// key or value. If the data cannot be used, all requests for the Ingress get 503. The application would otherwise run
-// without settings that its owner requires, and some of these may protect it.
+// configMap returns the data of the ConfigMap to which an annotation refers, or nil if it has none. check must return
+// an error for an invalid key or value. If the data cannot be used, all requests for the Ingress get 503, because the
+// application would otherwise run without settings that may protect it.
 func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {
 	if name == "" {
 		return nil
@@ -77,8 +77,8 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	return object.Data
 }
 
-// findConfigMap returns the ConfigMap of the given name. If it does not exist or is in another namespace, findConfigMap
-// returns nil, and all requests for the Ingress get 503.
+// findConfigMap returns the ConfigMap to which an annotation refers. If the ConfigMap does not exist or is in another
+// namespace, findConfigMap returns nil, and all requests for the Ingress get 503.
 func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
 	if namespace, rest, has := strings.Cut(name, "/"); has {

@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// errorPages sets the pages that replace error responses.
+// errorPages sets r.pages, which configures the replacement of error responses.
 func (r *reading) errorPages() {
 	asked := &r.annotations.ErrorPages
 	if len(asked.Statuses) == 0 && asked.Service == "" {
@@ -20,8 +20,8 @@ func (r *reading) errorPages() {
 	}
 }
 
-// errorBackend returns the backend for the first port of a Service. The load balancing annotations of this Ingress do
-// not apply to it, because they are for the backends of its paths.
+// errorBackend returns the backend for the first port of the Service that provides error pages. The load balancing
+// annotations of the Ingress do not apply to this backend, only to the backends of its paths.
 func (r *reading) errorBackend(name string) *ir.Backend {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: name}
 	r.depend(ref)

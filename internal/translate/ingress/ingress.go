@@ -1,5 +1,5 @@
-// Package ingress translates networking.k8s.io/v1 Ingresses. Translate returns the settings of one Ingress, and package
-// hosts merges the settings of all Ingresses for one host. It does no I/O.
+// Package ingress translates Ingresses (networking.k8s.io/v1). Translate returns the settings of one Ingress. Package
+// hosts then merges the settings of all Ingresses for the same host. This package does no I/O.
 package ingress
 
 import (
@@ -22,78 +22,80 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
-// Options decide which Ingresses are ours, and provide the settings that all Ingresses share.
+// Options select the Ingresses that this controller serves, and contain settings that apply to all of them.
 type Options struct {
-	// ControllerName is the spec.controller of the IngressClasses that are ours.
+	// ControllerName is the value of spec.controller in the IngressClasses of this controller.
 	ControllerName string
-	// ClassName is the value of the older annotation kubernetes.io/ingress.class that is ours.
+	// ClassName is the value of the older annotation kubernetes.io/ingress.class that selects this controller.
 	ClassName string
-	// ClassByName also serves Ingresses that name ClassName in spec.ingressClassName, whatever spec.controller of the
-	// IngressClass is.
+	// ClassByName means that Ingresses with ClassName in spec.ingressClassName are served even if the IngressClass of
+	// this name belongs to another controller or does not exist.
 	ClassByName bool
-	// WatchWithoutClass also serves Ingresses that name no class.
+	// WatchWithoutClass means that Ingresses without a class are served as well.
 	WatchWithoutClass bool
-	// Namespaces selects, by their labels, the namespaces whose Ingresses may be ours. Nil selects all namespaces.
+	// Namespaces selects the namespaces whose Ingresses are served, by their labels. Nil selects all namespaces.
 	Namespaces labels.Selector
-	// DisableCatchAll rejects rules and default backends that would serve every host.
+	// DisableCatchAll rejects rules without a host, and default backends of Ingresses without rules.
 	DisableCatchAll bool
-	// HTTPSPort is the port of our HTTPS listener, for redirects that contain it. Zero omits the port.
+	// HTTPSPort is the port of the HTTPS listener. Redirects to HTTPS may contain it. If it is zero, they never do.
 	HTTPSPort int
-	// Passthrough allows Ingresses to pass TLS connections through to their backends.
+	// Passthrough allows the annotation ssl-passthrough.
 	Passthrough bool
-	// ExternalNames has the same values as settings.Config.ExternalNames.
+	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
+	// settings.Config.ExternalNames.
 	ExternalNames string
 	// Issuance decides which hosts get a certificate from an issuer.
 	Issuance Issuance
-	// Defaults are the settings of an Ingress without annotations. They come from the ConfigMap.
+	// Defaults are the settings that apply to an Ingress without annotations. They come from the ConfigMap.
 	Defaults annotations.Settings
-	// Classes holds, by name, the classes of ours that have parameters.
+	// Classes maps the names of the IngressClasses that belong to this controller and have parameters to their
+	// settings.
 	Classes map[string]Class
-	// Folder means that the objects come from files. Then a class named ClassName is ours even if there is no such
-	// IngressClass, since the manifests of an application usually lack it. And an Ingress that is not ours gets a
-	// message with the reason, since no other controller serves it.
+	// Folder is true if the objects come from a folder of manifests. In this case, Ingresses with the class ClassName
+	// are served even if there is no such IngressClass, because the manifests of an application usually do not contain
+	// it. An Ingress that is not served gets a message with the reason, because no other controller can serve it.
 	Folder bool
 }
 
 // Result is the translation of one Ingress.
 type Result struct {
 	hosts.Contribution
-	// Object is the object of the Contribution.
+	// Object is the Ingress. It is the same object as in the Contribution.
 	Object *networkingv1.Ingress
-	// Ours is false for an Ingress of another controller. Then the result has only Refs, and a problem if the class
-	// does not exist or if the objects come from a folder.
+	// Ours is false if another controller serves the Ingress. The result then contains only Refs, and a problem if the
+	// class does not exist or if the objects come from a folder of manifests.
 	Ours bool
-	// Class is the name of the Ingress's class. It is empty for an Ingress that is served without a class.
+	// Class is the class of the Ingress. It is empty if the Ingress has no class and is served nevertheless.
 	Class string
-	// Backends are the IDs of all backends that the Ingress names, whether or not its paths are served.
+	// Backends are the IDs of all backends to which the Ingress refers, even if its paths are not served.
 	Backends []string
-	// LoadBalancing configures how the endpoints of Backends are chosen. Balances means that the Ingress's own
-	// annotations configure it.
+	// LoadBalancing configures how an endpoint of Backends is chosen. Balances is true if annotations of the Ingress
+	// configure it, and false if it comes from the default settings.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	// Mains are the main Ingresses whose requests a canary shares. Package translate sets it.
+	// Mains are the main Ingresses whose requests this canary shares. Package translate sets it.
 	Mains    []ir.Ref
 	Problems []report.Problem
-	// CertificateProblems are problems with the certificates that clients get in TLS handshakes.
+	// CertificateProblems are problems with the certificates of the hosts.
 	CertificateProblems []CertificateProblem
-	// Refs are the objects on which the result depends, whether or not they exist.
+	// Refs are the objects on which the result depends, including objects that do not exist.
 	Refs []ir.Ref
 }
 
-// reading is the state of one call of Translate.
+// reading is the state of one call to Translate.
 type reading struct {
 	*Result
 	snapshot    *snapshot.Snapshot
 	options     Options
 	annotations *annotations.Settings
 	refs        map[ir.Ref]bool
-	// listed is the set of hosts that entries of spec.tls cover.
+	// listed is the set of hosts to which an entry of spec.tls applies.
 	listed map[string]bool
-	// params are the FastCGI parameters.
+	// params are the FastCGI parameters from the ConfigMap.
 	params map[string]string
-	// pages replaces error responses. Nil leaves them unchanged.
+	// pages configures the replacement of error responses. If it is nil, error responses are not replaced.
 	pages *ir.ErrorPages
-	// unreadable means that reading the Ingress failed, so that this reading makes its paths return 503.
+	// unreadable is true if reading the Ingress has panicked. Its paths are then read again, and return 503.
 	unreadable bool
 }
 
@@ -114,7 +116,7 @@ func (r *reading) read() {
 	}
 	r.settings()
 	if r.Canary != nil {
-		// A canary takes everything except its paths and backends from its main Ingress.
+		// A canary has its own paths and backends. All other settings come from its main Ingress.
 		r.rules()
 		r.defaultBackend()
 		r.PatternSize = r.patternSize()
@@ -140,7 +142,8 @@ func (r *reading) rules() {
 	}
 }
 
-// settings parses the annotations. Settings without an annotation come from the class or the ConfigMap.
+// settings parses the annotations. Settings without an annotation come from the ConfigMap of the class, or else from
+// the ConfigMap for all Ingresses.
 func (r *reading) settings() {
 	defaults := r.defaults()
 	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
@@ -169,7 +172,7 @@ func (r *reading) settings() {
 	}
 }
 
-// defaults returns the settings of an Ingress without annotations.
+// defaults returns the settings that apply to the Ingress if it has no annotations.
 func (r *reading) defaults() annotations.Settings {
 	if class, ok := r.options.Classes[r.Class]; ok {
 		return class.Defaults
@@ -224,8 +227,8 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	}
 }
 
-// Host returns the host of a rule in the form of the model: in lower case, without a trailing dot. It returns an error
-// if the host is not a valid host name or wildcard.
+// Host normalizes the host of a rule: the result is in lower case and has no trailing dot. It returns an error if the
+// host is neither a valid host name nor a wildcard.
 func Host(host string) (string, error) {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if name == "" {
@@ -234,7 +237,7 @@ func Host(host string) (string, error) {
 		}
 		return "", fmt.Errorf("%q is not a host name", host)
 	}
-	// strings.ToLower turns the Kelvin sign into k, but the sign is not allowed in a host name.
+	// strings.ToLower converts the Kelvin sign (U+212A) to k, but host names must not contain this character.
 	if strings.ContainsRune(host, '\u212a') || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
 		return "",
 			fmt.Errorf("%q is not a host name: write letters, digits, - and ., or a wildcard such as *.example.com",
@@ -256,7 +259,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Pat
 	return r.with(&hosts.Path{Match: match, Backend: backend, Field: field})
 }
 
-// with adds the settings from annotations to a path.
+// with adds the settings from annotations to the path p, and returns it.
 func (r *reading) with(p *hosts.Path) *hosts.Path {
 	if r.unreadable {
 		p.Regex = r.annotations.Regex(p.Match.Path)
@@ -271,7 +274,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	return p
 }
 
-// appRoot sets Root, which handles requests for exactly "/", if the annotation app-root is set.
+// appRoot sets r.Root, which handles requests for exactly "/", if the Ingress has the annotation app-root.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters}
@@ -305,9 +308,10 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 	return match, nil
 }
 
-// defaultBackend adds the default backend. It serves requests for the hosts of the rules that no path matches; without
-// rules it serves every host. Annotations apply to it as to a path. But as in ingress-nginx, rewrites do not apply if
-// it serves every host.
+// defaultBackend adds the default backend of the Ingress. If the Ingress has rules, the default backend serves requests
+// for their hosts that no path matches. Otherwise it serves requests for every host. Annotations apply to the default
+// backend as to a path. As in ingress-nginx, there is one exception: if it serves every host, rewrite-target has no
+// effect.
 func (r *reading) defaultBackend() {
 	const field = "spec.defaultBackend"
 	if r.Object.Spec.DefaultBackend == nil {
@@ -341,7 +345,7 @@ func (r *reading) defaultBackend() {
 	}
 }
 
-// rewrites reports whether a filter comes from rewrite-target.
+// rewrites reports whether a filter was created because of rewrite-target.
 func rewrites(f ir.Filter) bool {
 	switch f.(type) {
 	case ir.URLRewrite, ir.RewriteRedirect:
@@ -350,8 +354,8 @@ func rewrites(f ir.Filter) bool {
 	return false
 }
 
-// canarySettings parses only the annotations that have an effect on a canary. The others are not reported as a mistake,
-// since many canaries are copies of their main Ingress with all its annotations.
+// canarySettings parses the annotations that take effect on a canary. All other annotations only cause a message of
+// severity Info, because many canaries are copies of their main Ingress, including its annotations.
 func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Settings, []report.Problem) {
 	counting, void := annotations.OfCanary(r.Object.Annotations)
 	if len(void) > 0 {
@@ -362,8 +366,8 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	return annotations.Parse(defaults, counting)
 }
 
-// closedCanary returns a canary without requests for a canary that cannot be read, or nil for other Ingresses. Such a
-// canary must not be served as a main Ingress.
+// closedCanary returns a canary that gets no requests if the Ingress is a canary that cannot be read. It returns nil if
+// the Ingress is not a canary. Without it, the Ingress would be served as a main Ingress.
 func (r *reading) closedCanary() *ir.Canary {
 	if r.annotations.Canary == nil {
 		return nil

@@ -16,16 +16,17 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
-// Issuance decides which hosts get a certificate from an issuer, and describes the names that issuers accept.
+// Issuance configures which hosts get a certificate from an issuer, and which names the issuers accept.
 type Issuance struct {
-	// Mode selects the hosts that get a certificate if neither the Ingress nor a ConfigMap selects them. It is one of
-	// the values of auto-https. Annotations and ConfigMaps cannot override AutoHTTPSOff.
+	// Mode is the value of auto-https that applies if neither the Ingress nor the ConfigMap sets it. If it is
+	// AutoHTTPSOff, Ingresses and ConfigMaps cannot override it.
 	Mode string
-	// OnMissingSecret treats an entry whose Secret does not exist like an entry without a Secret.
+	// OnMissingSecret means that hosts whose Secret does not exist get a certificate from an issuer, as if secretName
+	// were not set.
 	OnMissingSecret bool
-	// Except lists the namespaces that get no certificate from an issuer, whatever their Ingresses request.
+	// Except lists the namespaces whose Ingresses never get certificates from an issuer.
 	Except []string
-	// AnyName means that an issuer accepts names that are not public. Wildcards means that an issuer accepts wildcards.
+	// AnyName is true if an issuer accepts names that are not public. Wildcards is true if an issuer accepts wildcards.
 	AnyName, Wildcards bool
 }
 
@@ -45,8 +46,8 @@ func (r *reading) mode() string {
 	return cmp.Or(r.annotations.AutoHTTPS, o.Mode, annotations.AutoHTTPSListed)
 }
 
-// overruled warns an Ingress that requests certificates from issuers although the administrator does not allow this. by
-// is the option that forbids it.
+// overruled warns an Ingress whose annotation requests certificates from issuers although the administrator does not
+// allow this. by is the option that forbids it.
 func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
 		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
@@ -55,7 +56,7 @@ func (r *reading) overruled(by string) {
 	}
 }
 
-// ask requests the certificate of a listed host from an issuer, unless the host already has a certificate.
+// ask requests a certificate from an issuer for a host in spec.tls, unless the host already has a certificate.
 func (r *reading) ask(host, field string) {
 	if _, has := r.Certificates[host]; has {
 		return
@@ -72,7 +73,8 @@ func (r *reading) automated(host string) *ir.Certificate {
 	return &ir.Certificate{Host: host, Automated: true, Origin: r.origin()}
 }
 
-// refusal returns the reason why no issuer can issue a certificate for a host, or nil.
+// refusal returns a problem with the reason why no issuer can issue a certificate for a host. It returns nil if an
+// issuer can.
 func (r *reading) refusal(host, field string) *report.Problem {
 	reason, why := r.options.Issuance.Refuse(host)
 	if why == "" {
@@ -84,7 +86,7 @@ func (r *reading) refusal(host, field string) *report.Problem {
 	}
 }
 
-// askForRest requests certificates for hosts of rules that no entry of spec.tls covers.
+// askForRest requests certificates for the hosts of rules to which no entry of spec.tls applies.
 func (r *reading) askForRest() {
 	for host := range r.Paths {
 		if host == "" || r.listed[host] {
@@ -97,8 +99,8 @@ func (r *reading) askForRest() {
 	}
 }
 
-// Refuse returns the reason why no issuer can issue a certificate for a host, with advice. The text is empty if an
-// issuer can.
+// Refuse returns the reason why no issuer can issue a certificate for a host, and a text that explains it. The text is
+// empty if an issuer can issue the certificate.
 func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")
 	switch _, err := netip.ParseAddr(name); {
@@ -123,11 +125,13 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	return "", ""
 }
 
-// notPublic are the suffixes of names for which a public certificate authority cannot issue, because the names have no
-// owner. They come from RFC 6761, RFC 6762, RFC 7686 and RFC 8375, and ICANN reserved .internal for private use.
+// notPublic lists the suffixes of names that cannot be registered, so public certificate authorities issue no
+// certificates for them. They come from RFC 6761, RFC 6762, RFC 7686 and RFC 8375; ICANN reserved .internal for private
+// use.
 var notPublic = []string{".localhost", ".local", ".internal", ".home.arpa", ".test", ".example", ".invalid", ".onion"}
 
-// public reports whether a public certificate authority may issue a certificate for a name or for its wildcard.
+// public reports whether a public certificate authority may issue a certificate for a name, or for the wildcard below
+// it.
 func public(name string) bool {
 	dot := strings.LastIndexByte(name, '.')
 	ends := func(suffix string) bool { return strings.HasSuffix("."+name, suffix) }
@@ -135,8 +139,8 @@ func public(name string) bool {
 	return dot > 0 && !digits && !slices.ContainsFunc(notPublic, ends)
 }
 
-// These annotations and labels identify Ingresses that cert-manager manages, and the Ingresses that it creates to solve
-// HTTP-01 challenges.
+// The annotations and labels by which cert-manager is recognized: on Ingresses whose certificates it manages, and on
+// Ingresses that it creates to solve HTTP-01 challenges.
 const (
 	managerPrefix = "acme.cert-manager.io/"
 	managerSolver = "acme.cert-manager.io/http01-solver"
@@ -145,8 +149,9 @@ const (
 
 var managerIssuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
 
-// manager returns the annotation or label that hands the Ingress to cert-manager, or "". No issuer is used then,
-// because two clients that request certificates for one host would disturb each other.
+// manager returns the annotation or label that lets cert-manager manage the certificates of the Ingress, or "" if it
+// does not. In the first case no issuer of this controller is used, because two ACME clients that request certificates
+// for the same host would interfere with each other.
 func (r *reading) manager() string {
 	if r.Object.Labels[managerSolver] == "true" {
 		return managerSolver

@@ -9,16 +9,17 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the option ssl_passthrough is off.
+// PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the administrator has not set the option
+// ssl_passthrough.
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: TLS is " +
 	"terminated here. Set the option ssl_passthrough in the Caddyfile"
 
-// passthroughBesideRanges is the error for an Ingress that has both ssl-passthrough and a list of source ranges. The
-// list is not checked for passed-through connections, so passthrough is not allowed.
+// passthroughBesideRanges is the error for an Ingress with both ssl-passthrough and a list of source ranges. Client
+// addresses are not checked for passed-through connections, so ssl-passthrough is ignored.
 const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
 	"source ranges, which is not checked for passed-through connections: TLS is terminated here. Remove one of the two"
 
-// passthrough sets PassesThrough if the Ingress requests that the backend terminates the TLS of its hosts.
+// passthrough sets PassesThrough if the Ingress requests passthrough and is allowed to.
 func (r *reading) passthrough() {
 	switch {
 	case !r.annotations.Passthrough:
@@ -35,9 +36,9 @@ func (r *reading) passthrough() {
 	r.PassesThrough = true
 }
 
-// VoidFor returns a warning about annotations that have no effect on the connections of these hosts, because the
-// connections are passed through. all means that the Ingress has no other hosts. VoidFor returns nil if there are no
-// such annotations.
+// VoidFor returns a warning about annotations that have no effect on the given hosts, because the TLS connections for
+// these hosts are passed through. It returns nil if there are no such annotations. all is true if hosts contains all
+// hosts of the Ingress.
 func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 	void := annotations.VoidWithPassthrough(r.Object.Annotations)
 	if len(void) == 0 || len(hosts) == 0 || r.keepsOut() {
@@ -56,15 +57,17 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 	}
 }
 
-// passesRoot reports whether the TLS connections of the Ingress are to be passed through to the backend of this path.
+// passesRoot reports whether a path is "/" and the TLS connections for the hosts should be passed through to its
+// backend.
 func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 
-// keepsOut reports whether all requests for paths of the Ingress are rejected.
+// keepsOut reports whether the Ingress rejects all requests.
 func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
-// hostless warns an Ingress without rules that ssl-passthrough has no effect on its default backend.
+// hostless warns an Ingress without rules that ssl-passthrough has no effect, because connections are passed through by
+// host name.
 func (r *reading) hostless() {
 	if r.PassesThrough {
 		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),

@@ -7,9 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// patternSize returns the total size of the regular expressions in the annotations. Each is counted as often as it is
-// compiled: the subject of client certificates once for each host, the header pattern of a canary once for each path,
-// and patterns for cookies, redirects and aliases once.
+// patternSize returns the total size of the regular expressions in annotations. An expression that is compiled several
+// times is counted each time: the subject of client certificates is compiled for each host, the header pattern of a
+// canary for each path, and the patterns for cookies, redirects and aliases once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
@@ -31,7 +31,7 @@ func (r *reading) patternSize() int {
 	return size
 }
 
-// aliasSize returns the total size of the aliases that are regular expressions.
+// aliasSize returns the total size of the regular expressions in server-alias.
 func (r *reading) aliasSize() (size int) {
 	for _, name := range r.Aliases {
 		if expression, ok := strings.CutPrefix(name, "~"); ok {
@@ -42,7 +42,7 @@ func (r *reading) aliasSize() (size int) {
 	return size
 }
 
-// sizeOf returns the size of a valid regular expression.
+// sizeOf returns the size of a regular expression after compilation. The expression must be valid.
 func sizeOf(expression string) int {
 	size, err := pattern.Size(expression)
 	if err != nil {

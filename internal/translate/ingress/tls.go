@@ -19,19 +19,19 @@ import (
 
 // tlsEntry is one entry of spec.tls.
 type tlsEntry struct {
-	// secret is zero if the entry names no Secret. exists means that the Secret exists, denied that the controller may
-	// not read it.
+	// secret is the Secret of the entry, or zero if secretName is not set. exists is true if the Secret exists. denied
+	// is true if the controller is not allowed to read it.
 	secret ir.Name
 	exists bool
 	denied bool
-	// hosts are the hosts that the entry lists, or the hosts of all rules if it lists none. They do not include the
-	// empty host.
+	// hosts are the hosts of the entry. If the entry lists none, they are the hosts of all rules. The empty host is not
+	// included.
 	hosts []string
 	field string
 }
 
-// tlsHosts returns the hosts that the entries list. all reports whether an entry lists no hosts, and so covers all
-// hosts of the rules.
+// tlsHosts returns all hosts that are listed in spec.tls. all is true if an entry lists no hosts, and therefore applies
+// to the hosts of all rules.
 func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
 	for i := range entries {
 		all = all || len(entries[i].Hosts) == 0
@@ -44,8 +44,8 @@ func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
 	return listed, all
 }
 
-// tls decides where the certificate of each host comes from. A Secret that exists takes precedence over an issuer, and
-// an issuer over a Secret that does not exist.
+// tls determines the source of the certificate for each host. A Secret that exists takes precedence over an issuer. If
+// the Secret of a host does not exist, an issuer may be used instead.
 func (r *reading) tls() {
 	entries := make([]*tlsEntry, 0, len(r.Object.Spec.TLS))
 	for i := range r.Object.Spec.TLS {
@@ -100,8 +100,9 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEnt
 	return e
 }
 
-// secret uses the Secret of an entry for the certificates of its hosts. A host may have two Secrets, one with an ECDSA
-// key and one with an RSA key, because ingress-nginx's own format for this, two pairs in one Secret, is gone.
+// secret uses the Secret of the entry e for the certificates of its hosts. A host may have two Secrets, for example
+// with an ECDSA key and with an RSA key: ingress-nginx no longer supports two key pairs in the same Secret, so this is
+// the only way to have both.
 func (r *reading) secret(e *tlsEntry) {
 	for _, host := range e.hosts {
 		c := r.Certificates[host]
@@ -132,7 +133,7 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// without handles an entry that names no Secret, or whose Secret does not exist.
+// without handles the entry e, which has no secretName, or whose Secret does not exist.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
@@ -173,11 +174,11 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 const endsElsewhere = "the TLS connections of its hosts are passed through to the backend (ssl-passthrough), and " +
 	"clients get the certificate of the backend"
 
-// CertificateProblem is a problem with the certificate that clients of some hosts get.
+// CertificateProblem is a problem with the certificate of some hosts.
 type CertificateProblem struct {
 	report.Problem
-	// Hosts are the affected hosts. If the TLS connections of all of them are passed through, the problem does not
-	// apply. In this case Passed is the message to report, or empty to report nothing.
+	// Hosts are the affected hosts. If the TLS connections of all these hosts are passed through, Problem is not
+	// reported. Instead, Passed is reported, if it is not empty.
 	Hosts  []string
 	Passed string
 }
@@ -186,7 +187,7 @@ func (r *reading) certificateProblem(hosts []string, passed string, p report.Pro
 	r.CertificateProblems = append(r.CertificateProblems, CertificateProblem{Problem: p, Hosts: hosts, Passed: passed})
 }
 
-// shownWithout returns, for a message, which certificate clients get while the Secret of an entry is missing.
+// shownWithout describes, for a message, which certificate clients get while the Secret of the entry e is missing.
 func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	for _, other := range all {
 		if other.exists && slices.Equal(other.hosts, e.hosts) {
@@ -196,8 +197,8 @@ func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	return "the default certificate is used"
 }
 
-// backendTLS checks the namespace of the Secret that the annotations name for TLS connections to endpoints. It does not
-// read the content of the Secret.
+// backendTLS checks whether the Ingress may use the Secret in proxy-ssl-secret, which may be in another namespace. It
+// does not read the content of the Secret.
 func (r *reading) backendTLS() {
 	t := r.annotations.Forwarding.TLS
 	if t == nil {
@@ -212,11 +213,12 @@ func (r *reading) backendTLS() {
 		"the Secret %s is in another namespace: all requests for this Ingress get 503. Copy it to %s, or set "+
 			"allow-cross-namespace-resources in the ConfigMap", t.Secret,
 		r.Object.Namespace)
-	// The owner of the Ingress may not be allowed to read the Secret, so it is not used at all.
+	// The author of the Ingress may not be allowed to read the Secret, so do not use it.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
 }
 
-// users sets the Secret that holds the users for basic authentication. It does not read the content of the Secret.
+// users sets UsersSecret, the Secret that contains the users for basic authentication. It does not read the content of
+// the Secret.
 func (r *reading) users() {
 	if !r.annotations.AsksPassword() {
 		return
@@ -244,7 +246,8 @@ func (r *reading) users() {
 	}
 }
 
-// clientAuth sets the client certificate policy from the annotations. It does not read the content of the Secret.
+// clientAuth sets ClientAuth, the client certificate settings of the hosts, from the annotations. It does not read the
+// content of the Secret.
 func (r *reading) clientAuth() {
 	if !r.annotations.AsksClients() {
 		return

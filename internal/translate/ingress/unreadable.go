@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// Translate translates one Ingress. After a panic the Ingress gets a problem, and its paths, as far as they can be
-// read, return 503, because they may exist to keep requests away from a path of another Ingress. Everything else that
-// cannot be read is ignored. An Ingress whose class cannot be read is treated as ours.
+// Translate translates one Ingress. If this panics, the Ingress gets a problem, and the paths that can be read return
+// 503, because they may exist to restrict access to a path of another Ingress. Everything else that cannot be read is
+// ignored. An Ingress whose class cannot be read is served by this controller.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	return readIsolatingPanics((*reading).read, newReading(s, object, o))
 }
@@ -27,8 +27,8 @@ func readIsolatingPanics(read func(*reading), r *reading) *Result {
 		return r.Result
 	}
 	closed := newReading(r.snapshot, r.Object, r.options)
-	// The panic may be caused by an object that the Ingress would depend on. A change of this object must translate the
-	// Ingress again.
+	// The panic may be caused by an object to which the Ingress refers. When this object changes, the Ingress must be
+	// translated again.
 	closed.dependOnSpec()
 	for _, ref := range r.Refs {
 		closed.depend(ref)
@@ -47,7 +47,8 @@ func readIsolatingPanics(read func(*reading), r *reading) *Result {
 	return closed.Result
 }
 
-// dependOnSpec adds the objects that the Ingress itself names, and those that every Ingress depends on, to Refs.
+// dependOnSpec adds the objects to which the spec of the Ingress refers to Refs, and the objects on which every Ingress
+// depends.
 func (r *reading) dependOnSpec() {
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	if r.options.Namespaces != nil {
@@ -74,7 +75,8 @@ func (r *reading) dependOnSpec() {
 	}
 }
 
-// close reads hosts, paths and certificates separately, and makes the paths return 503.
+// close reads the hosts, paths and certificates of an Ingress after reading the whole Ingress has panicked. The paths
+// return 503. It reads each part separately, so that a panic affects only one part.
 func (r *reading) close() {
 	r.unreadable, r.Closed = true, true
 	if panics.Try(r.closedSettings) != nil {
@@ -85,14 +87,16 @@ func (r *reading) close() {
 	}
 	r.Canary = r.closedCanary()
 	defaults := r.defaults()
-	// Without a policy, the handshakes for its hosts would allow TLS versions that are turned off.
+	// Use the default TLS policy. Without it, handshakes for the hosts would allow TLS versions that the administrator
+	// has disabled.
 	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
 	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
-		// Client certificates also protect the paths of other Ingresses, so the whole host rejects requests.
+		// Client certificate settings apply to the whole host, including paths of other Ingresses, so reject all
+		// requests for the host.
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		// The Ingress already has a problem.
+		// Ignore the panic, because the Ingress already has a problem.
 		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) })
 	}
 	_ = panics.Try(r.defaultBackend) // See above.
@@ -105,7 +109,7 @@ func (r *reading) close() {
 	}
 }
 
-// closedSettings parses only the annotations that change the meaning of paths or the source of certificates.
+// closedSettings parses only the annotations that change the meaning of the paths or the source of the certificates.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
 	for _, key := range []string{
@@ -119,8 +123,8 @@ func (r *reading) closedSettings() {
 	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
 }
 
-// closedBackend returns the backend of a path that returns 503. If reading the Service fails, it returns a backend with
-// an ID that no Service can have.
+// closedBackend returns the backend for a path that returns 503. If finding the Service panics, it returns a backend
+// with an ID that no existing Service can have.
 func (r *reading) closedBackend(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
 	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
