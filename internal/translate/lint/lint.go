@@ -1,5 +1,5 @@
-// Package lint finds problems in manifests that depend on the options of the controller, so that a translation alone
-// does not report them: ports that no option opens, and options that are unknown without a configuration.
+// Package lint finds problems in manifests that the translation alone cannot report, because they depend on the options
+// of the controller: TCP and UDP ports that no option opens, and problems that cannot be checked without a Caddyfile.
 package lint
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// UnopenedPorts returns a verdict for each ConfigMap that seems to list TCP or UDP ports and that no option names. No
-// other verdict reports that these ports are closed. If there is no configuration, options is nil, and the verdicts
-// report that the ConfigMaps were not checked.
+// UnopenedPorts returns a verdict for each ConfigMap that seems to define TCP or UDP ports, but is not used, because
+// neither tcp_services nor udp_services refers to it. No other verdict would mention these ports. If options is nil,
+// because there is no Caddyfile, the verdicts say that the ConfigMaps were not checked.
 func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
@@ -45,8 +45,8 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 	return verdicts
 }
 
-// unopened returns the message for a ConfigMap whose ports are closed. option is the option that would open them, or ""
-// if the protocol is unknown.
+// unopened returns the message for a ConfigMap whose ports are not open. option is the option that would open them, or
+// "" if it is unknown whether they are TCP or UDP ports.
 func unopened(option string, name ir.Name, options *settings.Config) string {
 	var other ir.Name
 	switch option {
@@ -76,8 +76,8 @@ const (
 	udpOption = "udp_services"
 )
 
-// portOption reports whether a ConfigMap seems to list ports, because it has an entry or a name that ingress-nginx
-// uses. It also returns the option that opens them. The option is "" if the name does not show the protocol.
+// portOption reports whether a ConfigMap seems to define ports, judging by its name or its entries. option is the
+// option that would open them, or "" if the name of the ConfigMap does not contain the protocol.
 func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	switch c.Name {
 	case "tcp-services":
@@ -100,8 +100,8 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// WithoutOptions replaces each problem that depends on an option by the message that it was not checked. It is for
-// verdicts without a configuration, where the option is unknown.
+// WithoutOptions returns verdicts in which each problem that depends on an option is replaced by the message that it
+// was not checked. It is used if there is no Caddyfile, so that the options are unknown.
 func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {
@@ -122,7 +122,7 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// decidedBy returns the option that a problem depends on, or "".
+// decidedBy returns the option on which a problem depends, or "" if it depends on no option.
 func decidedBy(p report.Problem) string {
 	switch {
 	case p.Reason == report.AddressNotAllowed:
