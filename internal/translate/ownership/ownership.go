@@ -1,6 +1,6 @@
-// Package ownership decides which namespace owns a host name, for the rules and default backends of Ingresses and for
-// TCP ports. It does no I/O: equal objects and options give the same owner, in every order of events, in every replica
-// and after every restart.
+// Package ownership decides which namespace owns a host name. The owner decides about the settings of the host for
+// Ingresses and TCP ports. The package does no I/O. The same objects and options always result in the same owner,
+// whatever the order of events is, in every replica, and after every restart.
 package ownership
 
 import (
@@ -13,32 +13,32 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// Policy holds the administrator's settings for the ownership of hosts. With the zero value each namespace may own
-// every host, and may have paths on hosts of others.
+// Policy holds the administrator's settings for the ownership of hosts. With the zero value, every namespace may own
+// every host, and may add paths to the hosts of other namespaces.
 type Policy struct {
-	// Exclusive rejects the paths of all namespaces other than the owner.
+	// Exclusive means that only the owner of a host may have paths on it. The paths of other namespaces are rejected.
 	Exclusive bool
-	// Reserved lists the namespaces that may own a host or have paths on it. The key is a host name, a wildcard such as
-	// "*.shop.example", which matches any number of labels before the suffix, or "*" for every other host. The most
-	// specific key applies. Namespaces have the form that settings.MatchNamespace expects.
+	// Reserved maps hosts to the namespaces that may own them or have paths on them. A key is a host name, a wildcard
+	// such as "*.shop.example", which matches any number of labels, or "*" for all hosts without another key. The most
+	// specific key applies. Namespaces are in the format of settings.MatchNamespace.
 	Reserved map[string][]string
-	// Solvers are the namespaces that may serve the HTTP-01 challenges of certificate authorities on the hosts of
-	// others.
+	// Solvers are the namespaces that may serve HTTP-01 challenges of certificate authorities on hosts that other
+	// namespaces own.
 	Solvers []string
 }
 
-// Owner is the namespace that owns a host. It alone decides about settings for the host as a whole.
+// Owner is the namespace that owns a host. Only this namespace can configure settings for the host as a whole.
 type Owner struct {
-	// Namespace is empty for a host without an owner.
+	// Namespace is empty if the host has no owner.
 	Namespace string
-	// By is the oldest object through which the namespace owns the host.
+	// By is the oldest object that makes the namespace the owner of the host, or nil if the host has no owner.
 	By kinds.Object
 }
 
-// Is reports whether a namespace is the owner.
+// Is reports whether the given namespace is the owner.
 func (o Owner) Is(namespace string) bool { return o.By != nil && o.Namespace == namespace }
 
-// Same reports whether two owners own a host through the same object with the same age.
+// Same reports whether both owners own the host because of the same object, and the object has the same age.
 func (o Owner) Same(other Owner) bool {
 	if o.By == nil || other.By == nil {
 		return o.By == other.By
@@ -46,8 +46,9 @@ func (o Owner) Same(other Owner) bool {
 	return snapshot.RefOf(o.By) == snapshot.RefOf(other.By) && snapshot.Older(o.By, other.By) == 0
 }
 
-// Of returns the owner of a host: the namespace of the oldest object that claims it, among the namespaces that may own
-// it. above is the owner of the wildcard that covers the host. If p is exclusive, above claims the host, too.
+// Of returns the owner of a host: the namespace of the oldest object that claims the host. Namespaces that may not own
+// the host are skipped. above is the owner of the wildcard that covers the host; if p.Exclusive is true, it also claims
+// the host.
 func (p *Policy) Of(host string, claims iter.Seq[kinds.Object], above Owner) Owner {
 	var oldest kinds.Object
 	if p.Exclusive && above.By != nil && p.Admits(host, above.Namespace) {
@@ -64,7 +65,7 @@ func (p *Policy) Of(host string, claims iter.Seq[kinds.Object], above Owner) Own
 	return Owner{Namespace: oldest.GetNamespace(), By: oldest}
 }
 
-// Admits reports whether Reserved lets a namespace own a host.
+// Admits reports whether p.Reserved allows a namespace to own a host and to have paths on it.
 func (p *Policy) Admits(host, namespace string) bool {
 	if len(p.Reserved) == 0 {
 		return true
@@ -73,7 +74,7 @@ func (p *Policy) Admits(host, namespace string) bool {
 	return !reserved || settings.MatchNamespace(patterns, namespace)
 }
 
-// ReservedFor returns the namespaces for which a host is reserved.
+// ReservedFor returns the namespaces for which a host is reserved. reserved is false if the host is not reserved.
 func (p *Policy) ReservedFor(host string) (namespaces []string, reserved bool) {
 	if namespaces, reserved = p.Reserved[host]; reserved && host != "" {
 		return namespaces, true
@@ -89,17 +90,17 @@ func (p *Policy) ReservedFor(host string) (namespaces []string, reserved bool) {
 	return namespaces, reserved
 }
 
-// Serves reports whether the paths of a namespace may be served on a host with this owner.
+// Serves reports whether a namespace may serve paths on a host with the given owner.
 func (p *Policy) Serves(host string, owner Owner, namespace string) bool {
 	return owner.Is(namespace) || !p.Exclusive && p.Admits(host, namespace)
 }
 
-// Solves reports whether a path of a namespace may be served on a host of another namespace, because it is a challenge
-// path and the namespace is one of the Solvers.
+// Solves reports whether a namespace may serve a path on hosts of other namespaces, because the path is for HTTP-01
+// challenges and the namespace is in p.Solvers.
 func (p *Policy) Solves(namespace string, path ir.PathMatch) bool {
 	below := path.Path == Challenges || strings.HasPrefix(path.Path, Challenges+"/")
 	return below && path.Type != ir.MatchRegex && settings.MatchNamespace(p.Solvers, namespace)
 }
 
-// Challenges is the path at which certificate authorities fetch the responses to HTTP-01 challenges.
+// Challenges is the path prefix below which certificate authorities fetch the responses to HTTP-01 challenges.
 const Challenges = "/.well-known/acme-challenge"
