@@ -6,22 +6,24 @@ import (
 	"strings"
 )
 
-// rule is the condition under which a directive is harmless.
+// rule says when a directive is harmless.
 type rule struct {
-	// args reports whether the directive is harmless with these arguments. Nil accepts all arguments.
+	// args reports whether the directive is harmless with the given arguments. If it is nil, all arguments are
+	// harmless.
 	args func(args []string) bool
-	// block requires a block and ignores its content, because the lines of a map are not directives.
+	// block means that the directive must have a block. The content of the block is not checked, because the lines in
+	// the block of a map directive are not directives.
 	block bool
 }
 
-// harmless lists the directives that neither accept nor reject requests, and that a backend does not notice. A
-// directive that is not in the table is not harmless.
+// harmless lists the directives that do not decide whether a request is accepted and do not change what a backend
+// receives. All other directives may restrict access.
 var harmless = map[string]rule{
 	"proxy_set_header": {args: forwardedHeader}, "grpc_set_header": {args: forwardedHeader},
 	"map": {block: true}, "map_hash_bucket_size": {}, "map_hash_max_size": {},
 }
 
-// The names of harmless directives whose arguments do not matter, grouped by purpose.
+// The names of directives that are harmless whatever their arguments are, grouped by purpose.
 const (
 	responseHeaders = "add_header add_trailer add_header_inherit add_trailer_inherit more_set_headers " +
 		"more_clear_headers expires etag server_tokens default_type charset charset_types override_charset " +
@@ -52,8 +54,8 @@ func init() {
 	}
 }
 
-// forwardedHeader reports whether the first argument is a request header that the controller itself sets or manages.
-// The backend gets such a header without the snippet, too.
+// forwardedHeader reports whether the first argument is a request header that the controller itself sets or removes.
+// Setting such a header in a snippet is harmless, because the backend gets it without the snippet as well.
 func forwardedHeader(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -66,7 +68,7 @@ func forwardedHeader(args []string) bool {
 	return strings.HasPrefix(name, "x-forwarded-")
 }
 
-// instead holds, by directive, the advice how to replace it.
+// instead maps directives to advice on how to replace them.
 var instead = map[string]string{
 	"allow":                "use the annotation allowlist-source-range",
 	"deny":                 "use the annotation denylist-source-range or allowlist-source-range",
@@ -86,8 +88,8 @@ var instead = map[string]string{
 	"sub_filter": "use a handler chain",
 }
 
-// Harmless returns nil if nginx configuration is harmless, and otherwise an error that names the first directive that
-// is not. An empty text and a text of comments are harmless.
+// Harmless returns nil if nginx configuration contains only harmless directives. Otherwise it returns an error that
+// contains the first directive that is not harmless. Empty text is harmless, and so are comments.
 func Harmless(text string) error {
 	directives, err := Parse(text)
 	if err != nil {
@@ -118,8 +120,8 @@ func (d *Directive) harmless() error {
 		quote(name), advice)
 }
 
-// quote returns a name from the text for an error. It is short and has no characters that a terminal or a log would
-// interpret.
+// quote shortens and quotes the name of a directive for an error message. The result contains no control characters,
+// which could affect a terminal or a log.
 func quote(name string) string {
 	const longest = 64
 	if len(name) > longest {
@@ -130,9 +132,8 @@ func quote(name string) string {
 
 var errRefuses = errors.New("these rules may reject requests: set SecRuleEngine DetectionOnly, or remove them")
 
-// DetectsOnly returns nil if ModSecurity rules reject no request, and an error otherwise. They reject none if the last
-// SecRuleEngine is DetectionOnly or Off and no rule turns the engine on for single requests. An empty text rejects no
-// request.
+// DetectsOnly returns an error if ModSecurity rules may reject requests. It returns nil if the last SecRuleEngine
+// directive is DetectionOnly or Off and no rule enables the engine for single requests, or if text is empty.
 func DetectsOnly(text string) error {
 	engine, _ := lastEngine(text)
 	detects := engine == "off" || engine == "detectiononly"
@@ -142,14 +143,15 @@ func DetectsOnly(text string) error {
 	return errRefuses
 }
 
-// EngineOn reports whether ModSecurity rules turn the rule engine on, so that they reject requests.
+// EngineOn reports whether ModSecurity rules enable the rule engine, so that it can reject requests.
 func EngineOn(text string) bool {
 	engine, found := lastEngine(text)
 	return found && engine != "off" && engine != "detectiononly" ||
 		strings.Contains(strings.ToLower(text), "ruleengine=on")
 }
 
-// lastEngine returns the argument of the last SecRuleEngine, in lower case and without quotes.
+// lastEngine returns the argument of the last SecRuleEngine directive, in lower case and without quotes. found is false
+// if there is no such directive.
 func lastEngine(text string) (engine string, found bool) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(strings.ToLower(line))

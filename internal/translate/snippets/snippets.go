@@ -1,7 +1,7 @@
-// Package snippets parses the nginx configuration that users write into annotations and the ConfigMap. The
-// configuration is never executed. It is harmless if its directives cannot keep a request from the backend and change
-// nothing that a backend may trust. Harmless configuration may be ignored. Other configuration may restrict access, so
-// objects that contain it must be rejected.
+// Package snippets parses the nginx configuration that users write into annotations and the ConfigMap. The controller
+// never executes this configuration. Configuration is harmless if it cannot prevent a request from reaching the
+// backend, and changes nothing that a backend may trust. Harmless configuration may be ignored. All other configuration
+// may restrict access, so requests that it would apply to must be rejected.
 package snippets
 
 import (
@@ -14,21 +14,22 @@ import (
 	crossplane "github.com/nginxinc/nginx-go-crossplane"
 )
 
-// MaxBytes is the maximum length of a text, in bytes. Parse returns an error for a longer text.
+// MaxBytes is the maximum length of nginx configuration, in bytes. Parse returns an error if it is longer.
 const MaxBytes = 64 << 10
 
-// maxBlocks is the maximum number of blocks in a text. The time for parsing grows with the square of their depth.
+// maxBlocks is the maximum number of blocks. It bounds the time for parsing, which grows with the square of the nesting
+// depth.
 const maxBlocks = 1000
 
 // Directive is one nginx directive.
 type Directive struct {
-	// Name is the name as it is written in the text. nginx knows only lower-case names.
+	// Name is the name as written in the configuration. nginx only knows lower-case names.
 	Name string
-	// Args are the arguments without their quotes.
+	// Args are the arguments of the directive, without quotes.
 	Args []string
-	// Line is the line number in the text, starting at 1.
+	// Line is the line number in the configuration, starting at 1.
 	Line int
-	// Block holds the directives between braces. It is nil for a directive that ends with a semicolon.
+	// Block holds the directives between braces. It is nil if the directive ends with a semicolon.
 	Block []Directive
 }
 
@@ -38,12 +39,12 @@ var (
 	errLua     = errors.New("the text contains Lua code")
 )
 
-// lua matches the directives of OpenResty. They contain Lua code, and a parser of nginx configuration does not know
-// where that ends.
+// lua matches OpenResty directives that contain Lua code. They are rejected, because a parser for nginx configuration
+// cannot find the end of the Lua code.
 var lua = regexp.MustCompile(`(?i)_by_lua`)
 
-// Parse parses nginx configuration. It checks neither the names of directives, nor their contexts, nor the number of
-// their arguments. The error names the line that is invalid.
+// Parse parses nginx configuration. It does not check whether directives exist, where they are allowed, and how many
+// arguments they have. An error contains the number of the invalid line.
 func Parse(text string) (parsed []Directive, err error) {
 	switch {
 	case len(text) > MaxBytes:
@@ -61,8 +62,8 @@ func Parse(text string) (parsed []Directive, err error) {
 	payload, err := crossplane.Parse(theFile, &crossplane.ParseOptions{
 		Open: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
 		Glob: func(string) ([]string, error) { return nil, nil },
-		// Included files are not opened. The parser continues after an error, because its lexer is a goroutine that
-		// ends only when it has read the whole text.
+		// SingleFile prevents that included files are opened. StopParsingOnError must be false: the lexer is a
+		// goroutine that ends only when it has read the whole text.
 		SingleFile: true, StopParsingOnError: false, SkipDirectiveContextCheck: true, SkipDirectiveArgsCheck: true,
 	})
 	if err != nil {
@@ -77,11 +78,10 @@ func Parse(text string) (parsed []Directive, err error) {
 	return parsed, nil
 }
 
-// theFile is the file name that the parser gets for the text. It only appears in errors, and plain removes it from
-// them.
+// theFile is the file name that is passed to the parser. The parser only uses it in errors, and plain removes it.
 const theFile = "snippet"
 
-// plain returns a parser's error without the file name.
+// plain removes the file name from an error of the parser.
 func plain(err error) error {
 	var e *crossplane.ParseError
 	if !errors.As(err, &e) {
