@@ -19,10 +19,11 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/annotations"
 )
 
-// Annotation is one row of the table.
+// Annotation is one row of Table: an annotation of a Service with its documentation and its parser.
 type Annotation = option.Row[Settings, string]
 
-// Table lists the annotations of Services. A new annotation needs a line here, and a row in the file of its feature.
+// Table lists the supported annotations of Services. To add an annotation, declare it in the file of its feature and
+// add it here.
 var Table = option.Table[Settings, string]{
 	tcpPorts, udpPorts,
 	streamIdleTimeout, streamConnectTimeout, streamMaxConnections, streamResponses,
@@ -36,8 +37,8 @@ const (
 	staysClosed = "the ports of this Service stay closed"
 )
 
-// Parse reads the annotations of a Service. Settings without an annotation come from policy. An invalid annotation is
-// reported and ignored, and the others take effect. For some annotations an invalid value keeps the ports closed.
+// Parse parses the annotations of a Service. Settings without an annotation come from policy. Invalid annotations are
+// ignored and reported. If an invalid annotation may restrict clients or require encryption, the ports stay closed.
 func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report.Problem) {
 	s := &Settings{Policy: policy}
 	r := option.Reading[Settings]{Settings: s, Invalid: report.InvalidAnnotation}
@@ -56,7 +57,7 @@ func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report
 	return s, r.Problems
 }
 
-// unknown returns the warning for an annotation with our prefix that is not in the table.
+// unknown returns the warning for an annotation that starts with our prefix but is not in Table.
 func unknown(key string) string {
 	if annotations.Table.Find(key) != nil {
 		return key + " is an annotation of Ingresses, and has no effect on a Service"
@@ -69,40 +70,41 @@ func unknown(key string) string {
 		suggest.Hint(strings.TrimPrefix(key, prefix), names))
 }
 
-// close keeps the ports closed, because an invalid value may restrict clients or require encryption.
+// close keeps all ports of the Service closed, because an invalid annotation may restrict clients or require
+// encryption.
 func (s *Settings) close() { s.Closed = true }
 
-// Settings holds the annotations of one Service as typed values. They apply to all ports that lead to the Service.
+// Settings holds the parsed annotations of a Service. They apply to all TCP and UDP ports that forward to this Service.
 type Settings struct {
-	// TCPPorts and UDPPorts are the ports that the Service itself requests.
+	// TCPPorts and UDPPorts are the ports that annotations of the Service open.
 	TCPPorts, UDPPorts []Listed
 	Policy             ir.StreamPolicy
-	// The next five fields apply to TCP only.
+	// The following five fields apply only to TCP ports.
 	AcceptProxy bool
 	Trusted     []string
 	SendProxy   ir.ProxyVersion
 	TLS         *ir.StreamTLS
 	BackendTLS  *ir.BackendTLS
-	// Closed keeps the ports closed, because an invalid annotation may restrict clients.
+	// Closed is true if all ports that forward to the Service must stay closed, because an annotation is invalid.
 	Closed bool
 
-	// given means that the Service has at least one annotation of the table.
+	// given is true if the Service has at least one annotation that is in Table.
 	given bool
-	// tls and backend are the values of single annotations, which finishTLS combines. Secrets are names in the
-	// namespace of the Service.
+	// tls and backend hold the values of single TLS annotations. finishTLS derives the settings from them. The Secrets
+	// are in the namespace of the Service.
 	tls     ir.StreamTLS
 	backend ir.BackendTLS
 	overTLS bool
 }
 
-// Listed is one entry in a list of ports.
+// Listed is one entry of the annotation tcp-ports or udp-ports.
 type Listed struct {
 	Port uint16
-	// Target is the port of the Service, by number or name.
+	// Target is the number or the name of the Service port.
 	Target string
 }
 
-// secrets yields the Secrets that the settings name.
+// secrets yields the Secrets to which the settings refer.
 func (s *Settings) secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		if s.TLS != nil && !s.TLS.Secret.IsZero() && !yield(s.TLS.Secret.Of(kinds.Secret)) {

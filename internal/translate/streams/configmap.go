@@ -19,7 +19,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// configMap opens the ports in the ConfigMap that an option names.
+// configMap opens the ports that are defined in a ConfigMap. name is the ConfigMap, and option is the option that
+// refers to it.
 func (r *reading) configMap(name ir.Name, option string, protocol ir.Protocol) {
 	if name.IsZero() {
 		return
@@ -50,13 +51,14 @@ func dataField(key string) string { return "data[" + key + "]" }
 
 func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
 
-// byNumber sorts a port before the same port with leading zeros, so that the entry with zeros does not replace a valid
-// one.
+// byNumber sorts ports by their digits without leading zeros. If two keys differ only in leading zeros, the key with
+// fewer zeros comes first, so that an entry with zeros does not replace a valid entry.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
 }
 
-// entry opens the port of one entry.
+// entry opens the port that an entry of a ConfigMap defines. It returns a problem if the entry is invalid or conflicts
+// with another port.
 func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *report.Problem {
 	w, p := readEntry(key, value, protocol)
 	if p != nil {
@@ -68,8 +70,9 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 	return r.open(w, of)
 }
 
-// readEntry reads "namespace/service:port[:PROXY][:PROXY]". With the first PROXY, clients must send a PROXY protocol
-// header. With the second, the backend gets one.
+// readEntry parses an entry of a ConfigMap. The key is the port, and the value is
+// "namespace/service:port[:PROXY][:PROXY]". With the first PROXY, clients must send a PROXY protocol header. With the
+// second PROXY, the backend gets such a header.
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
@@ -102,13 +105,13 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 	return w, nil
 }
 
-// IsEntry reports whether a key and a value of a ConfigMap form an entry for a port.
+// IsEntry reports whether a key and a value of a ConfigMap are a valid definition of a port.
 func IsEntry(key, value string) bool {
 	_, p := readEntry(key, value, ir.TCP)
 	return p == nil
 }
 
-// form returns the syntax of an entry, for messages.
+// form returns the required format of a ConfigMap value, for messages.
 func form(protocol ir.Protocol) string {
 	if protocol == ir.UDP {
 		return "namespace/service:port"
@@ -116,8 +119,8 @@ func form(protocol ir.Protocol) string {
 	return "namespace/service:port[:PROXY[:PROXY]]"
 }
 
-// unreadable returns the problem of a value that is not an entry. It mentions blanks and line breaks, which are easy to
-// overlook.
+// unreadable returns the problem to report for a value that cannot be parsed as a port definition. The message mentions
+// spaces and line breaks if the value contains any, because they are easy to overlook.
 func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	hint := ""
 	if strings.ContainsFunc(value, unicode.IsSpace) {
@@ -126,14 +129,14 @@ func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	return invalid("%s is not an entry: write %s%s", nginx.Quote(value), form(protocol), hint)
 }
 
-// readPort reads a number from 1 to 65535.
+// readPort parses a port number from 1 to 65535. It returns false if text is not such a number.
 func readPort(text string) (uint16, bool) {
 	number, err := strconv.ParseUint(text, 10, 16)
 	return uint16(number), err == nil && number != 0
 }
 
-// named reports whether these are valid names of a namespace, a Service and a port. The API server does not check the
-// content of a ConfigMap. The names form the ID of a backend, which must not be equal to the ID of another backend.
+// named reports whether the arguments are valid names of a namespace, a Service and a port. The API server does not
+// check the values of a ConfigMap. An invalid name could result in the ID of another backend.
 func named(namespace, service, port string) bool {
 	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
 		len(validation.IsDNS1123Label(port)) == 0

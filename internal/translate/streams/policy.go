@@ -15,7 +15,7 @@ const (
 	maxResponses   = 1_000_000
 )
 
-// The annotations for connections.
+// The annotations that limit connections, and configure timeouts.
 var (
 	streamIdleTimeout = Annotation{
 		Name: prefix + "stream-idle-timeout",
@@ -48,8 +48,8 @@ var (
 	}
 )
 
-// cap reduces the Service's settings to the maximum in o.Most, and returns the resulting warnings. Values from the
-// ConfigMap may be larger.
+// cap reduces settings from annotations to the maximum values in o.Most, and returns a warning for each reduced
+// setting. Settings from the ConfigMap are not reduced.
 func (s *Settings) cap(o *Options) (problems []report.Problem) {
 	warn := func(row *Annotation, asked, most, option string) {
 		problems = append(problems, report.Problem{
@@ -75,7 +75,7 @@ func (s *Settings) cap(o *Options) (problems []report.Problem) {
 
 const booleans = "true or false"
 
-// The annotations for the PROXY protocol, which apply to TCP only.
+// The annotations for the PROXY protocol. They apply only to TCP ports.
 var (
 	streamAcceptProxy = Annotation{
 		Name: prefix + "stream-accept-proxy",

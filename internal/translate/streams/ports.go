@@ -14,7 +14,7 @@ import (
 const listValues = "comma-separated ports from 1 to 65535; a colon and the number or name of a port of the Service " +
 	"follow, if it differs"
 
-// The annotations for the ports that a Service requests.
+// The annotations with which a Service opens ports.
 var (
 	tcpPorts = Annotation{
 		Name: prefix + "tcp-ports",
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// readList reads a list of ports. It skips invalid entries, and lists them in the error.
+// readList parses a comma-separated list of ports. Invalid entries are skipped, and the error lists them.
 func readList(value string) ([]Listed, error) {
 	var list []Listed
 	var bad []string

@@ -16,16 +16,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/snapshot"
 )
 
-// service is a Service with annotations of our own.
+// service is a Service with annotations of this controller.
 type service struct {
 	object   *corev1.Service
 	settings *Settings
 	verdict  *report.Verdict
-	// used means that the Service is the target of at least one requested port.
+	// used is true if at least one port forwards to the Service.
 	used bool
 }
 
-// settings returns the settings of a Service. Settings that the Service does not configure come from the policy.
+// settings returns the settings of a Service. Settings without an annotation come from Options.Policy.
 func (r *reading) settings(of ir.Ref) *Settings {
 	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok &&
 		kinds.HasOwnAnnotation(object) {
@@ -36,7 +36,7 @@ func (r *reading) settings(of ir.Ref) *Settings {
 	return &Settings{Policy: r.options.Policy}
 }
 
-// service returns a Service whose annotations are parsed. It parses the annotations only once.
+// service returns a Service with its parsed annotations. Each Service is parsed only once.
 func (r *reading) service(object *corev1.Service) *service {
 	ref := snapshot.RefOf(object)
 	if s := r.services[ref]; s != nil {
@@ -53,7 +53,7 @@ func (r *reading) service(object *corev1.Service) *service {
 		s.settings.Closed = true
 		problems = append(problems, *p)
 	}
-	// Each Service has exactly one verdict, so there is no need to search for an existing one.
+	// This is the only verdict for the Service, so there is no need to search for an existing one.
 	s.verdict = &report.Verdict{Object: ref, Problems: problems}
 	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
 	for secret := range s.settings.secrets() {
@@ -62,7 +62,8 @@ func (r *reading) service(object *corev1.Service) *service {
 	return s
 }
 
-// issuable returns the reason why no issuer may issue the certificate of a Service, or nil.
+// issuable returns a problem if the Service requests a certificate from an issuer and the administrator does not allow
+// this. Otherwise it returns nil.
 func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	option := ""
 	switch {
@@ -84,7 +85,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	}
 }
 
-// annotated opens the ports that Services request, the oldest Service first.
+// annotated opens the ports that are defined in annotations of Services, starting with the oldest Service.
 func (r *reading) annotated() {
 	var all []*service
 	for object := range snapshot.Of[*corev1.Service](r.snapshot).Annotated() {
@@ -108,7 +109,7 @@ func (r *reading) annotated() {
 	}
 }
 
-// older compares Services by precedence: by age, then by name.
+// older compares two Services by age, then by namespace and name. The older Service takes precedence.
 func older(a, b *corev1.Service) int {
 	return cmp.Or(
 		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
@@ -116,7 +117,8 @@ func older(a, b *corev1.Service) int {
 	)
 }
 
-// selected reports whether the Services of a namespace are considered.
+// selected reports whether Services of a namespace may open ports, because the namespace matches the namespace
+// selector.
 func (r *reading) selected(namespace string) bool {
 	o := &r.options.Services
 	if o.Selector == nil {
@@ -131,7 +133,7 @@ func (r *reading) selected(namespace string) bool {
 	return (ok || o.Folder) && o.Selector.Matches(all)
 }
 
-// ports opens the ports of one annotation.
+// ports opens the ports in list, which come from the annotation row of the Service s.
 func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list []Listed) {
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
@@ -165,14 +167,14 @@ func tooManyPorts(namespace string, at place, most int) *report.Problem {
 		namespace, most)}
 }
 
-// say adds a problem to the verdict, unless the verdict already contains it.
+// say adds a problem to the verdict of the Service, unless the verdict already contains it.
 func (s *service) say(p *report.Problem) {
 	if !slices.Contains(s.verdict.Problems, *p) {
 		s.verdict.Problems = append(s.verdict.Problems, *p)
 	}
 }
 
-// refuse returns the reason why the Services of a namespace may not open a port, or nil.
+// refuse returns a problem if Services of a namespace are not allowed to open a port. Otherwise it returns nil.
 func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
 	ranges := o.TCP
 	if at.protocol == ir.UDP {

@@ -18,84 +18,88 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// Options are the inputs of a translation besides the objects.
+// Options are the inputs of a translation, in addition to the objects.
 type Options struct {
-	// TCP and UDP name the ConfigMaps that define ports. A zero name means no ConfigMap.
+	// TCP and UDP are the names of the ConfigMaps that define ports. The zero value means that there is no ConfigMap.
 	TCP, UDP ir.Name
-	// Services limits the ports that Services may request in their annotations.
+	// Services restricts the ports that annotations of Services may open.
 	Services ServicePorts
-	// Policy applies to Services without their own settings. Most holds the maximum values that Services may set; zero
-	// values are no limit.
+	// Policy holds the settings for Services without annotations. Most holds the maximum values for annotations; zero
+	// means no limit.
 	Policy, Most ir.StreamPolicy
-	// Reserved are the ports on which the process itself listens. Inside one process, Caddy shares a port among several
-	// listeners without an error.
+	// Reserved lists the ports on which this process itself listens. They must be checked here, because listening twice
+	// on the same port in one process causes no error in Caddy.
 	Reserved []ReservedPort
-	// ExternalNames has the same values as settings.Config.ExternalNames.
+	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
+	// settings.Config.ExternalNames.
 	ExternalNames string
-	// NoIssuer turns certificates from issuers off. NoIssuerFor lists the namespaces for which they are off.
+	// NoIssuer disables certificates from issuers for all namespaces. NoIssuerFor disables them for the listed
+	// namespaces.
 	NoIssuer    bool
 	NoIssuerFor []string
 }
 
-// ServicePorts are the ports that annotations of Services may open. The zero value allows none.
+// ServicePorts are the ports that annotations of Services may open. The zero value allows no ports.
 type ServicePorts struct {
 	TCP, UDP []settings.PortRange
-	// Namespaces are names, or prefixes of names followed by a star. An empty list allows all namespaces.
+	// Namespaces lists the namespaces whose Services may open ports. An entry is a name, or the start of a name
+	// followed by a star. An empty list allows all namespaces.
 	Namespaces []string
-	// PerNamespace is the maximum number of ports for the Services of one namespace. Zero means no limit.
+	// PerNamespace is the maximum number of ports that the Services of one namespace may open. Zero means no limit.
 	PerNamespace int
-	// Selector selects namespaces by their labels, as for Ingresses. Nil selects all namespaces.
+	// Selector selects the namespaces whose Services may open ports, by their labels. Nil selects all namespaces.
 	Selector labels.Selector
-	// Folder means that the objects come from files, so the Namespace objects may be missing.
+	// Folder is true if the objects come from a folder of manifests, where Namespace objects may be missing.
 	Folder bool
 }
 
-// ReservedPort is a port that the process itself uses.
+// ReservedPort is a port on which this process itself listens.
 type ReservedPort struct {
 	Protocol ir.Protocol
 	Port     uint16
-	// Owner names the user of the port in messages.
+	// Owner is the name of the component that listens on the port, for messages.
 	Owner string
 }
 
 // Result holds the routes and verdicts of one translation.
 type Result struct {
-	// Routes are sorted by protocol and port.
+	// Routes are the routes of all open ports, sorted by protocol and port.
 	Routes   []*ir.StreamRoute
 	Verdicts []*report.Verdict
-	// Refs are the objects on which the result depends. Services that gain an annotation of our own are not included.
+	// Refs are the objects on which the result depends. They do not include Services without annotations of this
+	// controller, although the result changes if such a Service gets an annotation.
 	Refs []ir.Ref
 }
 
-// Translate reads the ConfigMaps and the Services. A ConfigMap that does not exist has no entries, but gets a verdict.
-// If several owners request a port, the process itself takes precedence, then a ConfigMap, then the oldest Service. The
-// others are rejected.
+// Translate translates the ConfigMaps and the annotations of Services into routes. A ConfigMap that does not exist gets
+// a verdict. If several objects define the same port, ports of this process take precedence, then ConfigMaps, then the
+// oldest Service. The other definitions are rejected.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	return newReading(s, o).translate()
 }
 
-// reading is the state of one translation.
+// reading is the state of one call to Translate.
 type reading struct {
 	snapshot *snapshot.Snapshot
 	options  Options
 	result   *Result
-	// owners are the owners of ports, including ports that stay closed.
+	// owners maps ports to the objects that define them, even if the port stays closed.
 	owners map[place]owner
-	// opened is, by namespace, the number of ports that its Services opened.
+	// opened maps namespaces to the number of ports that their Services opened.
 	opened map[string]int
-	// services holds the Services whose annotations have been parsed.
+	// services maps Services with parsed annotations to the result of parsing.
 	services map[ir.Ref]*service
-	// find is backends.Find, which tests replace.
+	// find is backends.Find. Tests replace it.
 	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
 }
 
-// place is a port that only one object can own.
+// place is a port together with its protocol. Only one object can own it.
 type place struct {
 	protocol ir.Protocol
 	port     uint16
 }
 
-// owner is the object that owns a port, and the field in it that requests the port.
+// owner is the object that owns a port, and the field of the object that defines the port.
 type owner struct {
 	ir.Ref
 	field string
@@ -118,25 +122,26 @@ func (r *reading) translate() *Result {
 	return r.result
 }
 
-// Compare sorts the routes of a Result: by protocol, then by port.
+// Compare compares two routes by protocol, then by port.
 func Compare(a, b *ir.StreamRoute) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// wish is a port that an object requests.
+// wish is a request of an object to open a port.
 type wish struct {
 	place
-	// service and target are the backend of the port: a Service, and the number or name of its port.
+	// service is the Service to which the port forwards. target is the number or the name of the Service port.
 	service ir.Ref
 	target  string
-	// field is the field of the object that requests the port.
+	// field is the field of the object that defines the port.
 	field string
-	// acceptProxy and sendProxy are the PROXY flags of a ConfigMap entry.
+	// acceptProxy and sendProxy are set if a ConfigMap entry enables the PROXY protocol for clients and for the
+	// backend, respectively.
 	acceptProxy bool
 	sendProxy   ir.ProxyVersion
 }
 
-// take makes an object the owner of a port, or returns a problem if the port has another owner.
+// take records an object as the owner of the port in w. It returns a problem if the port already has another owner.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
@@ -158,13 +163,13 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	if first.Namespace == of.Namespace {
 		return conflict("the %s belongs to %s: choose another port", w.place, snapshot.Elder(winner, other))
 	}
-	// The message does not name the winner, because it is in another namespace.
+	// Do not mention the name of the Service that owns the port, because it is in another namespace.
 	return conflict("the %s belongs to %s: choose another port", w.place,
 		snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
-// open adds the route of a port. It may add a route and also return a problem, because a missing Service may be created
-// later.
+// open adds the route for a port. If the Service does not exist, it adds a route without endpoints and returns a
+// problem, because the Service may be created later.
 func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	s := r.settings(w.service)
 	if s.Closed {
@@ -185,13 +190,13 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	return p
 }
 
-// onlyTCP reports whether a Service has settings that UDP ports do not support. The Service may not want to be
-// reachable without them.
+// onlyTCP reports whether the Service has settings that UDP ports do not support. Its UDP ports then stay closed,
+// because the settings may be required for security.
 func (s *Settings) onlyTCP() bool {
 	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0
 }
 
-// tcp sets the settings of a route that apply to TCP only.
+// tcp sets those settings of a route that apply only to TCP.
 func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.Policy.Responses = 0
 	route.SendProxy = cmp.Or(s.SendProxy, w.sendProxy)
@@ -201,8 +206,8 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
 }
 
-// closed returns the problem of an object whose port stays closed because of the Service's annotations. It returns nil
-// if the object is the Service itself, which already has a problem.
+// closed returns the problem for an object whose port stays closed because of an invalid annotation of the Service. It
+// returns nil if the object is the Service itself, because the Service already has a problem.
 func closed(service, of ir.Ref) *report.Problem {
 	if service == of {
 		return nil
@@ -230,7 +235,8 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 
 func (r *reading) depend(on ir.Ref) { r.result.Refs = append(r.result.Refs, on) }
 
-// verdict returns the verdict on an object, and creates it if necessary. Both options may name the same ConfigMap.
+// verdict returns the verdict for an object, and creates it if it does not exist yet. It may exist, because both
+// options may refer to the same ConfigMap.
 func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	for _, v := range r.result.Verdicts {
 		if v.Object == ref {
@@ -242,7 +248,7 @@ func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// isolatingPanics calls do and turns a panic into a problem of the entry.
+// isolatingPanics calls do. If do panics, it returns a problem that describes the panic.
 func isolatingPanics(do func() *report.Problem) (p *report.Problem) {
 	if caught := panics.Try(func() { p = do() }); caught != nil {
 		return &report.Problem{

@@ -17,7 +17,7 @@ import (
 
 const ownSecret = "the name of a Secret in the namespace of the Service"
 
-// The annotations for TLS, which apply to TCP only.
+// The annotations for TLS. They apply only to TCP ports.
 var (
 	streamTLSSecret = Annotation{
 		Name: prefix + "stream-tls-secret",
@@ -80,7 +80,8 @@ func checkOverTLS(s *Settings) string {
 			streamBackendTLS.Name+` to "true"`)
 }
 
-// readSecret reads the name of a Secret. A Secret of another namespace is not allowed.
+// readSecret parses the name of a Secret. It rejects a name with a namespace, because the Secret must be in the
+// namespace of the Service.
 func readSecret(value string) (string, error) {
 	if strings.Contains(value, "/") {
 		return "",
@@ -106,7 +107,7 @@ func readHost(value string) (string, error) {
 const unproven = "this requires stream-backend-tls-secret with the certificate authority that verifies the " +
 	"endpoints; meanwhile, " + staysClosed
 
-// finishTLS combines the values of the TLS annotations.
+// finishTLS derives the TLS settings from the values of single annotations.
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
 	s := r.Settings
 	switch {
