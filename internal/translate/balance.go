@@ -14,21 +14,23 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// balanced is one backend with its load balancing, and the resulting problems of its Ingresses.
+// balanced is the result of balance for one backend: the backend with its load balancing settings, and the problems of
+// the Ingresses that use it.
 type balanced struct {
 	backend  *ir.Backend
 	problems map[ir.Ref][]report.Problem
 }
 
-// balance merges the load balancing settings of all Ingresses that use a backend. users must come from users.of. As in
-// ingress-nginx there is one decision for all of them: the oldest Ingress with such annotations wins, with all its
-// settings.
+// balance merges the load balancing settings of all Ingresses that use the same backend. users must be a result of
+// users.of. As in ingress-nginx, the settings are not combined: all of them come from the oldest Ingress with load
+// balancing annotations.
 func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	b := &balanced{backend: found}
 	if len(users) == 0 {
 		return b
 	}
-	// The defaults of a canary are used only if no other Ingress uses the backend.
+	// If no Ingress has load balancing annotations, use the default settings of an Ingress that is not a canary, if
+	// possible.
 	winner := users[max(slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Canary == nil }), 0)]
 	if i := slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Balances }); i >= 0 {
 		winner = users[i]
@@ -65,7 +67,7 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	})
 }
 
-// balancingAnnotations lists the parts of a load balancing with the annotations that configure them.
+// balancingAnnotations maps the load balancing annotations to the fields of ir.LoadBalancing that they configure.
 var balancingAnnotations = []struct {
 	annotation string
 	part       func(*ir.LoadBalancing) any
@@ -85,7 +87,8 @@ var balancingAnnotations = []struct {
 	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
 }
 
-// overruledAnnotations returns the annotations of the loser that have no effect, because the winner has other values.
+// overruledAnnotations returns the annotations of the loser that have no effect, because the winner configures
+// different values.
 func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
 	for _, a := range balancingAnnotations {
@@ -96,7 +99,7 @@ func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	return all
 }
 
-// cookie returns a copy of the session cookie. Its Origins are the Ingresses whose routes set the cookie.
+// cookie returns a copy of the session cookie c. Its field Origins lists the Ingresses whose routes set the cookie.
 func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	if c == nil {
 		return nil
@@ -107,7 +110,7 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 		switch {
 		case r.LoadBalancing.SessionCookie == nil:
 		case r.Canary != nil:
-			// The requests of a canary belong to its main Ingresses.
+			// The routes for a canary's requests belong to its main Ingresses.
 			for _, main := range r.Mains {
 				whole.Origins = append(whole.Origins, main.String())
 			}
@@ -120,8 +123,8 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	return &whole
 }
 
-// backends returns the touched backends in their current state. A nil value means that no route uses the backend any
-// more.
+// backends returns the current state of all backends that the change affects. The value is nil for a backend that no
+// route uses any more.
 func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	now := map[string]*ir.Backend{}
 	for id := range c.backends {
@@ -130,7 +133,8 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	return now
 }
 
-// balance updates one backend, and marks the Ingresses that have or had problems with it.
+// balance merges the load balancing settings of one backend again. It also adds the Ingresses that have or had problems
+// with this backend to the changed objects.
 func (t *Translator) balance(c *change, id string) *ir.Backend {
 	noteProblems := func(b *balanced) {
 		if b != nil {
@@ -150,18 +154,18 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 	return next.backend
 }
 
-// balancing has the signature of the function balance.
+// balancing is the type of the function balance. Tests replace it.
 type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
-// try calls b and returns its panic, or nil.
+// try calls b. If b panics, try returns the panic as fault. Otherwise fault is nil.
 func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault *panics.Panic) {
 	fault = panics.Try(func() { whole = b(found, users) })
 	return whole, fault
 }
 
-// isolatingPanics calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which
-// it panics gets a problem. The others decide how the endpoints are chosen. If balance panics even for them, the
-// backend ignores all annotations.
+// isolatingPanics calls balance, and isolates Ingresses that make it panic. It adds one Ingress after another, starting
+// with the oldest. An Ingress that makes balance panic is skipped and gets a problem. The settings come from the other
+// Ingresses. If balance still panics, the load balancing annotations of all Ingresses are ignored.
 func isolatingPanics(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
 	whole, fault := balance.try(found, users)
 	if fault == nil {

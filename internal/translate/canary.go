@@ -9,10 +9,11 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// withMains replaces each canary in a list from users.of by a copy that takes settings from its main Ingresses for this
-// backend. Health checks, ejection, slow start and the virtual address come from the first main Ingress by host. The
-// session cookie comes from the first main Ingress that has one, and the routes of all main Ingresses with a session
-// cookie set it. A canary with its own affinity has its own cookie, which the routes of all main Ingresses set.
+// withMains replaces each canary in users, a result of users.of, with a copy that has settings of its main Ingresses
+// for this backend. Health checks, ejection, slow start and the virtual address come from the main Ingress with the
+// alphabetically first host. The session cookie comes from the first main Ingress that configures a cookie, and is set
+// by the routes of all main Ingresses that configure a cookie. A canary with affinity-canary-behavior legacy has its
+// own cookie, which is set by the routes of all main Ingresses.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
 	for i, r := range users {
 		if r.Canary == nil {
@@ -38,8 +39,8 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 	return users
 }
 
-// takeSession gives a canary the session cookie of its main Ingresses. It removes the main Ingresses without a session
-// cookie from canary.Mains.
+// takeSession copies the session cookie of the first main Ingress that has one to the canary. It removes main Ingresses
+// without a session cookie from canary.Mains.
 func (t *Translator) takeSession(canary *ingress.Result) {
 	canary.Mains = slices.DeleteFunc(canary.Mains,
 		func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })
@@ -49,7 +50,7 @@ func (t *Translator) takeSession(canary *ingress.Result) {
 	}
 }
 
-// mainsOf returns the main Ingresses that share their requests with this backend of a canary, sorted by host.
+// mainsOf returns the main Ingresses whose requests are shared with this backend of a canary, sorted by host.
 func (t *Translator) mainsOf(canary *ingress.Result, backend string) []ir.Ref {
 	names := slices.Sorted(maps.Keys(canary.Paths))
 	if canary.Fallback != nil {

@@ -19,20 +19,21 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// defaults are the settings from ConfigMaps for all Ingresses, and for the Ingresses of each class.
+// defaults holds the settings from ConfigMaps: for the process, for all Ingresses, and for the Ingresses of each class.
 type defaults struct {
 	global  *ir.Global
 	ingress ingress.Options
-	// refs are the objects that the defaults depend on, except IngressClasses.
+	// refs are the objects on which the default settings depend, except IngressClasses.
 	refs     set[ir.Ref]
 	verdicts map[ir.Ref]*report.Verdict
 	// backend is the default backend, or nil.
 	backend *ir.Backend
-	// hasBackend reports whether the options name a default backend.
+	// hasBackend reports whether the option default_backend is set.
 	hasBackend bool
 }
 
-// readDefaults reads the ConfigMaps and IngressClasses. It does no I/O: equal objects and options give equal defaults.
+// readDefaults reads the settings from ConfigMaps and IngressClasses. The result depends only on the objects in the
+// snapshot and on the options.
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
 	d.hasBackend = !o.DefaultBackend.IsZero()
@@ -52,7 +53,8 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	return d
 }
 
-// configMap reads the settings for all Ingresses. If the ConfigMap does not exist, all settings have their defaults.
+// configMap reads the settings for all Ingresses. If the ConfigMap does not exist, all settings have their default
+// values.
 func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
@@ -91,7 +93,8 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	d.say(ref, problems...)
 }
 
-// headers reads a ConfigMap of headers that another ConfigMap names. It skips invalid headers.
+// headers reads the headers from the ConfigMap to which add-headers or proxy-set-headers refers. Invalid headers are
+// skipped and reported.
 func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	if name.IsZero() {
 		return nil
@@ -136,7 +139,7 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	}
 }
 
-// class reads the parameters of an IngressClass of ours. own is the namespace of the controller's own ConfigMap.
+// class reads the parameters of an IngressClass of this controller. own is the namespace of the controller's ConfigMap.
 func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass, own string) {
 	of := ir.Ref{Kind: kinds.IngressClass, Name: class.Name}
 	ref, p := ingress.Parameters(class, own)
@@ -164,14 +167,15 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed makes all Ingresses of a class return 503, because its parameters cannot be read and may restrict access.
+// closed makes all requests for Ingresses of a class get 503, because the parameters of the class cannot be read and
+// may restrict access.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true
 	d.ingress.Classes[class] = ingress.Class{ConfigMap: of, Defaults: settings, Unread: true}
 }
 
-// rivals adds a warning to a default class if there are others. all are the default classes.
+// rivals warns a default IngressClass that there are other default IngressClasses. all contains all of them.
 func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.IngressClass) {
 	var others []string
 	for _, other := range all {
@@ -188,7 +192,8 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	})
 }
 
-// say adds each problem once to the verdict on an object. An object without problems is accepted.
+// say adds problems to the verdict for an object, except problems that the verdict already contains. Without any
+// problem, the verdict says that the object is accepted.
 func (d *defaults) say(of ir.Ref, problems ...report.Problem) {
 	v := d.verdicts[of]
 	if v == nil {

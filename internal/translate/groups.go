@@ -15,17 +15,18 @@ func (s set[K]) add(keys iter.Seq[K]) {
 	}
 }
 
-// groups maps each key to a set of Ingresses. Nearly all sets have one member, and a map with one entry takes half a
-// kilobyte: with ten thousand Ingresses, such maps were the largest thing in memory.
+// groups maps keys to sets of Ingresses. Most sets have only one member. They are not stored as a Go map, because a map
+// with one entry needs 512 bytes: with ten thousand Ingresses, such maps would use more memory than anything else.
 type groups[K comparable] map[K]group
 
-// group is a set of Ingresses. one is its only member, or nil if the members are in more.
+// group is a set of Ingresses. If the set has one member, it is stored in one. Otherwise one is nil and the members are
+// in more.
 type group struct {
 	one  *ir.Ref
 	more set[ir.Ref]
 }
 
-// add adds an Ingress to the group of a key. The caller must not change *ref afterwards.
+// add adds an Ingress to the set of a key. The caller must not change *ref afterwards.
 func (g groups[K]) add(key K, ref *ir.Ref) {
 	of := g[key]
 	switch {
@@ -38,7 +39,7 @@ func (g groups[K]) add(key K, ref *ir.Ref) {
 	}
 }
 
-// remove removes an Ingress from the group of a key. It deletes the group if it becomes empty.
+// remove removes an Ingress from the set of a key. It deletes the key if the set becomes empty.
 func (g groups[K]) remove(key K, ref *ir.Ref) {
 	of := g[key]
 	delete(of.more, *ref)

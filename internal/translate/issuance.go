@@ -14,26 +14,26 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
-// issuance tracks the hosts that need a certificate from an issuer. Three things outside of a host decide about its
-// certificate: the certificate of the wildcard above it, the quota of its namespace, and the older hosts of the
-// namespace.
+// issuance tracks the certificates that hosts need from issuers. Whether a host gets such a certificate depends on the
+// host, on the certificate of the wildcard above it, on the limit for its namespace, and on older hosts of the
+// namespace, which take precedence.
 type issuance struct {
 	requests map[string]*certificateRequest
-	// queues holds the requests of each namespace, in the order in which the quota accepts them.
+	// queues maps namespaces to the requests of their hosts. Requests at the start of the queue are accepted first.
 	queues map[string][]*certificateRequest
-	// below holds, by wildcard, the hosts that use its certificate unless an Ingress lists them for TLS. answers holds
-	// the certificates of these wildcards. A wildcard without a certificate has no entry.
+	// below maps wildcards to the hosts that may use their certificate. Hosts that are listed in spec.tls are not
+	// included. answers maps wildcards to their certificates. A wildcard without a certificate is not included.
 	below   map[string]set[string]
 	answers map[string]*answer
 }
 
-// certificateRequest requests the certificate of one host from an issuer.
+// certificateRequest is a request for a certificate of one host from an issuer.
 type certificateRequest struct {
 	object      *networkingv1.Ingress
 	certificate *ir.Certificate
-	// refusal explains why no issuer can issue the certificate. It is nil if an issuer can.
+	// refusal is the reason why no issuer can issue the certificate, or nil if an issuer can.
 	refusal *report.Problem
-	// over means that the request exceeds the quota of the namespace.
+	// over is true if the request exceeds the limit of hosts in the namespace.
 	over bool
 }
 
@@ -44,7 +44,8 @@ func newIssuance() *issuance {
 	}
 }
 
-// certificate returns the certificate of a host, or nil if it has none. m may be nil.
+// certificate returns the certificate of a host, or nil if the host has none. m is the merge result for the host; it
+// may be nil.
 func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	switch a := n.requests[host]; {
 	case a != nil && (a.over || a.refusal != nil):
@@ -57,8 +58,8 @@ func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	return nil
 }
 
-// problems explains to an Ingress why some of its hosts get no certificate from an issuer. quota is the maximum number
-// of hosts in a namespace.
+// problems returns problems that explain to an Ingress why some of its hosts get no certificate from an issuer. quota
+// is the maximum number of such hosts in a namespace.
 func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
 	var all []report.Problem
 	var over []string
@@ -85,8 +86,8 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	})
 }
 
-// issue updates the certificate requests of the touched hosts. Wildcards come first, because other hosts depend on
-// them, and they do not depend on other hosts.
+// issue updates the certificate requests of the hosts that changed. It starts with wildcards, because other hosts may
+// use their certificates.
 func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	var wildcards []string
 	for host := range c.hosts {
@@ -109,7 +110,7 @@ func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	t.requeue(c, others)
 }
 
-// place records a host below the wildcard whose certificate it may use, or removes the record.
+// place adds a host to n.below if it may use the certificate of the wildcard above it. Otherwise it removes the host.
 func (n *issuance) place(host string, m *hosts.Merged) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" {
@@ -127,8 +128,8 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 	n.below[wildcard][host] = struct{}{}
 }
 
-// requeue updates the requests of hosts. It also marks the hosts and objects whose requests now exceed the quota, or no
-// longer do.
+// requeue updates the certificate requests of hosts. Other requests of the namespace may then exceed the limit, or no
+// longer exceed it. requeue adds their hosts and objects to c.
 func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
@@ -157,7 +158,7 @@ func (t *Translator) requeue(c *change, hosts []string) {
 	}
 }
 
-// wanted returns the certificate request of a host, or nil if the host needs no certificate from an issuer.
+// wanted returns the certificate request of a host, or nil if the host does not need a certificate from an issuer.
 func (t *Translator) wanted(host string) *certificateRequest {
 	m := t.merged[host]
 	switch {
@@ -176,7 +177,8 @@ func (t *Translator) wanted(host string) *certificateRequest {
 		refusal: m.Implied.Refusal}
 }
 
-// enqueue adds a request to the queue of its namespace, dequeue removes it. Both ignore nil and refused requests.
+// enqueue adds a request to the queue of its namespace, and dequeue removes it. Both do nothing if the request is nil
+// or was refused.
 func (n *issuance) enqueue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
@@ -200,8 +202,8 @@ func (n *issuance) dequeue(a *certificateRequest) {
 	}
 }
 
-// compareRequests sorts wildcards first, because their certificates cover many hosts. Then it sorts hosts of older
-// Ingresses before hosts of younger ones.
+// compareRequests sorts requests for wildcards first, because their certificates are valid for many hosts. Otherwise,
+// requests of older Ingresses come first.
 func compareRequests(a, b *certificateRequest) int {
 	wild := func(a *certificateRequest) int { return strings.Count(a.certificate.Host, "*") }
 	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object),

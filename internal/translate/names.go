@@ -12,12 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// names tracks the additional names of hosts.
+// names tracks the aliases of hosts.
 type names struct {
-	// wanted holds, by name, the hosts that request it. given holds, by name, the result of Resolve.
+	// wanted maps aliases to the hosts that request them. given maps aliases to the result of Resolve, which decides
+	// which host gets the alias.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
-	// touched is the set of names whose result may have changed.
+	// touched contains the aliases that must be resolved again.
 	touched set[string]
 }
 
@@ -25,7 +26,8 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// note updates the names that a host requests. old may be nil.
+// note updates n.wanted after a host was merged again. old and next are the merge results before and after. old may be
+// nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
@@ -44,7 +46,7 @@ func (n *names) note(host string, old, next *hosts.Merged) {
 	}
 }
 
-// namespace returns the namespace of the host that gets a name, or "".
+// namespace returns the namespace that uses a host name as an alias, or "" if the name is not an alias.
 func (n *names) namespace(host string) string {
 	if given := n.of(host); given != nil {
 		return given.Namespace
@@ -52,7 +54,7 @@ func (n *names) namespace(host string) string {
 	return ""
 }
 
-// of returns the result for the additional name whose certificate has this host, or nil.
+// of returns the result for the alias whose certificate must be valid for host, or nil if there is no such alias.
 func (n *names) of(host string) *hosts.Named {
 	switch {
 	case strings.HasPrefix(host, "*."):
@@ -63,8 +65,8 @@ func (n *names) of(host string) *hosts.Named {
 	return n.given[host]
 }
 
-// around touches the requested names that a change of hosts may affect: the names that are changed hosts themselves,
-// and the names below a changed wildcard or the host "".
+// around adds the aliases that a change of hosts may affect to n.touched: aliases that are also the name of a changed
+// host, and aliases that are covered by a changed wildcard or by the host "".
 func (n *names) around(c *change) {
 	if len(n.wanted) == 0 {
 		return
@@ -88,8 +90,9 @@ func (n *names) around(c *change) {
 	}
 }
 
-// giveNames resolves the touched names again. It must be called after all hosts are merged. If a name now gets its
-// certificate from another namespace, it merges the host of that name again.
+// giveNames decides again which hosts get the aliases in t.names.touched. All hosts must have been merged before. If an
+// alias now belongs to another namespace, the host with the same name is merged again, because its certificate depends
+// on this.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
 	naming := &hosts.Naming{
@@ -111,7 +114,8 @@ func (t *Translator) giveNames(c *change) {
 	}
 }
 
-// mergeNamed merges a host whose certificate now depends on another namespace, and the hosts that depend on it.
+// mergeNamed merges a host again after the namespace that uses it as an alias has changed. If the host is a wildcard,
+// the hosts below it are also merged again if necessary.
 func (t *Translator) mergeNamed(c *change, host string) {
 	before := t.merged[host]
 	t.mergeHost(c, host)
@@ -147,7 +151,7 @@ func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
 	c.objects.add(maps.Keys(next.Problems))
 }
 
-// nameProblems returns the problems of an Ingress with the additional names that it requests for its hosts.
+// nameProblems returns the problems with the aliases that an Ingress requests for its hosts.
 func (t *Translator) nameProblems(r *ingress.Result, ref ir.Ref) (all []report.Problem) {
 	said := map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {

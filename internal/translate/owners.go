@@ -11,9 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// noteBelow adds 1 to the number of rules below the wildcard that covers the host, or subtracts 1 if r is no longer the
-// current result. A certificate that a namespace lists for the wildcard applies only while the namespace has such a
-// rule.
+// noteBelow updates the number of rules that a namespace has for hosts below a wildcard. It adds 1 if r is the current
+// result of an Ingress, and subtracts 1 if r is an outdated result. If the number becomes zero or was zero, the
+// wildcard must be merged again, because a namespace without such rules cannot provide a certificate for the wildcard.
 func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" || r.Canary != nil {
@@ -40,7 +40,7 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	}
 }
 
-// around returns the context in which a host is merged. The wildcard above the host must be merged first.
+// around returns the context that is needed to merge a host. The wildcard above the host must have been merged before.
 func (t *Translator) around(host string) *hosts.HostContext {
 	s := &hosts.HostContext{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
@@ -51,7 +51,7 @@ func (t *Translator) around(host string) *hosts.HostContext {
 	return s
 }
 
-// ownerOf returns the owner of a host, even if no rule names the host.
+// ownerOf returns the owner of a host. It also works for a host without a rule.
 func (t *Translator) ownerOf(host string) ownership.Owner {
 	if m := t.merged[host]; m != nil {
 		return m.Owner
@@ -63,8 +63,8 @@ func (t *Translator) ownerOf(host string) ownership.Owner {
 	return t.options.Ownership.Of(host, func(func(kinds.Object) bool) {}, above)
 }
 
-// mergeHosts merges the touched hosts. Wildcards are merged first, because the hosts below depend on the settings of
-// their owners, and are touched if these settings change.
+// mergeHosts merges the hosts that changed. It starts with wildcards. If the result for a wildcard affects the hosts
+// below it, these hosts are merged as well.
 func (t *Translator) mergeHosts(c *change) {
 	turned := set[string]{}
 	for host := range c.hosts {
@@ -85,7 +85,8 @@ func (t *Translator) mergeHosts(c *change) {
 	}
 }
 
-// touchBelow touches the hosts that wildcards cover. It iterates over all hosts, but is rarely called.
+// touchBelow adds all hosts below the given wildcards to the changed hosts. It iterates over all hosts, which is
+// acceptable because it is rarely necessary.
 func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	if len(wildcards) == 0 {
 		return
@@ -97,7 +98,8 @@ func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	}
 }
 
-// sameAbove reports whether two versions of a wildcard have the same effect on the hosts below it. Either may be nil.
+// sameAbove reports whether two merge results of a wildcard have the same effect on the hosts below it. Both may be
+// nil.
 func (t *Translator) sameAbove(a, b *hosts.Merged) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -12,13 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/hosts"
 )
 
-// patterns tracks the total size of the regular expressions in each namespace. If they exceed the limit, the oldest
-// Ingresses keep theirs.
+// patterns tracks the total size of the regular expressions in each namespace. If the size exceeds the limit, the
+// regular expressions of the youngest Ingresses are rejected.
 type patterns struct {
-	// most is the maximum total size for one namespace.
+	// most is the maximum total size in one namespace.
 	most       int
 	namespaces map[string]*namespacePatterns
-	// changed is the set of namespaces whose sizes changed since the last call of bound.
+	// changed is the set of namespaces whose sizes have changed since bound was called last.
 	changed set[string]
 }
 
@@ -32,8 +32,8 @@ func newPatterns(most int) *patterns {
 	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
-// count adds to the size of an Ingress. Callers count only sizes that do not depend on refusals, so that bound needs
-// one pass over a namespace.
+// count adds size to the size of an Ingress. The size must include rejected regular expressions, so that bound can
+// apply the limit in one pass.
 func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
@@ -65,7 +65,8 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 	return refused
 }
 
-// contribution returns the contribution of an Ingress, without its regular expressions if they are rejected.
+// contribution returns the contribution of an Ingress to its hosts. If the regular expressions of the Ingress are
+// rejected, they are not included.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	c := &t.results[ref].Contribution
 	switch {
@@ -77,8 +78,8 @@ func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	return c
 }
 
-// boundPatterns applies the limits for regular expressions. It merges again the hosts of Ingresses whose expressions
-// are newly rejected or accepted.
+// boundPatterns applies the limits for regular expressions. If the regular expressions of an Ingress are rejected now
+// and were not before, or the reverse, its hosts are merged again.
 func (t *Translator) boundPatterns(c *change) {
 	again := set[string]{}
 	for _, p := range []*patterns{t.patterns, t.aliases} {
@@ -88,11 +89,12 @@ func (t *Translator) boundPatterns(c *change) {
 		c.hosts[host] = struct{}{}
 		t.mergeHost(c, host)
 	}
-	// The merges subtracted and added the same sizes.
+	// Merging the hosts again has subtracted and added the same sizes, so no namespace has changed.
 	clear(t.patterns.changed)
 }
 
-// bound applies the limit of p. It adds the hosts whose regular expressions are newly rejected or accepted to again.
+// bound applies the limit to the namespaces in p.changed. It adds the hosts that must be merged again to the set again,
+// because their regular expressions are rejected now and were not before, or the reverse.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	for namespace := range p.changed {
 		n := p.namespaces[namespace]
@@ -119,8 +121,8 @@ func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	clear(p.changed)
 }
 
-// overPatterns returns the Ingresses of a namespace that exceed the limit: the first Ingress that does not fit, and all
-// younger Ingresses.
+// overPatterns returns the Ingresses of a namespace whose regular expressions must be rejected: the oldest Ingress with
+// which the total size exceeds the limit, and all younger Ingresses.
 func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	if n.sum <= most {
 		return nil
@@ -136,7 +138,8 @@ func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	return over
 }
 
-// patternProblem returns the problem of an Ingress whose regular expressions are rejected, or nil.
+// patternProblem returns the problem of an Ingress whose regular expressions are rejected. It returns nil for other
+// Ingresses.
 func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 	switch {
 	case t.patterns.refuses(ref):

@@ -8,13 +8,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// portCertificates holds, by host, the certificates that TCP ports with TLS request from issuers.
+// portCertificates maps hosts to the certificates from issuers that TCP ports with TLS need.
 type portCertificates map[string]*ir.Certificate
 
-// portCertificates returns the certificates that routes request, the problems of objects whose hosts cannot get a
-// certificate, and the routes that must not be opened because they may not use their host. The first route with a host
-// decides about its certificate. A certificate that an Ingress of the same namespace provides for the host takes
-// precedence.
+// portCertificates returns the certificates from issuers that routes need, the problems with these certificates, and
+// the routes that must stay closed because another namespace owns their host. If several routes need a certificate for
+// the same host, the first route requests it. A certificate that an Ingress of the same namespace provides for the host
+// takes precedence.
 func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	all portCertificates, problems map[ir.Ref][]report.Problem, refused set[*ir.StreamRoute],
 ) {
@@ -42,9 +42,9 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	return all, problems, refused
 }
 
-// refuseHost returns the reason why a port may not use a certificate for its host, or nil. Only the namespace that owns
-// the host may use it, because clients trust a port with this certificate as the host. owners holds, by host, the
-// namespaces of the ports that use it.
+// refuseHost returns the reason why a port must not use a certificate for its host, or nil if it may. Only the
+// namespace that owns the host may use such a certificate, because clients trust a port that presents it. owners maps
+// hosts without another owner to the namespaces of the ports that already use them.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace
@@ -67,7 +67,7 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 		"no certificate is requested for %s, so every TLS handshake of its ports fails: %s", host, why)}
 }
 
-// without returns routes without the refused ones. If nothing is refused, it returns the same slice.
+// without returns the routes that are not in refused. If refused is empty, it returns routes itself.
 func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.StreamRoute {
 	if len(refused) == 0 {
 		return routes
@@ -78,8 +78,9 @@ func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.Strea
 	})
 }
 
-// addTo adds the certificates to changed, unless an Ingress provides a certificate for the host. before holds the
-// certificates of the previous translation, whose hosts are updated, too.
+// addTo adds the certificates to changed, except for hosts whose certificate comes from an Ingress. before contains the
+// certificates for ports of the previous translation. Their hosts are updated as well, because they may no longer need
+// a certificate.
 func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificate, before portCertificates) {
 	for host := range before {
 		changed[host] = t.issuance.certificate(host, t.merged[host])
@@ -91,7 +92,7 @@ func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificat
 	}
 }
 
-// withPortProblems adds the problems with certificates of ports to a verdict, which may be nil.
+// withPortProblems adds problems with the certificates of ports to the verdict v, which may be nil.
 func (t *Translator) withPortProblems(ref ir.Ref, v *report.Verdict) *report.Verdict {
 	more := t.portProblems[ref]
 	if len(more) == 0 {

@@ -11,15 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// ports is the result for all TCP and UDP ports. They are few, so they are always translated together.
+// ports is the result of translating all TCP and UDP ports. There are few ports, so all of them are translated again
+// after a change.
 type ports struct {
 	Routes   []*ir.StreamRoute
 	verdicts map[ir.Ref]*report.Verdict
 	refs     set[ir.Ref]
 }
 
-// dependOn reports whether a changed object may change the ports. This includes a Service that now has one of our own
-// annotations.
+// dependOn reports whether the change of an object may affect the ports. This is also the case for a Service that has
+// an annotation of this controller but had none before.
 func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 	if _, ok := p.refs[ref]; ok {
 		return true
@@ -40,7 +41,7 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	for _, ref := range result.Refs {
 		t.streams.refs[ref] = struct{}{}
 	}
-	// Backends of unchanged routes are not looked up again.
+	// Unchanged routes keep their pointers, so their backends do not have to be counted again.
 	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
 	for _, r := range gone {
 		t.countBackends(c, r.Backends, -1)
@@ -52,8 +53,8 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	}
 }
 
-// keepVerdicts returns the verdicts by object, and marks the objects whose problems changed. It reuses old verdicts
-// with equal problems.
+// keepVerdicts returns a map from objects to their verdicts. If the problems of an object have not changed, the map
+// contains the old verdict. Otherwise the object is added to the changed objects.
 func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verdict) map[ir.Ref]*report.Verdict {
 	all := make(map[ir.Ref]*report.Verdict, len(next))
 	for _, v := range next {
@@ -72,8 +73,9 @@ func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verd
 	return all
 }
 
-// keepRoutes replaces each unchanged route in next by its old pointer. It returns the routes that are only in old, and
-// the routes that are only in next. Both lists must be sorted.
+// keepRoutes replaces each route in next with the equal route in old, if there is one. gone contains the routes in old
+// without an equal route in next, and fresh the routes in next without an equal route in old. Both lists must be
+// sorted.
 func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
 	for i, r := range next {
 		for len(old) > 0 && streams.Compare(old[0], r) < 0 {

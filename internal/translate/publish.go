@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// publish builds the new configuration and report from the touched parts and the unchanged ones.
+// publish builds the new configuration and the new report. Parts that did not change are copied from the previous ones.
 func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
@@ -57,7 +57,8 @@ func (t *Translator) publish(c *change) {
 		func(v *report.Verdict) ir.Ref { return v.Object }, report.Compare)}
 }
 
-// verdict combines the problems of an object from all steps. It returns nil if the object is not ours.
+// verdict returns the verdict for an object, with the problems from all steps of the translation. It returns nil if the
+// object does not belong to this controller.
 func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if ref.Kind != kinds.Ingress {
 		return t.withPortProblems(ref, t.settingsVerdict(ref))
@@ -99,7 +100,8 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// parents returns the parent of the Ingresses of a class. All of them share one slice.
+// parents returns the list with the IngressClass that is the parent of all Ingresses of a class. These Ingresses share
+// one list to save memory.
 func (t *Translator) parents(class string) []report.Parent {
 	list := t.classes[class]
 	if list == nil {
@@ -110,8 +112,8 @@ func (t *Translator) parents(class string) []report.Parent {
 	return list
 }
 
-// settingsVerdict returns the verdict on a ConfigMap, an IngressClass or a Service. A ConfigMap may hold both defaults
-// and ports.
+// settingsVerdict returns the verdict for a ConfigMap, an IngressClass or a Service. It combines two verdicts if a
+// ConfigMap contains settings and port definitions.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
 	if ports == nil {
@@ -120,8 +122,9 @@ func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	return of.With(ports)
 }
 
-// patched returns a sorted list with changes applied. A nil value removes an entry. Equal entries keep their pointers,
-// and without a change the list itself is returned.
+// patched returns a copy of a sorted list with changes applied. The key of a change identifies the element; a nil value
+// removes it. Elements that are equal before and after keep their pointers. If there is no difference, patched returns
+// list itself.
 func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, compare func(a, b K) int) []*T {
 	type edit struct {
 		from, to int
@@ -155,8 +158,8 @@ func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, c
 	return nil
 }
 
-// passedIn returns the namespace whose Ingresses pass the TLS connections of a host through, or "" if TLS is terminated
-// here.
+// passedIn returns the namespace whose Ingress passes the TLS connections of a host through to a backend. It returns ""
+// if the controller terminates TLS.
 func (t *Translator) passedIn(host string) string {
 	if m := t.merged[host]; m != nil {
 		return m.PassedIn
@@ -164,8 +167,8 @@ func (t *Translator) passedIn(host string) string {
 	return ""
 }
 
-// certificateProblems returns the certificate problems of an Ingress. A problem is dropped or replaced if the TLS
-// connections of all its hosts are passed through, because clients get no certificate from us then.
+// certificateProblems returns the problems with certificates of an Ingress. A problem is omitted or replaced if the TLS
+// connections of all affected hosts are passed through, because clients then get the certificate of the backend.
 func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
@@ -183,9 +186,9 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	return all
 }
 
-// voidWithPassthrough returns a warning about annotations that have no effect on passed-through connections, or nil. It
-// covers only hosts whose connections are passed through. On other hosts the annotations apply, and an owner who
-// removed them after a warning would open the Ingress to all clients.
+// voidWithPassthrough returns a warning about annotations that have no effect on passed-through connections, or nil if
+// there are no such annotations. The warning lists only the hosts whose connections are passed through: on other hosts,
+// the annotations may restrict access and must not be removed.
 func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
 	if !r.PassesThrough || r.Closed {
 		return nil

@@ -1,6 +1,6 @@
-// Package translate translates Kubernetes objects into the model. It does no I/O. It caches the result of each Ingress
-// and each host, so that the cost of a change depends only on what it touches. The output is the same as without the
-// cache.
+// Package translate translates Kubernetes objects into the model in package ir. It does no I/O. The results for each
+// Ingress and each host are cached, so that after a change only the affected Ingresses and hosts are translated again.
+// The output is the same as without the cache.
 package translate
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/streams"
 )
 
-// Translator translates successive snapshots of one store. It must not be used by several goroutines at once.
+// Translator translates consecutive snapshots of the same store. It is not safe for concurrent use.
 //
-// It works in two steps, and repeats each step only for what changed: first each Ingress on its own, then each host and
-// each backend with all Ingresses that name it.
+// A translation has two steps: first it translates each Ingress, then it merges, for each host and each backend, the
+// settings of all Ingresses that refer to it. Both steps are only repeated for what changed.
 type Translator struct {
 	options Options
-	// seen is the sequence number of the snapshot that was translated last.
+	// seen is the sequence number of the last translated snapshot.
 	seen uint64
 
 	defaults  *defaults
@@ -37,31 +37,32 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
-	// below is, by wildcard and namespace, the number of rules for hosts that the wildcard covers.
+	// below maps wildcards and namespaces to the number of rules that the namespace has for hosts below the wildcard.
 	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
 	patterns *patterns
-	// aliases tracks the host names that are regular expressions. patterns counts them, too.
+	// aliases limits the aliases that are regular expressions. They also count towards the limit in patterns.
 	aliases *patterns
 	names   *names
-	// issued are the certificates that TCP ports request from issuers. portProblems are the problems with them.
+	// issued holds the certificates from issuers that TCP ports need. portProblems holds the problems with these
+	// certificates.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
-	// routes is, by backend ID, the number of routes that use the backend. found holds the backends without settings
-	// from annotations.
+	// routes maps backend IDs to the number of routes that use the backend. found maps backend IDs to the backends
+	// before load balancing settings from annotations are applied.
 	routes   map[string]int
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
-	// classes holds, by class, the parents of its Ingresses.
+	// classes maps classes to the parents of their Ingresses. See parents.
 	classes map[string][]report.Parent
 
 	config *ir.Config
 	report *report.Report
 }
 
-// New returns a translator that has not translated a snapshot yet.
+// New returns a Translator without cached results.
 func New() *Translator { return &Translator{} }
 
 func (t *Translator) reset(o Options) {
@@ -78,8 +79,8 @@ func (t *Translator) reset(o Options) {
 	}
 }
 
-// Translate works like the function Translate. Unchanged parts of its results have the same pointers as in the previous
-// call.
+// Translate returns the same as the function Translate, but uses cached results. Unchanged parts of the configuration
+// and the report have the same pointers as in the previous call.
 func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: set[string]{}}
 	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
@@ -101,7 +102,8 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	return t.config, t.report
 }
 
-// Secrets yields the Secrets to which the Ingresses and ports of the last snapshot refer, whether or not they exist.
+// Secrets yields the Secrets to which Ingresses and Services of the last snapshot refer, including Secrets that do not
+// exist.
 func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for ref := range t.streams.refs {
@@ -117,7 +119,7 @@ func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 	}
 }
 
-// change collects the hosts, objects and backends that one call of Translate touches.
+// change collects the hosts, objects and backends whose results change during one call to Translate.
 type change struct {
 	hosts    set[string]
 	objects  set[ir.Ref]
@@ -128,7 +130,7 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 	return ir.Ref{Kind: kinds.Ingress, Namespace: object.Namespace, Name: object.Name}
 }
 
-// retranslateChanged translates the Ingresses that changed, or that refer to a changed object.
+// retranslateChanged translates Ingresses again that have changed, or that refer to a changed object.
 func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	policy := t.defaults.global.Streams
@@ -142,7 +144,7 @@ func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 			again[ref] = struct{}{}
 			continue
 		case kinds.IngressClass:
-			// Every Ingress depends on all classes.
+			// Every Ingress depends on all IngressClasses. This dependency is stored as a reference without a name.
 			ref = ir.Ref{Kind: kinds.IngressClass}
 		}
 		again.add(t.dependent[ref].all())
@@ -163,8 +165,9 @@ func (t *Translator) defaultsTouched(s *snapshot.Snapshot) bool {
 	})
 }
 
-// readDefaults reads the defaults, and reports whether every Ingress must be translated again. Changed parameters of a
-// class do not require this, because the Ingresses of the class depend on them.
+// readDefaults reads the settings from ConfigMaps again. It returns true if every Ingress must be translated again.
+// This is not necessary if only the parameters of a class have changed, because the Ingresses of the class refer to the
+// ConfigMap with the parameters.
 func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	old := t.defaults
 	t.defaults = readDefaults(s, t.options)
@@ -176,7 +179,8 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
 
-// retranslate updates the result of one Ingress, and touches its hosts.
+// retranslate translates one Ingress again, or removes its result if it was deleted. It adds the hosts and backends of
+// the Ingress to c.
 func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	if old := t.results[ref]; old != nil {
 		delete(t.results, ref)
@@ -190,7 +194,8 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// note adds a result to the indexes or removes it from them, with the given functions.
+// note updates the indexes for the result r of an Ingress. The functions named and dependency either add the Ingress to
+// an index or remove it.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -208,7 +213,8 @@ func (t *Translator) note(
 		c.hosts[name] = struct{}{}
 	}
 	for i := range r.CertificateProblems {
-		// These problems depend on whether the TLS connections of the hosts are passed through.
+		// Whether these problems are reported depends on whether the TLS connections of the hosts are passed through,
+		// so the Ingress must be in the index of these hosts.
 		for _, name := range r.CertificateProblems[i].Hosts {
 			named(t.ofHost, name, ref)
 			c.hosts[name] = struct{}{}
@@ -228,7 +234,7 @@ func (t *Translator) note(
 	if r.Fallback == nil {
 		return
 	}
-	// The default backend may serve every host.
+	// The default backend of an Ingress without rules may affect every host.
 	delete(t.fallbacks, *ref)
 	if t.results[*ref] == r {
 		t.fallbacks[*ref] = struct{}{}
@@ -237,7 +243,7 @@ func (t *Translator) note(
 	c.hosts.add(maps.Keys(t.ofHost))
 }
 
-// mergeHost merges the Ingresses of one host.
+// mergeHost merges the settings of all Ingresses for one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
 	next := hosts.MergeIsolatingPanics(host, t.contributions(t.ofHost[host].all()),
@@ -247,7 +253,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
-		// A host without a policy uses the global policy.
+		// A host without its own policy uses the global policy, so omit an equal policy.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
 	}
 	if old != nil {
@@ -272,7 +278,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 }
 
-// keep returns the old value if the new one is equal.
+// keep returns old if both values are equal, and next otherwise.
 func keep[T any](old, next *T) *T {
 	if old != nil && next != nil && reflect.DeepEqual(old, next) {
 		return old
@@ -288,7 +294,7 @@ func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution 
 	return list
 }
 
-// count adds n, which is 1 or -1, to the number of routes of each backend of a host.
+// count adds n to the number of routes for each backend of a host. n must be 1 or -1.
 func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 	if h == nil {
 		return
@@ -310,7 +316,7 @@ func (t *Translator) countBackends(c *change, all []ir.WeightedBackend, n int) {
 	}
 }
 
-// countBackend adds n to the number of routes for a backend. It ignores nil.
+// countBackend adds n to the number of routes that use a backend. It does nothing if b is nil.
 func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	if b == nil {
 		return
@@ -322,28 +328,29 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	}
 }
 
-// Options are the inputs of a translation besides the objects.
+// Options are the inputs of a translation, in addition to the objects.
 type Options struct {
 	Ingress ingress.Options
 	Streams streams.Options
-	// Listeners are the listeners that serve the hosts of Ingresses.
+	// Listeners are the listeners for the hosts of Ingresses.
 	Listeners []ir.Listener
-	// ConfigMap names the ConfigMap with the settings for all Ingresses. It may be zero. These settings replace
-	// Ingress.Defaults and Streams.Policy.
+	// ConfigMap is the name of the ConfigMap with the settings for all Ingresses. It may be empty. The settings in the
+	// ConfigMap override Ingress.Defaults and Streams.Policy.
 	ConfigMap ir.Name
-	// DefaultCertificate is the Secret with the certificate for names without their own certificate. It may be zero.
+	// DefaultCertificate is the Secret with the certificate for server names without a certificate of their own. It may
+	// be empty.
 	DefaultCertificate ir.Name
-	// DefaultBackend serves requests that no route matches. It may be zero.
+	// DefaultBackend is the backend for requests that no route matches. It may be empty.
 	DefaultBackend ir.ServicePort
-	// Ownership decides which namespace owns a host.
+	// Ownership is the policy that decides which namespace owns a host.
 	Ownership ownership.Policy
-	// HostsPerNamespace is the maximum number of hosts of one namespace that get a certificate from an issuer. Zero
-	// means no limit.
+	// HostsPerNamespace is the maximum number of hosts per namespace that get a certificate from an issuer. Zero means
+	// no limit.
 	HostsPerNamespace int
 }
 
-// Translate returns the configuration to serve, and a report with a verdict on each object. The result depends only on
-// its arguments.
+// Translate returns the configuration to serve, and a report with a verdict for each object. The result depends only on
+// s and o.
 func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	return New().Translate(s, o)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// users holds the Ingresses of all backends, in the order in which they decide about load balancing: by backend, then
-// Ingresses with load balancing annotations before Ingresses without, then the oldest first. All Ingresses of a cluster
-// may use the same Service, so a change of one of them must not sort all of them.
+// users maps backends to the Ingresses that use them. The order is: by backend, then Ingresses with load balancing
+// annotations before Ingresses without them, then the oldest first. It is a tree, so that a change of one Ingress does
+// not sort all Ingresses again, even if they all use the same Service.
 type users struct{ tree *btree.BTreeG[user] }
 
-// user is one Ingress of one backend. Lower ranks come first.
+// user is an Ingress that uses a backend. Lower ranks come first.
 type user struct {
 	backend string
 	rank    int
 	ingress *ingress.Result
 }
 
-// The ranks. beforeAll is only the starting point of a search; no Ingress has this rank.
+// The ranks of users. beforeAll is only used as the starting point of a search; no user has this rank.
 const (
 	beforeAll = iota
 	asksForBalancing
@@ -40,11 +40,12 @@ func (u user) before(other user) bool {
 	return snapshot.Older(u.ingress.Object, other.ingress.Object) < 0
 }
 
-// set adds an Ingress to a backend if has is true, and removes it otherwise.
+// set adds an Ingress to the users of a backend if has is true. Otherwise it removes the Ingress.
 func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
 	if r.Balances || r.Canary != nil {
-		// A canary may use the session cookie of its main Ingress, which is not known here.
+		// The main Ingress of a canary is not known here. It may configure a session cookie, which the canary then
+		// uses.
 		one.rank = asksForBalancing
 	}
 	if has {
@@ -54,8 +55,9 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	}
 }
 
-// of returns the Ingresses of a backend with load balancing annotations, and its canaries, the oldest first. If no
-// Ingress has such annotations, the oldest other Ingress is added at the end, because its defaults are used.
+// of returns the canaries of a backend and the Ingresses with load balancing annotations, the oldest first. If no
+// Ingress has such annotations, the oldest Ingress without them is added at the end, because its default settings are
+// used.
 func (u *users) of(backend string) []*ingress.Result {
 	var list []*ingress.Result
 	asked := false

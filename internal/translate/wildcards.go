@@ -11,24 +11,26 @@ import (
 	tlssecret "github.com/k8singress/k8singress/internal/tls/secret"
 )
 
-// answer is the certificate of a wildcard. The hosts of its namespace below the wildcard use it instead of a
-// certificate from an issuer.
+// answer is the certificate of a wildcard. Hosts below the wildcard use it instead of requesting a certificate from an
+// issuer, if they belong to the same namespace.
 type answer struct {
 	namespace string
-	// issued means that the certificate comes from an issuer, so it covers all hosts below the wildcard. Otherwise
-	// names are the names in the certificates of the Secrets.
+	// issued is true if the certificate comes from an issuer. It is then valid for all hosts directly below the
+	// wildcard. Otherwise it comes from secrets, and names lists the names for which the certificates are valid.
 	issued  bool
 	secrets []ir.Name
 	names   []tlssecret.Names
 }
 
-// covers reports whether the wildcard certificate is valid for a host of a namespace. a may be nil.
+// covers reports whether a host of the given namespace can use the certificate of the wildcard. It returns false if a
+// is nil.
 func (a *answer) covers(host, namespace string) bool {
 	return a != nil && a.namespace == namespace &&
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
 }
 
-// answerOf returns the certificate of a wildcard, or nil if it has none. An invalid certificate covers no host.
+// answerOf returns the certificate of a wildcard, or nil if the wildcard has none. An invalid certificate is not valid
+// for any host.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	m := t.merged[wildcard]
 	c := t.issuance.certificate(wildcard, m)
@@ -56,7 +58,8 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	return a
 }
 
-// turned updates the certificate of a wildcard. If it changed, it returns the hosts below the wildcard that may use it.
+// turned updates the certificate of a wildcard. It returns the hosts below the wildcard that may use the certificate,
+// or nil if the certificate has not changed.
 func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	n, before := t.issuance, t.issuance.answers[wildcard]
 	now := t.answerOf(s, wildcard)
@@ -71,7 +74,8 @@ func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	return n.below[wildcard]
 }
 
-// ReadsContents reports whether the result depends on the content of a Secret, and not only on its existence.
+// ReadsContents reports whether the translation depends on the content of a Secret. For most Secrets, it only matters
+// whether the Secret exists.
 func (t *Translator) ReadsContents(secret ir.Name) bool {
 	if t.issuance == nil {
 		return false
