@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// answerNetHTTP handles a request that net/http or http3 has read. It calls Answer or AnswerOnListener instead of
-// Server, and applies the time limits for clients that stop sending or receiving data. If Open has opened the address
-// at which the request arrived, port is the port of that address, otherwise 0.
+// answerNetHTTP handles a request that net/http or http3 has read. It calls Answer or AnswerOnListener instead of the
+// Caddy server, and applies the time limits for clients that stop sending or receiving data. If the request arrived at
+// an address that Front.Open has opened, port is the port of that address, otherwise 0.
 func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
 	request := message.Request{Names: limits.Names}

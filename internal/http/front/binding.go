@@ -36,33 +36,34 @@ type Binding struct {
 	Server  *caddyhttp.Server
 	// Admit wraps each accepted connection, for example to read its PROXY protocol header. It must not block.
 	Admit func(net.Conn) net.Conn
-	// Divert returns the Divert function for TLS connections that are accepted at the address at. If Open has opened
-	// this address, port is its port, otherwise 0.
+	// Divert returns the Divert function for the TLS connections of a listener. at is the address of the listener. port
+	// is the port of that address if Front.Open has opened it, otherwise 0.
 	Divert func(at net.Addr, port uint16) Divert
-	// Answer handles requests in place of Server, for all HTTP versions. It is nil if Server has settings or routes
-	// that only Caddy can handle.
+	// Answer handles requests in place of the Caddy server, for all HTTP versions. It is nil if the Caddy server has
+	// settings or routes that only Caddy can handle.
 	Answer Answer
 	// Reason explains, in one word, why Answer is nil. It is passed to Front.HandedOver.
 	Reason string
-	// AnswerOnListener handles requests that arrive at an address that Open has opened. Conn.Listener of the request is
-	// the port of this address. If AnswerOnListener is nil, Server handles these requests.
+	// AnswerOnListener handles requests that arrive at an address that Front.Open has opened. Conn.Listener of the
+	// request is the port of this address. If AnswerOnListener is nil, the Caddy server handles these requests.
 	AnswerOnListener Answer
-	// Adjust returns the current limits, given the limits of Server. It is called for each connection and each request.
-	// If it is nil, the limits of Server apply.
+	// Adjust returns the current limits, given the limits of the Caddy server. It is called for each connection and
+	// each request. If it is nil, the limits of the Caddy server apply.
 	Adjust func(Limits) Limits
-	// Handshake returns the TLS configuration for a handshake. config is the configuration that Server would use;
-	// Handshake returns config itself or a changed copy. server is the server name that the client has sent. If Open
-	// has opened the address of the connection, port is its port, otherwise 0. If Handshake is nil, config is used.
+	// Handshake returns the TLS configuration for a handshake. config is the configuration that the Caddy server would
+	// use; Handshake returns config itself or a changed copy. server is the server name that the client has sent. port
+	// is the port of the connection's local address if Front.Open has opened it, otherwise 0. If Handshake is nil,
+	// config is used.
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
 	// Exempt reports whether an address belongs to a proxy that is exempt from the limit of connections per client. If
 	// Exempt is nil, there are no such proxies.
 	Exempt func(netip.Addr) bool
 	// HandshakeTimeout is the maximum duration of a TLS handshake. 0 means the timeout for reading a request header.
 	HandshakeTimeout time.Duration
-	// SharePorts allows the addresses of Server to be opened even if another process listens on them. If it is false,
-	// opening such an address fails.
+	// SharePorts allows the addresses of the Caddy server to be opened even if another process listens on them. If it
+	// is false, opening such an address fails.
 	SharePorts bool
-	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of Server.
+	// H2C allows HTTP/2 without TLS, like "h2c" in the protocols of the Caddy server.
 	H2C bool
 
 	front *Front
@@ -78,7 +79,7 @@ type Binding struct {
 // Prepare makes the front listen on the server's TCP addresses in place of Caddy. It must be called while Caddy
 // provisions the server, and Forget must be called when Caddy cleans the server up. Prepare changes the network of the
 // addresses only in the loaded server, not in the JSON configuration: Caddy looks for a server with the address ":80"
-// when it adds redirects for sites, and if it found no such server, it would open that address itself.
+// when it adds redirects from HTTP to HTTPS, and if it found no such server, it would open that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -154,7 +155,7 @@ func (s *Binding) leave() {
 	s.group.leave(s)
 }
 
-// closed is called each time a listener of the server is closed.
+// closed must be called each time that a listener of the server is closed.
 func (s *Binding) closed() {
 	if s.open--; s.open == 0 {
 		s.leave()
@@ -187,7 +188,7 @@ func (s *Binding) stop(ctx context.Context) error {
 // connConfig holds the settings for the connections of one listener.
 type connConfig struct {
 	of *Binding
-	// limits are the server's limits, before Adjust.
+	// limits are the limits of the Caddy server, before Binding.Adjust changes them.
 	limits Limits
 	http1  bool
 	secure bool
@@ -204,14 +205,14 @@ func (s *Binding) serverConfig(at net.Addr) *connConfig {
 	return s.listenerConfig(at, 0)
 }
 
-// listenerConfig returns the settings for a listener at the address at. If Open has opened this address, port is its
-// port, otherwise 0.
+// listenerConfig returns the settings for a listener. at is the address of the listener. port is the port of that
+// address if Front.Open has opened it, otherwise 0.
 func (s *Binding) listenerConfig(at net.Addr, port uint16) *connConfig {
 	return s.connConfig(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
 }
 
-// answerAt returns the function that handles requests at a port that Open has opened, or at the server's own addresses
-// if port is 0. It returns nil if Server handles these requests.
+// answerAt returns the function that handles requests at a port that Front.Open has opened, or at the server's own
+// addresses if port is 0. It returns nil if the Caddy server handles these requests.
 func (s *Binding) answerAt(port uint16) Answer {
 	if port == 0 {
 		return s.Answer

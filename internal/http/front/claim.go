@@ -12,11 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// claim is the use of an address by one configuration of Caddy, or by Open. Caddy uses it as a net.Listener, but its
-// Accept never returns a connection. Instead, the socket passes each connection to the group of its oldest claim.
+// claim represents the use of an address by one configuration of Caddy, or by Front.Open. Caddy uses it as a
+// net.Listener, but its Accept never returns a connection. Instead, the socket of the address passes each connection to
+// the Group of its oldest claim.
 type claim struct {
 	front *Front
-	// of is the server for which Caddy opens the address. If Open has opened the address, live is true and of is nil.
+	// of is the server for which Caddy opens the address. If Front.Open has opened the address, live is true and of is
+	// nil.
 	of   *Binding
 	live bool
 	// written is the address in the server's configuration, which may have a range of ports. address is the same
@@ -25,7 +27,8 @@ type claim struct {
 	uncount          func()
 	socket           *socket
 
-	// group is nil until Wrap or Open has set how connections are served. It is guarded by the front's mutex.
+	// group is nil until Binding.Wrap or Front.Open has set how connections are served. It is guarded by the front's
+	// mutex.
 	group  *Group
 	conns  *connSet
 	config atomic.Pointer[connConfig]

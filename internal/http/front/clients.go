@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 )
 
-// Clients returns the connection counts of HTTP clients, over all listeners and HTTP versions.
+// Clients returns the numbers of connections of HTTP clients, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
 // client returns the client whose connection limit a connection counts towards. A client without an IP address, such as
@@ -86,7 +86,7 @@ func (n *clientConn) End() {
 	}
 }
 
-// clientConnOf returns the clientConn inside TLS and other wrappers, or nil.
+// clientConnOf returns the clientConn that conn wraps, for example with TLS, or nil if there is no clientConn.
 func clientConnOf(conn net.Conn) *clientConn {
 	for {
 		switch wrapper := conn.(type) {

@@ -29,12 +29,12 @@ func (i *ConnInfo) Limits() Limits { return i.Binding().adjustedLimits(i.config.
 // each request.
 func (i *ConnInfo) Binding() *Binding { return i.conns.group.Binding() }
 
-// Port returns the port of the address at which the connection arrived, if Open has opened that address. It returns 0
-// for the server's own addresses.
+// Port returns the port of the address at which the connection arrived, if Front.Open has opened that address. It
+// returns 0 for the server's own addresses.
 func (i *ConnInfo) Port() uint16 { return i.conns.port }
 
-// Answer handles a request with the current server. If that server has no Answer function for this port, Answer does
-// nothing and returns false.
+// Answer handles a request with the Answer function of the current server. If the server has no such function for this
+// port, Answer does nothing and returns false.
 func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	answer := i.Binding().answerAt(i.conns.port)
 	if answer == nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// connSet holds the connections that drain together: all connections accepted while the group had at least one server.
-// When the group loses its last server, the connSet drains: responses ask clients to close their connections, idle
+// connSet holds the connections that drain together: all connections accepted while the Group had at least one running
+// server. When the last server stops, the connSet drains: responses ask clients to close their connections, idle
 // connections are closed, and requests in progress are finished.
 type connSet struct {
 	group *Group
 	tls   *tls.Config
-	// port is the port of the address at which the connections arrive, if Open has opened that address. It is 0 for the
-	// server's own addresses.
+	// port is the port of the address at which the connections arrive, if Front.Open has opened that address. It is 0
+	// for the server's own addresses.
 	port uint16
 	// sources is the number of open listeners. conns is the number of open connections. pending is the number of open
 	// connections that have not been passed to a server yet.
@@ -120,8 +120,8 @@ func (k *connSet) serve(n *clientConn, m *connConfig) {
 	k.passOn(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
 }
 
-// handshakeFailed closes a connection whose TLS handshake has failed, unless Divert has taken it over. Failed
-// handshakes are counted, and logged at debug level only.
+// handshakeFailed closes a connection whose TLS handshake has failed, unless Divert has taken over the connection. It
+// counts failed handshakes, and logs them only at debug level.
 func (k *connSet) handshakeFailed(n *clientConn, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
@@ -194,8 +194,8 @@ func (k *connSet) passOn(n *clientConn, conn net.Conn, protocol string, m *connC
 	s.http1AndH2C.push(conn)
 }
 
-// WithoutHTTP1 is the reason that HandedOver gets if net/http serves a connection because the server does not allow
-// HTTP/1.1.
+// WithoutHTTP1 is passed to Front.HandedOver as the reason if net/http serves a connection because the server does not
+// allow HTTP/1.1.
 const WithoutHTTP1 = "protocols"
 
 // servesHTTP1 reports whether the ConnHandler serves connections with the given ALPN protocol, which is empty if no

@@ -38,18 +38,18 @@ func init() {
 	}
 }
 
-// process is the front of this process. There is only one, since Caddy runs one configuration at a time and its list of
-// networks is global.
+// process is the only Front of this process. There is only one, since Caddy runs one configuration at a time, and its
+// list of networks is global.
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, bindings: map[*caddyhttp.Server]*Binding{},
 	live:          map[string]*claim{},
 	listenerConns: map[*connSet]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
 }
 
-// Process returns the front of this process.
+// Process returns the only Front of this process.
 func Process() *Front { return process }
 
-// Front holds the sockets of all addresses, and the groups that serve their connections.
+// Front holds the listening sockets of all addresses, and the Groups that serve the accepted connections.
 type Front struct {
 	// ServeHTTP1 serves HTTP/1.1 connections in place of net/http, if it is not nil. It must be set before the first
 	// configuration is loaded.
@@ -73,8 +73,8 @@ type Front struct {
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	bindings map[*caddyhttp.Server]*Binding
-	// live holds the claims of the addresses that Open has opened. listenerConns holds the connSets of these addresses.
-	// A connSet stays in it after its address is closed, until its last connection has ended.
+	// live holds the claims of the addresses that Front.Open has opened. listenerConns holds the connSets of these
+	// addresses. A connSet stays in it after its address is closed, until its last connection has ended.
 	live          map[string]*claim
 	listenerConns map[*connSet]bool
 }

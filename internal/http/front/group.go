@@ -12,9 +12,9 @@ import (
 type Group struct {
 	front *Front
 	name  string
-	// bindings are the running servers, in the order in which they started: Caddy starts the new configuration before
-	// it stops the old one. conns is replaced when a server starts while the group has no running server. bindings and
-	// conns are guarded by the front's mutex.
+	// bindings are the running servers, in the order in which they were started: Caddy starts the new configuration
+	// before it stops the old one. conns is replaced when a server starts while the group has no running server.
+	// bindings and conns are guarded by the front's mutex.
 	bindings []*Binding
 	conns    *connSet
 	// current is the first element of bindings. If bindings is empty, it is the server that stopped last.
@@ -62,7 +62,7 @@ func (g *Group) choose() {
 	}
 }
 
-// opened returns the claims of the addresses that Open has opened for the group.
+// opened returns the claims of the addresses that Front.Open has opened for the servers of the group.
 func (g *Group) opened() (opened []*claim) {
 	for _, c := range g.front.live {
 		if c.group == g {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// The values of reason in Front.HandshakeFailed.
+// The reasons for failed TLS handshakes, with which Front.HandshakeFailed is called.
 const (
 	HandshakeTimeout = "timeout"
 	HandshakeClosed  = "closed"
@@ -17,7 +17,7 @@ const (
 	HandshakeRefused = "refused"
 )
 
-// HandshakeReasons lists all values of reason in Front.HandshakeFailed.
+// HandshakeReasons lists all reasons with which Front.HandshakeFailed can be called.
 var HandshakeReasons = []string{HandshakeTimeout, HandshakeClosed, HandshakeNotTLS, HandshakeAlert, HandshakeRefused}
 
 // reasonOf returns the reason why a handshake failed with err. It returns HandshakeRefused if the server rejected the

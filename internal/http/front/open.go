@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// Opened is an additional address on which Open has made a server listen. It stays open until Close is called or the
-// server stops.
+// Opened is an additional address on which Front.Open has made a server listen. It stays open until Close is called or
+// the server stops.
 type Opened struct{ claim *claim }
 
 // IsOpen reports whether the address is still open: Close was not called, and the server has not stopped.
@@ -149,7 +149,7 @@ func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server s
 	return &Opened{c}, nil
 }
 
-// listenersOf returns the connSets of the addresses that Open has opened for a group. The caller must hold f.mu.
+// listenersOf returns the connSets of the addresses that Front.Open has opened for a group. The caller must hold f.mu.
 func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	for k := range f.listenerConns {
 		if k.group == g {
@@ -159,7 +159,7 @@ func (f *Front) listenersOf(g *Group) (all []*connSet) {
 	return all
 }
 
-// forget removes an address that Open has opened, drains its connections, and removes their connSet when the last
+// forget removes an address that Front.Open has opened, drains its connections, and removes their connSet when the last
 // connection has ended. The caller must hold f.mu.
 func (f *Front) forget(c *claim) {
 	delete(f.live, c.address.String())
@@ -178,8 +178,8 @@ func (f *Front) forget(c *claim) {
 
 type portKey struct{}
 
-// PortOf returns the port of the address at which a TLS handshake takes place, if Open has opened that address. It
-// returns 0 for all other addresses. ctx is the context of the handshake.
+// PortOf returns the port of the address at which a TLS handshake takes place, if Front.Open has opened that address.
+// It returns 0 for all other addresses. ctx is the context of the handshake.
 func PortOf(ctx context.Context) uint16 {
 	port, _ := ctx.Value(portKey{}).(uint16)
 	return port

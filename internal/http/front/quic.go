@@ -228,7 +228,7 @@ type quicConn struct {
 	conn   *quic.Conn
 	server *http3.Server
 	away   sync.Once
-	// active is the number of requests under way.
+	// active is the number of requests in progress.
 	active atomic.Int64
 
 	mu sync.Mutex
@@ -318,7 +318,7 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // end sends GOAWAY to all clients. It closes the socket when the last connection has ended.
 func (q *quicSocket) end() {
 	defer q.connSet.conns.Add(-1)
-	// Open connections keep working.
+	// Closing the listener does not close connections that are already open.
 	_ = q.listener.Close()
 	q.mu.Lock()
 	q.ending = true

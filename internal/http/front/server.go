@@ -96,7 +96,7 @@ func (s *server) connContext(ctx context.Context, conn net.Conn) context.Context
 // netHTTPConn is a connection that net/http serves.
 type netHTTPConn struct {
 	traffic
-	// conn is the connection that net/http serves. below is the same connection without TLS.
+	// conn is the connection that net/http serves. If it uses TLS, below is the connection underneath TLS.
 	conn, below net.Conn
 	// idle is true while no request is in progress.
 	idle atomic.Bool
@@ -155,7 +155,7 @@ func (s *server) isDone() bool {
 	}
 }
 
-// refuse closes a connection that net/http will not serve.
+// refuse closes a connection that was passed to push, but that net/http will not serve.
 func (s *server) refuse(conn net.Conn) {
 	_ = conn.Close()
 	s.connSet.pending.Add(-1)

@@ -18,7 +18,7 @@ import (
 type traffic struct {
 	front *Front
 	place *connlimit.Place
-	// requests is the number of requests so far.
+	// requests is the number of requests on the connection so far.
 	requests atomic.Int64
 	// last is the time of the last activity, in nanoseconds since 1970. Activity means that a request starts or ends,
 	// or that data is read or written.
