@@ -28,8 +28,8 @@ const (
 	maxWholeInMemory = 1 << 20
 )
 
-// bodyBuffers and longBodyBuffers are pools of buffers for request bodies in memory. Each buffer is one byte larger
-// than the maximum size of a body, so that a longer body is detected.
+// bodyBuffers and longBodyBuffers are pools of buffers for request bodies. Each buffer is one byte larger than
+// maxInMemory or maxWholeInMemory, so that a longer body is detected.
 var (
 	bodyBuffers     = pools.NewBuffers("proxy: body of 64 KiB", maxInMemory+1)
 	longBodyBuffers = pools.NewBuffers("proxy: body of 1 MiB", maxWholeInMemory+1)
@@ -99,8 +99,7 @@ func (r *request) readBody() error {
 	return nil
 }
 
-// limited is implemented by request bodies that enforce a size limit, in bytes, themselves. They can detect that a body
-// is too long before its end arrives.
+// limited is implemented by request bodies that enforce a size limit, in bytes, while they are read.
 type limited interface{ Limit(limit int64) }
 
 // streams reports whether the body is sent to the endpoint while it arrives. For FastCGI, a body of unknown length is
@@ -270,8 +269,8 @@ func (b *body) close() {
 type clientBody struct {
 	source io.Reader
 	writer message.Writer
-	// maxSize is the maximum size, or ir.NoLimit. length is the size that the client has declared; a negative length is
-	// unknown. size is the number of bytes read. All are in bytes.
+	// maxSize is the maximum size of the body, or ir.NoLimit. length is the size that the client has declared; it is
+	// negative if the client has not declared it. size is the number of bytes read so far. All are in bytes.
 	maxSize, length, size int64
 	// mayHaveTrailers is true if trailer fields may follow the body. They are available once the end of the body has
 	// been read.

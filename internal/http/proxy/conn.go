@@ -70,10 +70,10 @@ type conn struct {
 	// is no read deadline.
 	in, out deadline
 	sending atomic.Bool
-	// touched means that data has arrived since the request was sent.
+	// touched is true if data has arrived since the request was sent.
 	touched     bool
 	interrupted atomic.Bool
-	// These fields are used by quiet. They are kept because quiet is called before each request and must not allocate.
+	// quiet uses these fields. They are part of conn because quiet is called before each request and must not allocate.
 	peek            func(fd uintptr)
 	oneByte         [1]byte
 	noData, hasData bool
@@ -229,7 +229,7 @@ func (c *conn) extendRead() {
 	if c.unwatch == nil {
 		limit = watchDelay
 	}
-	// If this fails, the next use of the connection returns an error.
+	// If SetReadDeadline fails, the next use of the connection returns an error.
 	_ = c.bare.SetReadDeadline(now.Add(limit + c.in.slack))
 	c.keepInterrupted()
 }

@@ -30,9 +30,9 @@ type descriptors struct {
 var errNoConnection = errors.New("the namespace has reached its limit of connections to endpoints: " +
 	"raise the limit of open files, or start more replicas")
 
-// The limits for file descriptors of connections to endpoints, calls to external services, and temporary files for
-// bodies. endpoints and bodyFiles are divided between the namespaces of the backends, calls between the namespaces of
-// the Ingresses.
+// endpoints limits the file descriptors of connections to endpoints, calls the file descriptors of connections to
+// external services, and bodyFiles the file descriptors of temporary files for bodies. endpoints and bodyFiles are
+// divided between the namespaces of the backends, calls between the namespaces of the Ingresses.
 var (
 	endpoints = &descriptors{
 		budget: sync.OnceValue(budget.Endpoints.Budget),

@@ -129,8 +129,8 @@ func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) s
 
 // attribute is a parsed ir.ResponseRewrite, which rewrites a cookie attribute or the URL of a redirect.
 type attribute struct {
-	// whole means that From must match the whole value, ignoring case and a leading dot. Otherwise it must match a
-	// prefix.
+	// whole is true if the old value must match completely, ignoring case and a leading dot. If it is false, only the
+	// beginning of the old value must match.
 	whole bool
 	// expression is the regular expression to match. If it is nil, the value is compared with the string in from.
 	expression *pattern.Pattern

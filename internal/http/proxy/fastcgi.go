@@ -12,8 +12,8 @@ import (
 )
 
 // roundTripCGI sends the request to a FastCGI application on a new connection. As in nginx, connections are not kept: a
-// PHP-FPM worker serves only one connection at a time, so idle connections would occupy workers. The end of the context
-// interrupts all waits.
+// PHP-FPM worker serves only one connection at a time, so idle connections would occupy workers. When the context of
+// the request ends, the connection is closed, which ends all reads and writes.
 func (r *request) roundTripCGI(d *dialer, to *http.Request) (*http.Response, error) {
 	params, err := r.params()
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *request) roundTripCGI(d *dialer, to *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	// The connection is also closed when the request has ended.
+	// The context also ends with the request, so the connection is always closed.
 	panics.AfterContext(to.Context(), "proxy/fastcgi", func() { _ = conn.Close() })
 	response, err := sendCGI(conn, params, to)
 	if errors.Is(err, fastcgi.ErrInvalid) {

@@ -122,7 +122,8 @@ func (s *timedRequestBody) Close() error {
 type timedResponseBody struct {
 	body io.ReadCloser
 	idle *idleTimer
-	// flushes has the same meaning as in responseBody.
+	// flushes is the writer to the client. It is flushed before a read waits for more data. If it is nil, data may stay
+	// buffered.
 	flushes message.Writer
 }
 

@@ -33,7 +33,8 @@ var unmeasured atomic.Int64
 var errNoLength = errors.New("FastCGI needs the length of the request body: the client did not send it, " +
 	"and there is no memory or file to buffer the body")
 
-// Usage is the resource usage of requests and responses.
+// Usage contains the current resource usage of request and response bodies, and of connections to endpoints and
+// external services.
 type Usage struct {
 	// Endpoints, Calls and BodyFiles are numbers of file descriptors. BodyMemory and BodyFileBytes are numbers of
 	// bytes.
@@ -42,7 +43,7 @@ type Usage struct {
 	Unmeasured int64
 }
 
-// Used returns the current usage.
+// Used returns the current resource usage.
 func Used() Usage {
 	return Usage{
 		Endpoints: endpoints.usage(), Calls: calls.usage(), BodyFiles: bodyFiles.usage(),

@@ -17,9 +17,8 @@ import (
 )
 
 // transports holds one HTTP transport per namespace. A transport of net/http pools connections by address only. With a
-// single transport, a namespace could therefore use the connections of another namespace, although it may not be
-// allowed to open connections to their addresses, and they count towards the other namespace's limit of file
-// descriptors.
+// single transport, a namespace could use the connections of another namespace. It may not be allowed to open such
+// connections itself, and they count towards the other namespace's limit of file descriptors.
 type transports struct {
 	fresh func() *http.Transport
 	// all maps each namespace to its *http.Transport.
@@ -136,7 +135,7 @@ func (r *request) netHTTPRequest(ctx context.Context) *http.Request {
 	return to
 }
 
-// forwardNetHTTP forwards a response, whose head net/http has read, to the client.
+// forwardNetHTTP forwards a response to the client, after net/http or package fastcgi has read its head.
 func (r *request) forwardNetHTTP(response *http.Response, from *timedResponseBody) error {
 	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
 	for _, field := range message.FieldsOf(response.Header) {

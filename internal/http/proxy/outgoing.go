@@ -43,7 +43,8 @@ func (r *request) prepareFields() {
 // is greater than one, because one controller may run in front of another.
 const maxLoops = 8
 
-// Loops reports whether a request loops through this controller, for example because an ExternalName leads back to it.
+// Loops reports whether a request loops through this controller, for example because an ExternalName Service refers to
+// this controller.
 func Loops(r *message.Request) bool { return exchange.CountPasses(r) >= maxLoops }
 
 // dropsName reports whether a header field of the client must not be forwarded because of its name: r.Names rejects the

@@ -53,8 +53,8 @@ func parseParams(all map[string]string) ([]param, error) {
 	return list, nil
 }
 
-// paramsOf returns the FastCGI parameters for the configured parameters in own: nginx's defaults, and the parameters in
-// own, which replace defaults with the same name.
+// paramsOf returns the FastCGI parameters for a route: the configured parameters in own, and nginx's defaults for all
+// other names.
 func paramsOf(own map[string]string) ([]param, error) {
 	list, err := parseParams(own)
 	if err != nil {
@@ -147,8 +147,8 @@ func split(path string) (script, info string) {
 	return path, ""
 }
 
-// params returns all FastCGI parameters of a request. A header field does not override a configured parameter. As in
-// nginx, r.outgoing leaves out fields whose names an application could confuse with another one.
+// params returns all FastCGI parameters of a request. Header fields never override configured parameters. As in nginx,
+// header fields whose names an application could confuse are left out; r.outgoing does this.
 func (r *request) params() ([]fastcgi.Param, error) {
 	all := r.cgiParams()
 	given := len(all)

@@ -73,7 +73,7 @@ type request struct {
 	// request.
 	address string
 	sent    bool
-	// replaced is set if the response of the endpoint is discarded and the client gets an error page instead.
+	// replaced is set if the response of the endpoint was discarded and the client gets an error page instead.
 	replaced *exchange.Failure
 	// goneAtStop is set when reading of the request body is stopped. It points to the error that says why the client
 	// had left by then, or to a nil error if the client was still connected.
@@ -233,7 +233,7 @@ func (r *request) classify(err error) (failure, error) {
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, notRetried
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
-		// This process ran out of file descriptors, so the endpoint is not to blame.
+		// This process has run out of file descriptors, so the endpoint did not cause the failure.
 		status, kind = http.StatusServiceUnavailable, notRetried
 	case errors.As(err, &closed):
 		status, kind = http.StatusServiceUnavailable, addressForbidden

@@ -27,7 +27,7 @@ type records struct {
 // Read reads data for TLS.
 func (r *records) Read(b []byte) (int, error) {
 	if r.dry {
-		// TLS can read again after a timeout.
+		// crypto/tls can continue to read after a timeout, but not after other errors.
 		return 0, os.ErrDeadlineExceeded
 	}
 	n, err := r.Conn.Read(b)

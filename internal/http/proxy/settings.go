@@ -16,8 +16,8 @@ import (
 type Settings struct {
 	ir.Proxy
 	retry retry
-	// host is the template for the Host header of requests to endpoints. If it is nil, they have the Host header of the
-	// client.
+	// host is the template for the Host header of requests to endpoints. If it is nil, the requests have the Host
+	// header of the client.
 	host *nginx.Template
 	// params are the FastCGI parameters: nginx's defaults, and the configured parameters in Params. They are set only
 	// if the endpoints speak FastCGI.

@@ -39,7 +39,7 @@ func (r *request) switched(c *conn) error {
 		return r.abort(fmt.Errorf("%w: its connection does not support deadlines", errClientWrite))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
-		// The server may already have cancelled the context, since a hijacked connection no longer belongs to it.
+		// The server may already have canceled the context, because it no longer owns a hijacked connection.
 		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
 	}
 	t := &tunnel{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
@@ -103,7 +103,7 @@ func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 			_ = half.CloseWrite()
 			return
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
-			// The last condition is for data that could not be written in time.
+			// The last condition is true if data could not be written in time.
 			_ = to.Close()
 			_ = from.Close()
 			return
