@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// account records a finished request with one line in the access log and in the metrics. Every code path that responds
-// calls it exactly once per request, including requests rejected before their route was looked up. The recorded status
-// is x's, or err's if the response to err has yet to be written. known is false if no Ingress defines the host of the
-// request.
+// account records a finished request in the metrics and, with one line, in the access log. Every code path that
+// responds must call it exactly once per request, even if the request is rejected before its route is looked up. The
+// recorded status is x.Status or, if the response to err was not written yet, the status for err. known is false if no
+// Ingress defines the host of the request.
 func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool, err error) {
 	if err != nil && !x.Writer.Started() {
 		x.Status = exchange.StatusOf(err)
@@ -23,18 +23,21 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, began, known)
 }
 
-// accountedKey is the context key of a *bool in requests that a Caddy server handles. markAccounted sets the bool.
+// accountedKey is the context key for a *bool in the contexts of requests that a Caddy server handles. The bool is true
+// once account was called for the request.
 type accountedKey struct{}
 
-// markAccounted records that account was called for the request with this context. accountOthers then does nothing.
+// markAccounted records that account was called for the request with this context, so that the function that
+// accountOthers has returned does not record the request again.
 func markAccounted(ctx context.Context) {
 	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
 		*accounted = true
 	}
 }
 
-// accountOthers returns a function that records a request unless it has already been recorded. Caddy itself responds to
-// some requests, such as challenges of certificate authorities.
+// accountOthers returns a function that must be called at the end of a request that a Caddy server handles. The
+// function records the request if account was not called for it. This happens if Caddy itself responds, for example to
+// ACME challenges.
 func accountOthers(w message.Writer, r *message.Request) (end func(status int)) {
 	accounted, began := new(bool), time.Now()
 	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
@@ -45,7 +48,7 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	}
 }
 
-// accountBare records a request that was not routed.
+// accountBare records a request without a route.
 func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
 	table := runningTable()
 	if table == nil {
@@ -55,7 +58,7 @@ func accountBare(w message.Writer, r *message.Request, status int, began time.Ti
 	account(table, x, began, true, nil)
 }
 
-// runningTable returns the table of the running configuration, or nil.
+// runningTable returns the routing table of the running configuration, or nil if no configuration is running.
 func runningTable() *live.Table {
 	app, err := caddy.ActiveContext().AppIfConfigured("k8singress")
 	if err != nil {

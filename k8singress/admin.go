@@ -28,7 +28,7 @@ func init() { caddy.RegisterModule(new(Admin)) }
 //   - GET /k8singress/objects: the verdict on each object;
 //   - GET /k8singress/process: a text that identifies the process.
 //
-// In a process of `caddy k8singress run` it rejects POST /load.
+// If Caddy was started by `caddy k8singress run`, Admin also rejects POST /load.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -36,8 +36,8 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.k8singress", New: func() caddy.Module { return new(Admin) }}
 }
 
-// Routes returns the routes. They look up the engine for each request, because Caddy creates the routes before there is
-// an engine.
+// Routes returns the routes for the admin API. Their handlers look up the engine for each request, because Caddy
+// creates the routes before the engine exists.
 func (a *Admin) Routes() []caddy.AdminRoute {
 	return append([]caddy.AdminRoute{
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
@@ -62,7 +62,7 @@ func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
 	return failed(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method))
 }
 
-// maxDocument is the maximum size, in bytes, of a document for PUT. Ten thousand hosts take about 10 MB.
+// maxDocument is the maximum size, in bytes, of a configuration sent with PUT. Ten thousand hosts take about 10 MB.
 const maxDocument = 256 << 20
 
 func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
@@ -79,7 +79,8 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 	return notAllowed(w, r, "GET, HEAD, PUT")
 }
 
-// put loads the live part of a document. If the process has no k8singress app yet, it loads the structural part first.
+// put loads a configuration, which has two parts: the options of the app, and the live part with hosts and routes. It
+// loads the live part. It loads the options only if the process has no k8singress app yet.
 func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	if e := started.engine(); e != nil && e.HasSource() {
 		return failed(http.StatusConflict, engine.ErrHasSource)
@@ -100,8 +101,8 @@ func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	return a.load(w, r, live)
 }
 
-// readDocument rejects documents larger than limit. If the client declares a larger size, it does so without reading
-// the body.
+// readDocument reads the body of a request. It returns an error if the body is larger than limit. If the Content-Length
+// exceeds limit, it does not read the body.
 func readDocument(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	tooLarge := &http.MaxBytesError{Limit: limit}
 	if r.ContentLength > limit {
@@ -128,7 +129,8 @@ func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live
 	return writeJSON(w, e.Status())
 }
 
-// loadStructure loads the options through the admin API endpoint on which the request arrived.
+// loadStructure adds the k8singress app with the given options to the running Caddy. It sends them to the admin API
+// endpoint that received the request r.
 func loadStructure(r *http.Request, options settings.Config) error {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -145,10 +147,10 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, e.Status())
 }
 
-// objectRef is an ir.Ref that is encoded as a JSON object instead of a string.
+// objectRef is an ir.Ref whose JSON encoding is an object instead of a string.
 type objectRef ir.Ref
 
-// objectVerdict is one entry of /k8singress/objects.
+// objectVerdict is one element of the response to GET /k8singress/objects.
 type objectVerdict struct {
 	Object   objectRef        `json:"object"`
 	Accepted bool             `json:"accepted"`

@@ -39,7 +39,8 @@ type App struct {
 	logs   *logs.Config
 }
 
-// engines keeps the engines across configuration reloads, keyed by the options on which a source depends.
+// engines holds the running engines, so that they survive configuration reloads. The keys are the options whose change
+// requires a new engine.
 var engines = caddy.NewUsagePool()
 
 // CaddyModule returns the Caddy module information.
@@ -47,7 +48,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "k8singress", New: func() caddy.Module { return new(App) }}
 }
 
-// appOf returns the app of the configuration that ctx belongs to.
+// appOf returns the k8singress app of the configuration that ctx belongs to.
 func appOf(ctx caddy.Context) (*App, error) {
 	app, err := ctx.App("k8singress")
 	if err != nil {
@@ -56,7 +57,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 	return app.(*App), nil
 }
 
-// Provision finds the running engine, or creates one that does nothing until Start.
+// Provision uses the running engine, or creates a new engine, which does nothing until Start is called.
 func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
@@ -99,9 +100,9 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	return nil
 }
 
-// Start passes the configuration to the engine; this takes effect once the previous app has stopped. Start does not
-// wait for Kubernetes objects: requests get 503 until these are loaded. It returns an error if a chain cannot be
-// provisioned.
+// Start passes the configuration to the engine. It takes effect once the previous app has stopped. Start does not wait
+// for Kubernetes objects; until they are loaded, requests get 503. It returns an error if one of the handler chains in
+// the configuration cannot be provisioned.
 func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.Chains); err != nil {
 		return err
@@ -112,8 +113,9 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop keeps the tables, because requests in progress and the next configuration need them. If the process is exiting,
-// it gives up the Lease, so that another replica can write status.
+// Stop keeps the routing tables, because requests in progress and the next configuration use them. If the process is
+// exiting, Stop releases the leader election Lease, so that another replica can take over writing the status of
+// objects.
 func (a *App) Stop() error {
 	a.logs.Stop()
 	started.leave(a)
@@ -125,8 +127,8 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup stops the engine if no configuration uses it any more. It also removes the app from started, because Caddy
-// does not call Stop if loading fails after all apps have started.
+// Cleanup stops the engine if no configuration uses it any more. It also removes the app from the list started, because
+// Caddy does not call Stop if loading a configuration fails after all of its apps have started.
 func (a *App) Cleanup() error {
 	defer a.logs.Close()
 	if a.engine == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
-// certificateHook selects the certificates for the handshakes of one server before certmagic does. certmagic also calls
-// managers such as Certificates, but gives all simultaneous handshakes for one name the certificate of the first one.
-// If a host has an ECDSA and an RSA certificate, clients could then get one that they cannot use. It also takes a
-// process-wide lock for each handshake.
+// certificateHook selects the certificate for each TLS handshake of one server, before certmagic does. certmagic could
+// do this by calling the certificate manager Certificates, but it gives all simultaneous handshakes for a name the
+// certificate of the first handshake. If a host has both an ECDSA and an RSA certificate, clients could then get a
+// certificate that they do not support. certmagic also takes a process-wide lock for each handshake.
 //
-// Handshakes without a certificate in the store are left to certmagic: Caddy's own certificates and the default
-// certificate. A host with TLS passthrough has no certificate: its connections over TCP are forwarded before the
-// handshake, so only clients that use QUIC or hide the name get here.
+// If the certificate store has no certificate for a handshake, certmagic selects one of Caddy's own certificates or the
+// default certificate. A host with TLS passthrough has no certificate. Its TCP connections are forwarded before the
+// handshake, so this code only sees clients that use QUIC or that hide the server name (Encrypted Client Hello).
 type certificateHook struct {
 	server *caddyhttp.Server
 	store  *certs.Store
@@ -35,8 +35,8 @@ func newCertificateHook(server *caddyhttp.Server, e *engine.Engine, log *zap.Log
 	return &certificateHook{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
-// install wraps the TLS policies of the server, which Caddy has provisioned before it starts to listen. If this fails,
-// certmagic calls Certificates.
+// install adds the hook to the TLS connection policies of the server. Caddy has provisioned them before it starts to
+// listen. If a policy cannot be changed, certmagic calls Certificates for its handshakes.
 func (s *certificateHook) install() {
 	s.once.Do(func() {
 		wrapped := caddyinternals.WrapGetCertificate(s.server, s.wrap)
@@ -48,16 +48,17 @@ func (s *certificateHook) install() {
 	})
 }
 
-// challengeProtocol is the ALPN protocol with which a certificate authority validates a host by a handshake (RFC 8737).
+// challengeProtocol is the ALPN protocol of the TLS-ALPN-01 challenge (RFC 8737), with which a certificate authority
+// validates a host.
 const challengeProtocol = "acme-tls/1"
 
-// wrap returns a GetCertificate function that looks for a certificate in the store first, and then calls next. It
-// returns neither a certificate nor an error for a host with TLS passthrough.
+// wrap returns a GetCertificate function that first looks for a certificate in the store, and calls next if there is no
+// certificate. For a host with TLS passthrough, it returns neither a certificate nor an error.
 func (s *certificateHook) wrap(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		port := front.PortOf(hello.Context())
 		if s.hosts.Passthrough(port, hello.ServerName) != nil {
-			// crypto/tls then sends the alert unrecognized_name.
+			// Without a certificate, crypto/tls sends the alert unrecognized_name.
 			return nil, nil
 		}
 		if port != live.ServerPorts {

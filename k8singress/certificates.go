@@ -15,8 +15,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Certificates)) }
 
-// Certificates provides the certificates of Secrets that Ingresses name for TLS handshakes, and the default certificate
-// for other hosts. A changed Secret takes effect with the next handshake.
+// Certificates is a certmagic certificate manager. It provides the certificates from the Secrets in spec.tls of
+// Ingresses, and the default certificate for all other hosts. A changed Secret takes effect with the next handshake.
 type Certificates struct {
 	store *certs.Store
 	hosts *live.Table
@@ -27,7 +27,7 @@ func (*Certificates) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.get_certificate.k8singress", New: func() caddy.Module { return new(Certificates) }}
 }
 
-// Provision finds the running certificate store and host table.
+// Provision looks up the certificate store and the host table of the running engine.
 func (c *Certificates) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// GetCertificate returns the certificate for the server name of the client. It returns an error for a host with TLS
-// passthrough. Usually the certificate hook has rejected such a handshake before.
+// GetCertificate returns the certificate for the server name that the client sent. It returns an error for a host with
+// TLS passthrough, but usually certificateHook has already rejected such a handshake.
 func (c *Certificates) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.hosts.Passthrough(front.PortOf(ctx), hello.ServerName) != nil {
 		return nil, errPassthrough

@@ -18,13 +18,13 @@ import (
 
 func init() { caddy.RegisterModule(new(Chain)) }
 
-// Chain runs a request through the routes that the administrator has configured under a name in the app, and then
-// through the next handler unless one of the routes responds. Each Chain has its own copy of the routes, so the state
-// of their handlers, such as counters, is not shared with other Ingresses. It is reset when Caddy loads another
+// Chain runs a request through a list of Caddy routes, which the administrator has configured under a name in the app.
+// If none of these routes responds, it calls the next handler. Each Chain has its own copy of the routes, so the state
+// of their handlers, such as counters, is not shared between Ingresses. The state is lost when Caddy loads another
 // configuration.
 type Chain struct {
-	// Name is the key of the routes in the app's chains. An unknown name is an error, so that nothing is served without
-	// its chain.
+	// Name is the name of the list of routes in the option chains of the app. An unknown name is an error, so that
+	// requests are never served without the intended routes.
 	Name string `json:"name"`
 
 	routes  caddyhttp.RouteList
@@ -36,7 +36,7 @@ func (*Chain) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress_chain", New: func() caddy.Module { return new(Chain) }}
 }
 
-// Provision creates this Chain's copy of the routes.
+// Provision creates and provisions this Chain's own copy of the routes.
 func (c *Chain) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
 		return errors.New("a chain cannot contain another chain: put the handlers of both into one chain")
@@ -59,21 +59,22 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	return c.routes.Provision(ctx)
 }
 
-// insideChain reports whether the module that is provisioned in ctx is part of a chain.
+// insideChain reports whether the module that is being provisioned with ctx is itself inside a Chain.
 func insideChain(ctx caddy.Context) bool {
 	modules := ctx.Modules()
 	if len(modules) == 0 {
 		return false
 	}
-	// The last module is the one being provisioned.
+	// The last module in the list is this module itself, so skip it.
 	return slices.ContainsFunc(modules[:len(modules)-1], func(m caddy.Module) bool {
 		_, ok := m.(*Chain)
 		return ok
 	})
 }
 
-// groupsKey is the context key under which Caddy stores the route groups that a request has already matched. Only one
-// route of a group runs. Each chain numbers its groups from zero, so it needs its own set.
+// groupsKey is the context key under which Caddy stores the route groups that a request has already matched, because
+// only one route of a group runs. Each Chain numbers its groups from zero, so a request needs a separate set of groups
+// in each Chain.
 const groupsKey = caddy.CtxKey("route_group")
 
 // ServeHTTP runs the request through the routes and then through next.
@@ -84,8 +85,8 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return c.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// checkChains returns an error if one of the chains cannot be provisioned in the configuration that ctx belongs to. All
-// apps must have been provisioned before.
+// checkChains returns an error if one of the chains cannot be provisioned in the configuration that ctx belongs to. It
+// must be called after all apps were provisioned.
 func checkChains(ctx caddy.Context, chains map[string]json.RawMessage) error {
 	trial, cancel := caddy.NewContext(ctx)
 	defer cancel()

@@ -33,14 +33,14 @@ func init() {
 	})
 }
 
-// offline holds the flags that the subcommands for manifests share.
+// offline holds the flags of the subcommands that read manifests instead of a cluster.
 type offline struct {
 	folder string
 	config string
 }
 
 func commands(parent *cobra.Command) {
-	// Without these, an unknown subcommand would print the help and exit with status 0.
+	// Without Args and RunE, an unknown subcommand would print the help and exit with status 0.
 	parent.Args = cobra.NoArgs
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, c := range []struct {
@@ -80,8 +80,8 @@ func commands(parent *cobra.Command) {
 	parent.AddCommand(showCommand(), getCommand(), runCommand())
 }
 
-// noArguments rejects arguments and explains how to use -f instead. Extra arguments often come from the shell, which
-// expands -f *.yaml to several files.
+// noArguments returns an error for positional arguments, which suggests the flag -f instead. Such arguments often come
+// from the shell, which expands -f *.yaml to several file names.
 func noArguments(cmd *cobra.Command, arguments []string) error {
 	switch {
 	case len(arguments) == 0:
@@ -102,7 +102,7 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 		return errors.New(
 			"-f takes a folder or a file, and does not read standard input: write the manifests to a file")
 	}
-	// From here on, errors are about the manifests, so the usage text is not printed.
+	// The command line is valid. Further errors are about the manifests, so the usage text would not help.
 	cmd.SilenceUsage = true
 	options, err := optionsFrom(o.config)
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *e
 	return show(o, cmd, result)
 }
 
-// checkAnyObject returns an error if the manifests contain no object of a supported kind, otherwise nil.
+// checkAnyObject returns an error if the manifests contain no object of a supported kind.
 func (o *offline) checkAnyObject(s *snapshot.Snapshot) error {
 	for _, n := range s.Counts() {
 		if n > 0 {
@@ -134,7 +134,8 @@ func (o *offline) checkAnyObject(s *snapshot.Snapshot) error {
 		o.folder, strings.Join(names, ", "))
 }
 
-// optionsFrom reads the options of the app from a configuration file. Without a file it returns the defaults.
+// optionsFrom reads the options of the k8singress app from a Caddy configuration file. If file is empty, it returns the
+// default options.
 func optionsFrom(file string) (settings.Config, error) {
 	var app App
 	if file == "" {
@@ -182,8 +183,8 @@ func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
 	return err
 }
 
-// printErrors lists on standard error the objects that cannot be served. It returns an error if the manifests contain
-// no supported object.
+// printErrors prints the objects that cannot be served to standard error. It returns an error if the manifests contain
+// no object of a supported kind.
 func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error {
 	for _, v := range o.knownVerdicts(result.Report.Verdicts) {
 		for _, p := range v.Problems {
@@ -195,8 +196,8 @@ func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error 
 	return o.checkAnyObject(result.Objects)
 }
 
-// knownVerdicts returns the verdicts that are valid with the known options. Without a configuration file it drops
-// verdicts that depend on options.
+// knownVerdicts returns the verdicts that are certain. Without a configuration file the options are not known, so it
+// drops the verdicts that depend on options.
 func (o *offline) knownVerdicts(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config == "" {
 		return lint.WithoutOptions(verdicts)
@@ -204,7 +205,7 @@ func (o *offline) knownVerdicts(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// errLint sets the exit status. The problems have been printed already.
+// errLint makes the command exit with status 1. The problems themselves were already printed.
 var errLint = errors.New("some objects have errors")
 
 func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {

@@ -20,23 +20,24 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// direct serves the requests of a server that only serves Ingresses. It bypasses Caddy's HTTP server.
+// direct serves the requests of a server, bypassing Caddy's HTTP server. It is used if the server only serves
+// Ingresses.
 type direct struct {
 	table  *live.Table
 	server *caddyhttp.Server
 	log    *zap.Logger
-	// altSvc adds the Alt-Svc header that announces HTTP/3 to clients over TLS. Nil means that HTTP/3 is disabled.
+	// altSvc adds the Alt-Svc header to responses over TLS, to announce HTTP/3. It is nil if HTTP/3 is disabled.
 	altSvc *message.Changes
 	// prepared is the method value d.prepare, created once to save an allocation per request.
 	prepared func(http.ResponseWriter, *http.Request) *http.Request
-	// before holds the hosts of routes in front of the Ingresses' route. Caddy's server serves the requests for these
-	// hosts.
+	// before holds the hosts of the Caddy routes that precede the route to the Ingresses. Requests for these hosts are
+	// served by Caddy's HTTP server.
 	before hostSet
 }
 
-// newDirect creates the direct of a server. It is called before Caddy provisions the routes of the server. reason is
-// empty if the server only serves Ingresses. Otherwise Caddy serves its requests, except on listeners with their own
-// hosts.
+// newDirect creates the direct for a server. It must be called before Caddy provisions the routes of the server. reason
+// is empty if the server only serves Ingresses. Otherwise, it is the reason why Caddy's HTTP server must serve the
+// requests, except on listeners that have their own hosts.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
 	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
 	d.prepared = d.prepare
@@ -44,7 +45,8 @@ func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason s
 	return d, reason
 }
 
-// altSvcOf returns the Alt-Svc header that Caddy sends for a server with HTTP/3 (RFC 9114 section 3.1.1), or nil.
+// altSvcOf returns the change that adds the Alt-Svc header, with the same value as Caddy's HTTP server sends (RFC 9114
+// section 3.1.1). It returns nil if the server has no HTTP/3.
 func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	if len(server.TLSConnPolicies) == 0 || len(server.Protocols) > 0 && !slices.Contains(server.Protocols, "h3") {
 		return nil
@@ -63,12 +65,13 @@ func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	return &message.Changes{Set: []message.Field{message.AltSvc.Field(strings.Join(slices.Compact(all), ","))}}
 }
 
-// challenges are the folders from which certificate authorities fetch the responses to challenges that Caddy supports.
+// challenges are the path prefixes under which certificate authorities fetch responses to the challenges that Caddy
+// supports.
 var challenges = [...]string{"/.well-known/acme-challenge/", "/.well-known/pki-validation/"}
 
-// isChallenge reports whether a request may come from a certificate authority: GET or HEAD for a file in one of the
-// folders, with a path that all servers interpret in the same way. All other requests are routed, so that the filters
-// and limits of their routes apply.
+// isChallenge reports whether a request may come from a certificate authority that validates a challenge: it is a GET
+// or HEAD request for a file under one of the path prefixes in challenges, and its path is unambiguous. All other
+// requests are routed, so that the filters and limits of their routes apply.
 func isChallenge(r *message.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Path != r.EscapedPath {
 		return false
@@ -83,7 +86,8 @@ func isChallenge(r *message.Request) bool {
 
 var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
-// notDirect returns the reason why a request is left to Caddy's server, or "".
+// notDirect returns the reason why Caddy's HTTP server must serve a request. It returns an empty string if direct can
+// serve the request.
 func (d *direct) notDirect(r *message.Request) (reason string) {
 	switch {
 	case isChallenge(r):
@@ -110,7 +114,7 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 	*x = exchange.Exchange{
 		Request: r, Writer: w, Prepare: d.prepared, ForAllResponses: d.table.Always(r.TLS() != nil),
 		CloseConn: caddy.Exiting(),
-		// The access log needs the clients even if no route was looked up.
+		// The access log needs Clients even if the request is rejected before its route is looked up.
 		Clients: d.table.Clients(), Global: d.table.Global(),
 	}
 	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
@@ -136,7 +140,7 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 	}
 }
 
-// fail responds to a request that has failed and logs the error.
+// fail logs the error of a failed request and sends an error response.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() {
 		failures.log(d.log, zap.WarnLevel, x, "a response was cut off", err)
@@ -150,21 +154,21 @@ func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if status >= http.StatusInternalServerError {
 		failures.log(d.log, zap.ErrorLevel, x, "a request failed", err)
 	}
-	// A failed write means that the client has gone.
+	// The error is ignored, because a write only fails if the client has disconnected.
 	_ = x.Refuse(status, fields...)
 }
 
-// prepare prepares a request for Caddy's handlers, as Caddy's servers do.
+// prepare prepares a request for Caddy handlers in the same way as Caddy's HTTP server.
 func (d *direct) prepare(w http.ResponseWriter, r *http.Request) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, d.server)
 }
 
-// byCaddy lets a Caddy server handle the request.
+// byCaddy lets Caddy's HTTP server handle a request.
 func byCaddy(server *caddyhttp.Server, w message.Writer, r *message.Request) {
 	answer := message.NewResponseWriter(w, w.Head)
 	end := accountOthers(w, r)
 	defer func() { end(answer.Status()) }()
 	server.ServeHTTP(answer, r.ToHTTP())
-	// A failed write means that the client has gone.
+	// The error is ignored, because a write only fails if the client has disconnected.
 	_ = answer.Finish()
 }

@@ -28,7 +28,7 @@ func init() {
 		accountRefused
 }
 
-// drive serves an HTTP/1.1 connection with package httpserver.
+// drive serves an HTTP/1.1 connection with the controller's own HTTP server, package httpserver.
 func drive(conn net.Conn, info *front.ConnInfo) {
 	server := &httpserver.Server{
 		Options: optionsOf(info),
@@ -66,7 +66,7 @@ func drive(conn net.Conn, info *front.ConnInfo) {
 	server.Serve(conn, client)
 }
 
-// driven adapts a connection that drive serves to connlimit.Occupant.
+// driven implements connlimit.Occupant for a connection that drive serves.
 type driven struct{ server *httpserver.Server }
 
 // State implements connlimit.Occupant.
@@ -80,13 +80,13 @@ func (d driven) State() (connlimit.State, time.Duration) {
 // End implements connlimit.Occupant.
 func (d driven) End() { d.server.Drain() }
 
-// accountRefused records a request that the front rejected because its budget was exhausted.
+// accountRefused records a request that package front has rejected because its memory budget was exhausted.
 func accountRefused(w message.Writer, r *message.Request, began time.Time) {
 	accountBare(w, r, http.StatusServiceUnavailable, began)
 }
 
-// optionsOf returns a function that returns the current limits of a connection, for each request. The options are
-// rebuilt only when a limit has changed.
+// optionsOf returns a function that returns the current limits for a connection. The function is called for each
+// request; it only creates new Options if a limit has changed.
 func optionsOf(info *front.ConnInfo) func() *httpserver.Options {
 	var limits front.Limits
 	var options *httpserver.Options
@@ -111,7 +111,7 @@ func tlsOf(conn net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// addressOf returns the address of a TCP connection, or an invalid address for a Unix socket.
+// addressOf returns the address and port of a TCP connection, or the zero AddrPort for a Unix socket.
 func addressOf(address net.Addr) netip.AddrPort {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.AddrPort()

@@ -11,18 +11,18 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// expecting wraps the response to a request whose body may not be read completely. If the final response is sent before
-// the end of the body, the connection must be closed, because the server cannot tell where the next request begins.
+// expecting wraps the writer of a response to an HTTP/1.1 request with a body. If the response is sent before the body
+// was read completely, the connection must be closed, because the server does not know where the next request begins.
 // net/http would do this itself, but it does not recognize the reader that Caddy has put around the body. Without this
-// wrapper, it would wait for a body that may never arrive before it sends the response.
+// wrapper, net/http would delay the response and wait for the rest of a body that may never arrive.
 type expecting struct {
 	*caddyhttp.ResponseWriterWrapper
 	body *expected
-	// closing means that the connection will be closed.
+	// closing is true once net/http was told to close the connection.
 	closing bool
 }
 
-// expected is the request body. It records whether the end has been read.
+// expected is the body of a request. ended is true once the body was read completely.
 type expected struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -36,7 +36,7 @@ func (e *expected) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// expect returns w, or a wrapper for it if the request has a body.
+// expect returns a wrapper for w if the request is an HTTP/1 request with a body, and w otherwise.
 func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil {
 		return w
@@ -46,7 +46,8 @@ func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	return &expecting{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body: body}
 }
 
-// WriteHeader closes the connection if the body has not been read to its end.
+// WriteHeader writes the head of the response. If the request body was not read completely, the connection is closed
+// after the response.
 func (e *expecting) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		e.closeUnread()
@@ -54,19 +55,20 @@ func (e *expecting) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write handles responses without a call of WriteHeader.
+// Write is also called without a preceding WriteHeader, so it makes the same check.
 func (e *expecting) Write(b []byte) (int, error) {
 	e.closeUnread()
 	return e.ResponseWriter.Write(b)
 }
 
-// ReadFrom does the same as Write for io.Copy.
+// ReadFrom is called by io.Copy instead of Write.
 func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
 	e.closeUnread()
 	return e.ResponseWriterWrapper.ReadFrom(from)
 }
 
-// closeUnread makes net/http close the connection after the response. It has no effect once the head has been written.
+// closeUnread makes net/http close the connection after the response if the request body was not read completely. It
+// has no effect once the head of the response has been written.
 func (e *expecting) closeUnread() {
 	if e.body.ended.Load() || e.closing {
 		return
@@ -81,16 +83,18 @@ func (e *expecting) closeUnread() {
 		}
 		w = inner.Unwrap()
 	}
-	// Exceeding the limit of a MaxBytesReader is the only way to make net/http do this. net/http then gives the client
-	// time to read the response before it closes the connection.
+	// Exceeding the limit of a MaxBytesReader is the only way to make net/http close the connection without first
+	// waiting for the rest of the body. net/http then gives the client time to read the response before it closes the
+	// connection.
 	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-// linger is how long the rest of an unread body is still read, so that a client that is sending it can read the
-// response.
+// linger is how long the rest of a request body is read and discarded after the response, so that a client that is
+// still sending the body can read the response.
 const linger = time.Second
 
-// endExpecting is called at the end of the request. If err is not nil, the caller writes the response after it.
+// endExpecting must be called at the end of a request. If err is not nil, the caller has to write the error response
+// after the call.
 func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {
@@ -99,8 +103,8 @@ func endExpecting(w http.ResponseWriter, err error) error {
 	if err != nil {
 		e.closeUnread()
 	}
-	// net/http reads the rest of the body before it closes the connection, so the deadline limits how long this may
-	// take.
+	// net/http reads and discards the rest of the body before it closes the connection. The deadline limits how long
+	// this takes.
 	_ = http.NewResponseController(e.ResponseWriter).SetReadDeadline(time.Now().Add(linger))
 	return err
 }

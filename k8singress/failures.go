@@ -12,36 +12,38 @@ import (
 )
 
 const (
-	// failurePeriod is the minimum time between two log lines for failures of one kind and one Ingress, because clients
-	// can cause any number of failures.
+	// failurePeriod is the minimum time between two log lines for similar failures of one Ingress. It limits the size
+	// of the log, because clients can cause any number of failures.
 	failurePeriod = time.Second
 	// maxLogged is the maximum length, in bytes, of text from clients or endpoints in one log field.
 	maxLogged = 512
 )
 
-// failureKey identifies failures that share one log line per period: the failures of one Ingress with the same message,
-// status and level.
+// failureKey identifies similar failures, for which at most one line is logged per failurePeriod: failures of the same
+// Ingress with the same message, status and level.
 type failureKey struct {
 	what, origin string
 	status       int
 	level        zapcore.Level
 }
 
-// failureLog logs failed requests at a limited rate, so that neither a client nor an endpoint can fill the log, and
-// failures of one Ingress do not hide failures of another. Its methods may be called from any goroutine.
+// failureLog logs failed requests with a rate limit, so that clients and endpoints cannot fill the log, and failures of
+// one Ingress do not hide failures of other Ingresses. It is safe for concurrent use.
 type failureLog struct {
 	mu sync.Mutex
-	// leftOut holds, for each key that was logged less than failurePeriod ago, the number of failures since then.
+	// leftOut counts the failures that were not logged. It has an entry for each key that was logged less than
+	// failurePeriod ago.
 	leftOut map[failureKey]int
 }
 
 // failures is the failure log of all servers of the process.
 var failures = failureLog{leftOut: map[failureKey]int{}}
 
-// log logs a failure, or counts it for a later line with the number of failures that were left out.
+// log logs a failure, or counts it if a similar failure was just logged. The number of failures that were not logged is
+// logged later.
 func (f *failureLog) log(log *zap.Logger, level zapcore.Level, x *exchange.Exchange, what string, err error) {
 	if x.Context().Err() != nil {
-		// The client has gone, so its failures are only logged at debug level.
+		// The client has disconnected, which is not an error of the controller or the endpoint.
 		level = zap.DebugLevel
 	}
 	entry := log.Check(level, what)
@@ -61,7 +63,8 @@ func (f *failureLog) log(log *zap.Logger, level zapcore.Level, x *exchange.Excha
 		zap.String("error", shortened(err.Error())))
 }
 
-// first reports whether a failure is logged now. Otherwise it counts the failure.
+// first reports whether a failure must be logged. If a similar failure was logged less than failurePeriod ago, it
+// counts the failure and returns false.
 func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +77,8 @@ func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 	return true
 }
 
-// count logs how many failures were left out. The next failure is logged again.
+// count is called after failurePeriod. It logs how many similar failures were not logged, and allows the next failure
+// to be logged.
 func (f *failureLog) count(log *zap.Logger, key failureKey) {
 	f.mu.Lock()
 	n := f.leftOut[key]
@@ -87,7 +91,7 @@ func (f *failureLog) count(log *zap.Logger, key failureKey) {
 		zap.String("ingress", key.origin), zap.Int("status", key.status), zap.Int("left_out", n))
 }
 
-// shortened truncates a text for the log.
+// shortened truncates a string that is longer than maxLogged.
 func shortened(text string) string {
 	if len(text) > maxLogged {
 		return text[:maxLogged] + "..."

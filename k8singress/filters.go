@@ -23,9 +23,9 @@ func init() {
 
 var errNoRequest = errors.New("the request did not come through the k8singress handler")
 
-// Filter is a filter of an Ingress path as a Caddy handler, which makes a document valid Caddy JSON. It works only
-// behind the k8singress handler. Table entries run the filter directly; the Caddy handler is used only inside other
-// Caddy handlers, such as a subroute.
+// Filter makes a filter of package filter available as a Caddy handler, so that the configuration of an Ingress path is
+// valid Caddy JSON. It works only after the k8singress handler. Usually the routing table runs filters directly; the
+// Caddy handler is only used inside other Caddy handlers, such as a subroute.
 type Filter struct {
 	name   string
 	raw    json.RawMessage
@@ -39,13 +39,13 @@ func (f *Filter) CaddyModule() caddy.ModuleInfo {
 		New: func() caddy.Module { return &Filter{name: name} }}
 }
 
-// UnmarshalJSON keeps the settings for Provision.
+// UnmarshalJSON stores the raw settings until Provision is called.
 func (f *Filter) UnmarshalJSON(raw []byte) error {
 	f.raw = append(json.RawMessage(nil), raw...)
 	return nil
 }
 
-// Provision creates the filter from its settings.
+// Provision creates the filter from the stored settings.
 func (f *Filter) Provision(ctx caddy.Context) (err error) {
 	f.filter, _, err = filter.New(f.name, f.raw, live.SharedFrom(ctx))
 	return err
@@ -60,8 +60,8 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return visit.Apply(f.filter, w, r, next)
 }
 
-// Proxy forwards a request to an endpoint of its Ingress path's backend, on connections that outlive the configuration.
-// It works only behind the k8singress handler.
+// Proxy is a Caddy handler that forwards a request to an endpoint of the matching Ingress path's backend. Connections
+// to endpoints survive configuration reloads. It works only after the k8singress handler.
 type Proxy struct {
 	ir.Proxy
 

@@ -6,7 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/front"
 )
 
-// These are the reasons for which a connection or request is left to net/http or Caddy. docs/metrics.md describes them.
+// The reasons why a connection or request is handled by net/http or by Caddy's HTTP server instead of the controller's
+// own HTTP server. docs/metrics.md describes them.
 const (
 	reasonH2C         = "h2c"
 	reasonChallenge   = "acme_challenge"
@@ -16,8 +17,8 @@ const (
 	reasonRoutes      = "routes"
 )
 
-// handOvers counts the connections and requests that are handed over to net/http or Caddy. All configurations share the
-// counter.
+// handOvers counts the connections and requests that net/http or Caddy's HTTP server handle instead of the controller's
+// own HTTP server. The counter is shared by all configurations.
 type handOvers struct{ counter *prometheus.CounterVec }
 
 var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -26,7 +27,8 @@ var handedOver = &handOvers{prometheus.NewCounterVec(prometheus.CounterOpts{
 		"HTTP server handled instead of the controller's own server.",
 }, []string{"reason"})}
 
-// collectors creates the counters for all reasons, so that they exist before the first request.
+// collectors creates a counter for each reason why a connection or request is handed over, so that all series exist
+// before the first request.
 func (h *handOvers) collectors() []prometheus.Collector {
 	for _, reason := range []string{
 		reasonH2C, front.WithoutHTTP1, reasonChallenge, reasonLogs, reasonErrorRoutes, reasonStrictSNI, reasonRoutes,
@@ -36,5 +38,5 @@ func (h *handOvers) collectors() []prometheus.Collector {
 	return []prometheus.Collector{h.counter}
 }
 
-// count counts one connection or one request.
+// count increments the counter for a reason.
 func (h *handOvers) count(reason string) { h.counter.WithLabelValues(reason).Inc() }

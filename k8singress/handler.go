@@ -24,7 +24,7 @@ type Handler struct {
 	PassThru bool `json:"pass_thru,omitempty"`
 
 	table *live.Table
-	// ours means that the server belongs to the controller and not to a site of the Caddyfile.
+	// ours is true if the controller created the server, and false if the server belongs to a site in the Caddyfile.
 	ours bool
 }
 
@@ -33,7 +33,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the running tables.
+// Provision looks up the routing table of the running engine.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	if insideChain(ctx) {
 		return errors.New("the k8singress handler cannot be part of a chain, because requests would loop")
@@ -103,8 +103,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	return caddyError(err)
 }
 
-// noHost handles a request that no Ingress matches: it returns an error for the error routes of the server, or calls
-// the next handler. added reports whether demandTLS has set the HSTS header.
+// noHost handles a request that matches no Ingress. If PassThru is set, it calls the next handler; otherwise it returns
+// an error, for which the error routes of the server run. added is true if demandTLS has added the HSTS header.
 func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
 	if !h.PassThru {
 		return caddyhttp.HandlerError{StatusCode: http.StatusNotFound, Err: errNoHost}
@@ -115,8 +115,8 @@ func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	return next.ServeHTTP(w, r)
 }
 
-// caddyError converts an error to an unwrapped HandlerError. Caddy's servers use a type assertion, and respond to any
-// other error with the status of the error route, which is 200 by default.
+// caddyError returns err as an unwrapped caddyhttp.HandlerError. Caddy's HTTP server checks for this type with a type
+// assertion; for any other error it would send the status of the error route, which is 200 by default.
 func caddyError(err error) error {
 	if err == nil || errors.Is(err, exchange.ErrAborted) {
 		return nil
@@ -125,22 +125,22 @@ func caddyError(err error) error {
 	if errors.As(err, &failure) && failure.StatusCode == exchange.StatusOf(err) {
 		return failure
 	}
-	// caddyhttp.Error would keep the status that err already has.
+	// caddyhttp.Error is not used, because it would keep the status of a HandlerError that err wraps.
 	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}
 }
 
-// strictTransport is the header that makes browsers use HTTPS only.
+// strictTransport is the name of the header that makes browsers use only HTTPS for a host.
 const strictTransport = "Strict-Transport-Security"
 
-// demandTLS adds the HSTS header to the response. As in ingress-nginx, it does so only if the connection itself uses
-// TLS, regardless of a proxy in front, and for every status. It keeps a header that the administrator has set. It
-// reports whether it added the header.
+// demandTLS adds the HSTS header to the response, unless the administrator has set it, and reports whether it added it.
+// As in ingress-nginx, the header is added to responses with any status, but only if the client's connection to this
+// process uses TLS; X-Forwarded-Proto is ignored.
 func (h *Handler) demandTLS(w http.ResponseWriter, r *http.Request) bool {
 	value, header := h.table.HSTS(), w.Header()
 	if _, ok := header[strictTransport]; ok || r.TLS == nil || value == "" {
 		return false
 	}
-	// The slice must be a new one, because Caddy's header handler modifies existing slices.
+	// Assign a new slice, because Caddy's headers handler may modify the existing slice.
 	header[strictTransport] = []string{value}
 	return true
 }

@@ -12,10 +12,11 @@ import (
 
 func init() { caddy.RegisterModule(new(Handshake)) }
 
-// Handshake matches TLS handshakes by the current settings of their host in the Ingresses. A host can thus change to
-// another connection policy without a reload.
+// Handshake is a Caddy TLS handshake matcher. It matches handshakes by the TLS settings that the Ingresses currently
+// configure for the requested host. When these settings change, the host can use another TLS connection policy without
+// a configuration reload.
 type Handshake struct {
-	// Policy matches hosts with these TLS versions: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
+	// Policy matches hosts that are configured with these TLS versions: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
 	Policy string `json:"policy,omitempty"`
 	// ClientAuth restricts the match to hosts that request client certificates.
 	ClientAuth bool `json:"client_auth,omitempty"`
@@ -28,7 +29,7 @@ func (*Handshake) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.handshake_match.k8singress", New: func() caddy.Module { return new(Handshake) }}
 }
 
-// Provision finds the running tables.
+// Provision looks up the routing table of the running engine.
 func (h *Handshake) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Match reports whether the host of a handshake has this policy.
+// Match reports whether the host of a handshake has the settings that h requires.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
 	port := front.PortOf(hello.Context())
 	return (!h.ClientAuth || h.table.RequestsClientCert(port, hello.ServerName)) &&

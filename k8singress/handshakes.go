@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/front"
 )
 
-// failedHandshakes counts failed TLS handshakes over TCP, for all configurations.
+// failedHandshakes counts failed TLS handshakes over TCP. The counter is shared by all configurations.
 var failedHandshakes = func() *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_tls_handshake_failures_total",
@@ -15,7 +15,7 @@ var failedHandshakes = func() *prometheus.CounterVec {
 			"rejected the handshake (refused).",
 	}, []string{"reason"})
 	for _, reason := range front.HandshakeReasons {
-		// This creates the counters before the first failure.
+		// Create the counter for each reason, so that it exists before the first failure.
 		counter.WithLabelValues(reason)
 	}
 	return counter

@@ -10,10 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// ingressesBehind returns the hosts whose requests Caddy must serve itself, because routes in front of the Ingresses'
-// route may match them. Caddy adds its redirects for sites there. All other requests can be left to the Ingresses. If
-// this is not possible, because Caddy may have to serve requests for any host, it returns the reason. Routes behind the
-// Ingresses' route never get a request.
+// ingressesBehind returns the hosts for which Caddy's HTTP server must serve the requests itself, because routes that
+// precede the route to the Ingresses may match them. For example, Caddy inserts its HTTP-to-HTTPS redirects there. If
+// any host could be affected, ingressesBehind returns the reason instead. Routes after the route to the Ingresses never
+// get a request.
 func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	switch {
 	case server.Logs != nil:
@@ -37,7 +37,7 @@ func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	return before, ""
 }
 
-// takesAll reports whether a route passes every request to the Ingresses and none to the next route.
+// takesAll reports whether a route passes all requests to the Ingresses, so that later routes get no requests.
 func takesAll(route caddyhttp.Route) bool {
 	if route.Group != "" || len(route.MatcherSetsRaw) > 0 || len(route.MatcherSets) > 0 || len(route.HandlersRaw) != 1 {
 		return false
@@ -50,8 +50,9 @@ func takesAll(route caddyhttp.Route) bool {
 	return err == nil && handler.Handler == "k8singress" && !handler.PassThru
 }
 
-// hostsOf returns the hosts that a route can match, in lower case. ok is false if the route can match any host. At this
-// time the matchers of configured routes are JSON, and the matchers of Caddy's own redirects are already provisioned.
+// hostsOf returns the hosts that a route can match, in lower case. ok is false if the route can match any host. Routes
+// from the configuration are not provisioned yet, so their matchers are still JSON; the matchers of Caddy's own
+// redirects are already provisioned.
 func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 	for _, set := range route.MatcherSetsRaw {
 		var hosts caddyhttp.MatchHost
@@ -68,7 +69,8 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 		all = append(all, set[i].(caddyhttp.MatchHost)...)
 	}
 	for i, host := range all {
-		// The value of a placeholder is not known before the request, and names that are not ASCII have two spellings.
+		// The value of a placeholder depends on the request. A name with non-ASCII characters could also be sent in
+		// Punycode.
 		if strings.ContainsFunc(host, func(c rune) bool { return c == '{' || c > '~' }) {
 			return nil, false
 		}
@@ -77,11 +79,11 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 	return all, len(route.MatcherSetsRaw)+len(route.MatcherSets) > 0
 }
 
-// hostSet holds host names as in Caddy's host matcher: each label of a name may be "*".
+// hostSet is a list of host names as in Caddy's host matcher. Each label of a name may be the wildcard "*".
 type hostSet []string
 
-// has reports whether a Host header may match one of the names. A false positive is only slower, since Caddy's server
-// then decides.
+// has reports whether a Host header may match one of the names. A false positive only costs time, because Caddy's HTTP
+// server then matches the request exactly.
 func (s hostSet) has(host string) bool {
 	if len(s) == 0 {
 		return false

@@ -13,10 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// The end of the process works as follows. After SIGTERM, caddy.Exiting returns true, and from then on responses ask
-// their clients to close the connection. Caddy stops its apps one after the other, in any order. The http app accepts
-// new requests for shutdown_delay. Then it closes its listeners, together with the sockets of package front, and waits
-// up to grace_period for requests in progress.
+// This is how the process shuts down. After SIGTERM, caddy.Exiting returns true, and from then on responses ask clients
+// to close the connection. Caddy stops its apps one after the other, in no particular order. The http app accepts new
+// requests during shutdown_delay. Then it closes its listeners, including the sockets of package front, and waits for
+// requests in progress, for at most grace_period.
 //
 // The http app does not wait for upgraded connections and for connections to TCP ports. TCP ports accept connections
 // for as long as the http app accepts requests. awaitStreams waits for both kinds of connections, for the rest of
@@ -29,11 +29,12 @@ var leaving struct {
 	// app is the app that was stopped because the process is exiting.
 	app atomic.Pointer[App]
 	// stopped is when the app was stopped. since is when the first HTTP server closed its listeners. Both are in
-	// nanoseconds since 1970; zero means not yet.
+	// nanoseconds since 1970. Zero means that this has not happened yet.
 	stopped, since atomic.Int64
 }
 
-// awaitStreamsOnExit makes Caddy wait for streams before it exits. It may be called for each configuration.
+// awaitStreamsOnExit registers awaitStreams with Caddy, so that Caddy waits for upgraded connections and connections to
+// TCP ports before it exits. It may be called more than once.
 func awaitStreamsOnExit() { leaving.once.Do(func() { caddy.OnExit(awaitStreams) }) }
 
 func awaitStreams(ctx context.Context) {
@@ -42,7 +43,7 @@ func awaitStreams(ctx context.Context) {
 		return
 	}
 	if leaving.since.Load() == 0 {
-		// Without an HTTP server, shutdown_delay has not been waited for yet.
+		// There is no HTTP server that would have waited for shutdown_delay.
 		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.ShutdownDelay)))
 	}
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())
@@ -56,11 +57,11 @@ func awaitStreams(ctx context.Context) {
 	case <-app.Ended():
 	case <-time.After(maxEnd):
 	}
-	// Connections that have just ended also have lines in the access log.
+	// Write the access log lines of connections that have just ended.
 	app.engine.Table().AccessLogs().Flush()
 }
 
-// maxEnd is the maximum time to wait for the last writes: lines of the access log, and spans.
+// maxEnd is the maximum time to wait until the engine has stopped and has sent its last access log lines and spans.
 const maxEnd = 3 * time.Second
 
 // Ended returns a channel that is closed when the engine has stopped completely.
@@ -73,8 +74,8 @@ func awaitTime(ctx context.Context, t time.Time) {
 	}
 }
 
-// recordShutdown records when the server that ctx belongs to closes its listeners, and closes the TCP and UDP ports at
-// the same time.
+// recordShutdown registers a function that runs when the server that ctx belongs to closes its listeners because the
+// process is exiting. The function records the time, and closes the TCP and UDP ports.
 func recordShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -89,9 +90,10 @@ func recordShutdown(ctx caddy.Context, app *App) {
 	})
 }
 
-// sendAway makes the client use another connection for its next request. Go's HTTP/2 server turns the header into a
-// GOAWAY. HTTP/3 has no such header; package front sends a GOAWAY there, or Caddy does when it closes its own listener.
-// Upgrade requests need the Connection header themselves.
+// sendAway adds the header Connection: close to a response, so that the client uses another connection for its next
+// request. Go's HTTP/2 server sends a GOAWAY frame instead of the header. HTTP/3 does not support this header; there,
+// package front sends the GOAWAY frame, or Caddy when it closes its own listener. Responses to upgrade requests are not
+// changed, because they need the Connection header themselves.
 func sendAway(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 3 && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// adjust returns limits with the values from the ConfigMap. Values that the ConfigMap does not set keep the settings of
-// the server in Caddy's JSON.
+// adjust returns of with the limits from the ConfigMap. If the ConfigMap does not set a limit, the value from the
+// server's Caddy JSON is kept.
 func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	of.Head, of.Body = cmp.Or(by.HeaderTimeout, of.Head), cmp.Or(by.BodyTimeout, of.Body)
 	of.HeadBytes, of.Streams = cmp.Or(by.MaxHead, of.HeadBytes), cmp.Or(by.Streams, of.Streams)
@@ -25,8 +25,8 @@ func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	return of
 }
 
-// namesOf returns which names of request headers are forwarded. As in nginx, allowing all names includes names with
-// underscores.
+// namesOf returns the kinds of request header names that are forwarded. As in nginx, names with underscores are
+// included if invalid names are allowed.
 func namesOf(by *ir.ClientConnections) message.Names {
 	switch {
 	case by.InvalidNames:
@@ -37,9 +37,9 @@ func namesOf(by *ir.ClientConnections) message.Names {
 	return message.PlainNames
 }
 
-// limitPause limits how long the body of a request to Caddy's server may pause. On the controller's own servers, the
-// limit is the ConfigMap's. Routes whose protocol streams in both directions lift the limit. restore restores Caddy's
-// limit.
+// limitPause limits the time between two reads of the request body, for requests to Caddy's HTTP server. If the server
+// was created by the controller, the limit comes from the ConfigMap. Routes with a bidirectional streaming protocol
+// disable the limit. restore restores Caddy's own limit.
 func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
 	if body == nil {

@@ -23,25 +23,25 @@ import (
 
 func init() { caddy.RegisterModule(new(Listener)) }
 
-// Listener makes connections outlive the configuration. The front of the process serves them and passes their requests
-// to the server of the configuration that Caddy runs. Caddy's own listener never gets a connection.
+// Listener makes client connections survive configuration reloads. Package front serves the connections and passes
+// their requests to the HTTP server of the running configuration. Caddy's own listener never gets a connection.
 //
 // If the ConfigMap enables use-proxy-protocol, Listener reads a PROXY protocol header (version 1 or 2) at the start of
-// each connection. The option is checked for each new connection, so a change needs no reload and does not affect open
-// connections. Without the option, connections are not read.
+// each connection. The option is read for each new connection, so a change needs no reload and does not affect open
+// connections.
 //
-// A peer in proxy-real-ip-cidr, by default every peer, must send the header at once. Its connection is closed if it
-// sends something else, or nothing within proxy-protocol-header-timeout. A header without a TCP client address, as in
-// health checks (LOCAL, UNKNOWN), keeps the address of the peer. Any other peer is a client without a load balancer in
-// front: its own address is used, and a header from it ends the connection because it is neither HTTP nor TLS. nginx
-// requires a header from such peers, too, and ignores its content; clients inside the cluster could not reach the port
-// that way.
+// A peer in proxy-real-ip-cidr, which contains all addresses by default, must send the PROXY protocol header first. Its
+// connection is closed if it sends other data, or nothing within proxy-protocol-header-timeout. If the header contains
+// no TCP client address, as in health checks (LOCAL, UNKNOWN), the address of the peer is used. Peers outside
+// proxy-real-ip-cidr are clients that connect without a load balancer. Their own address is used; if they send a PROXY
+// protocol header, the connection fails, because the header is neither HTTP nor TLS. nginx requires the header from
+// such peers as well and ignores its content, but then clients inside the cluster could not reach the port.
 //
-// With HandshakeTimeout, which is set for servers with TLS, connections to hosts with ssl-passthrough are forwarded to
-// their backends, and the server never sees them. While there is no such host, connections are not inspected.
+// If HandshakeTimeout is set, as on servers with TLS, connections for hosts with ssl-passthrough are forwarded to their
+// backends before the TLS handshake. If there are no such hosts, connections are not inspected.
 //
-// No other listener wrapper can be used on the same server, except "tls" behind this one, which a server with TLS
-// needs.
+// No other listener wrapper can be used on the same server, except "tls" after this one, which is required on servers
+// with TLS.
 type Listener struct {
 	// HandshakeTimeout is the maximum duration of a TLS handshake. Default: the timeout for the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
@@ -52,7 +52,7 @@ type Listener struct {
 	table *live.Table
 	ports *l4app.Ports
 	log   *zap.Logger
-	// certificateHook is used by servers with TLS.
+	// certificateHook selects certificates. It is only used on servers with TLS.
 	certificateHook *certificateHook
 	binding         *front.Binding
 	engine          *engine.Engine
@@ -63,7 +63,7 @@ func (*Listener) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.listeners.k8singress", New: func() caddy.Module { return new(Listener) }}
 }
 
-// Provision finds the running tables and prepares the front for the server.
+// Provision looks up the running engine and prepares package front for this server.
 func (l *Listener) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
@@ -101,7 +101,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// standsAlone reports whether a server has no other listener wrapper. Another one would never see a connection.
+// standsAlone reports whether a server has no other listener wrapper, except "tls". Another listener wrapper would
+// never get a connection.
 func standsAlone(server *caddyhttp.Server) bool {
 	var names []string
 	for _, raw := range server.ListenerWrappersRaw {
@@ -115,7 +116,7 @@ func standsAlone(server *caddyhttp.Server) bool {
 		names[1] == "tls"
 }
 
-// Cleanup is called when the configuration has ended or was rejected.
+// Cleanup is called when the configuration is unloaded or was rejected.
 func (l *Listener) Cleanup() error {
 	if l.binding != nil {
 		l.binding.Forget()
@@ -123,15 +124,15 @@ func (l *Listener) Cleanup() error {
 	return nil
 }
 
-// WrapListener passes the connections of a listener to the front.
+// WrapListener makes package front serve the connections of a listener.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.certificateHook.install()
 	defer l.engine.ServerStarted()
 	return l.binding.Wrap(next)
 }
 
-// admit returns a connection that reads the PROXY protocol header on its first read or when its address is requested.
-// It returns conn itself if the peer sends no header.
+// admit wraps a connection whose peer must send a PROXY protocol header. The header is read when the connection is
+// first read or its address is requested. If the peer does not have to send a header, admit returns conn itself.
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.trusts(conn.RemoteAddr()) {
 		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
@@ -141,8 +142,8 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 	return conn
 }
 
-// trusts reports whether a peer must send a PROXY protocol header, which is then trusted. A peer on a Unix socket has
-// no address; it must send one if every peer must.
+// trusts reports whether a peer must send a PROXY protocol header, whose content is then trusted. A peer on a Unix
+// socket has no address, so it must only send the header if all peers must send it.
 func (l *Listener) trusts(peer net.Addr) bool {
 	var ip netip.Addr
 	if tcp, ok := peer.(*net.TCPAddr); ok {
@@ -151,8 +152,8 @@ func (l *Listener) trusts(peer net.Addr) bool {
 	return l.table.Clients().Trusts(ip)
 }
 
-// keepTCP removes addresses from a header that are not TCP addresses, as nginx does, because a request needs an IP
-// address.
+// keepTCP removes the addresses from a PROXY protocol header if they are not TCP addresses, as nginx does. Requests
+// need an IP address, so the address of the peer is then used.
 func keepTCP(h *proxyproto.Header) error {
 	_, source := h.SourceAddr.(*net.TCPAddr)
 	_, destination := h.DestinationAddr.(*net.TCPAddr)
@@ -162,14 +163,14 @@ func keepTCP(h *proxyproto.Header) error {
 	return nil
 }
 
-// proxied is a connection with a PROXY protocol header whose write side can be closed separately.
+// proxied is a connection that starts with a PROXY protocol header. Unlike proxyproto.Conn, it has a method CloseWrite.
 type proxied struct{ *proxyproto.Conn }
 
-// CloseWrite closes the write side of the connection.
+// CloseWrite closes the write side of the underlying connection.
 func (c proxied) CloseWrite() error { return closeWrite(c.Raw()) }
 
-// closeWrite closes the write side of a connection. net/http does this before it closes a connection on which the peer
-// may still be sending, since the peer could otherwise lose the end of the response.
+// closeWrite closes only the write side of a connection. net/http does this before it closes a connection on which the
+// client may still be sending data, because otherwise the client might not receive the end of the response.
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

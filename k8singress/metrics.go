@@ -9,13 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestMetrics counts the requests that the controller serves, for all configurations.
+// requestMetrics counts the requests to the controller. It is shared by all configurations.
 type requestMetrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
-	// byCode caches the counters by status, because a lookup by label costs more than counting.
+	// byCode caches the counter for each status, because looking up a counter by its label takes longer than
+	// incrementing it.
 	byCode [600]atomic.Pointer[prometheus.Counter]
-	// begun and ended count requests in the same way as nginx's status page.
+	// begun and ended are the numbers of requests that have started and ended, counted as on nginx's status page.
 	begun, ended atomic.Int64
 }
 
@@ -32,13 +33,13 @@ var requests = &requestMetrics{
 	}),
 }
 
-// collectors creates the counter for one status, so that the metric exists before the first request.
+// collectors creates the counter for status 200, so that the metric exists before the first request.
 func (m *requestMetrics) collectors() []prometheus.Collector {
 	m.requests.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return []prometheus.Collector{m.requests, m.duration}
 }
 
-// record counts a request with its status and the time at which it began.
+// record counts a request with its response status and start time.
 func (m *requestMetrics) record(status int, began time.Time) {
 	if status < 0 || status >= len(m.byCode) {
 		status = 0

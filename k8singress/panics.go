@@ -16,7 +16,7 @@ func init() {
 	})
 }
 
-// panicCounter counts the panics that were caught on goroutines of the process.
+// panicCounter counts the panics that were recovered in goroutines of this process.
 var panicCounter = prometheus.NewCounterFunc(prometheus.CounterOpts{
 	Name: "k8singress_panics_total",
 	Help: "The number of caught panics, each of which ended one connection or one job. The log has their stack " +

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// helloTime is the maximum time in which a client must send its ClientHello, while a host has TLS passthrough.
+	// helloTime is the maximum time that a client may take to send its ClientHello. It only applies if a host has TLS
+	// passthrough.
 	helloTime = 5 * time.Second
-	// helloSize is the maximum size of a ClientHello, in bytes, that is inspected. TLS with a larger one is terminated
-	// here.
+	// helloSize is the maximum size, in bytes, of a ClientHello that is inspected. If the ClientHello is larger, the
+	// connection is not forwarded, and TLS is terminated here.
 	helloSize = 16 << 10
 )
 
-// passing forwards connections to hosts with TLS passthrough.
+// passing forwards connections for hosts with TLS passthrough to their backends.
 type passing struct {
 	table *live.Table
 	// port has the same meaning as in live.Table.Passthrough.
 	port uint16
-	// passage is created for the first connection that is inspected, so that a listener that forwards nothing has no
-	// metrics.
+	// passage returns the l4app.Passage, which forwards connections and counts them. It is created for the first
+	// connection that is inspected, so that listeners without TLS passthrough have no metrics for it.
 	passage func() *l4app.Passage
 	log     *zap.Logger
 }
 
-// newPassing returns a passing for the connections accepted at one address.
+// newPassing returns a passing for the connections that are accepted at one listen address.
 func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, log *zap.Logger) *passing {
 	return &passing{table, port, sync.OnceValue(passage), log}
 }
@@ -44,9 +45,10 @@ func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, l
 // hellos is a pool of buffers for ClientHello messages.
 var hellos = pools.NewBuffers("k8singress: hello", helloSize)
 
-// divert inspects the ClientHello of a connection if a host has TLS passthrough. It runs on the goroutine of the
-// connection, so a silent client does not delay others. If the client wants such a host, divert forwards the connection
-// to the backend and returns front.ErrTaken. Otherwise it returns a connection that replays the data read so far.
+// divert reads the ClientHello of a connection, if any host has TLS passthrough. If the client requests such a host,
+// divert forwards the connection to the backend and returns front.ErrTaken. Otherwise it returns a connection that
+// replays the data read so far. It runs in the connection's own goroutine, so a client that sends no data does not
+// delay other clients.
 func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	if !p.table.PassesAny(p.port) {
 		return conn, nil
@@ -73,7 +75,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	return &replayed{conn, buffer.Bytes()[:n], buffer.Move()}, conn.SetReadDeadline(until)
 }
 
-// earlier returns the earlier of two times. A zero a means no time.
+// earlier returns the earlier of two times. If a is the zero time, it returns b.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -81,10 +83,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replayed is a connection whose first bytes were already read. Read returns these bytes first.
+// replayed is a connection from which some bytes were already read. Read first returns these bytes.
 type replayed struct {
 	net.Conn
-	// ahead is the part of buffer that has yet to be returned. Only Read uses it, and reads are not concurrent.
+	// ahead is the part of buffer that Read has not returned yet. It needs no lock, because Read is not called
+	// concurrently.
 	ahead  []byte
 	buffer pools.Buffer
 }
@@ -104,7 +107,8 @@ func (c *replayed) Read(b []byte) (int, error) {
 // NetConn returns the underlying connection.
 func (c *replayed) NetConn() net.Conn { return c.Conn }
 
-// pass forwards the connection to the backend.
+// pass forwards the connection to a backend of the host. ahead contains the bytes that were already read from the
+// connection.
 func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error {
 	if below, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = below.NetConn()
@@ -115,7 +119,8 @@ func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error 
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// The connection ends by itself, or is closed by the table or at the end of the process.
+	// The forwarded connection ends when one side closes it. It is also closed when the routing table ends it or the
+	// process exits.
 	backend := to.Backends.Next()
 	passed := p.passage().Take(conn, ahead, backend)
 	ended := to.Register(passed.End)

@@ -18,7 +18,7 @@ var (
 	errStatusMethod = errors.New("the status page supports only GET and HEAD")
 )
 
-// serveProbe responds to health checks of load balancers and to monitors that read the nginx status page.
+// serveProbe responds to health checks from load balancers, and to monitoring systems that read the nginx status page.
 func serveProbe(table *live.Table, x *exchange.Exchange) error {
 	switch {
 	case x.Route.Path == live.HealthPath:
@@ -31,8 +31,8 @@ func serveProbe(table *live.Table, x *exchange.Exchange) error {
 	return x.Respond(http.StatusOK, statusPage(), message.ContentType.Field("text/plain"))
 }
 
-// statusPage returns the page of nginx's stub_status. Connections whose request head is being read are included in
-// Waiting.
+// statusPage returns a status page in the format of nginx's stub_status module. The number for Waiting includes
+// connections that are currently sending the head of a request.
 func statusPage() string {
 	clients := front.Process().Clients()
 	ended := requests.ended.Load()

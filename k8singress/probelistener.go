@@ -17,12 +17,12 @@ import (
 
 func init() { caddy.RegisterModule(new(ProbeListener)) }
 
-// probes limits the connections to the health port. All configurations share it.
+// probes limits the number of connections to the health port. It is shared by all configurations.
 var probes = connlimit.New(budget.Probes.Budget)
 
-// ProbeListener limits the connections to the health port to 1/64 of the limit on open files. Each client address may
-// have a share of them. A new connection replaces one that waits for its client, so probes succeed even if many clients
-// connect and stay silent.
+// ProbeListener is a Caddy listener wrapper that limits the number of connections to the health port to 1/64 of the
+// limit on open files. Each client address can use only a share of these connections. If the limit is reached, a new
+// connection replaces an idle one, so probes succeed even if many clients connect without sending a request.
 type ProbeListener struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -32,8 +32,8 @@ func (*ProbeListener) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision moves the TCP addresses of the server to the network that listenForProbes opens. As with the front's
-// addresses, the JSON keeps the addresses that users write.
+// Provision moves the TCP addresses of the server to a custom network, for which Caddy calls listenForProbes. The
+// addresses in the JSON configuration remain as the user has written them.
 func (*ProbeListener) Provision(ctx caddy.Context) error {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -49,12 +49,12 @@ func (*ProbeListener) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// WrapListener limits the connections of a listener.
+// WrapListener returns a listener that limits the connections accepted by next.
 func (*ProbeListener) WrapListener(next net.Listener) net.Listener { return probeListener{next} }
 
 type probeListener struct{ net.Listener }
 
-// Accept returns the next connection that fits into the limit. It closes the others.
+// Accept returns the next connection that does not exceed the limit. It closes connections that exceed it.
 func (l probeListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -75,8 +75,8 @@ func (l probeListener) Accept() (net.Conn, error) {
 type probeConn struct {
 	net.Conn
 	place *connlimit.Place
-	// last is the time of the last read or write, in nanoseconds since 1970. inRequest means that data has arrived
-	// since the last response.
+	// last is the time of the last read or write, in nanoseconds since 1970. inRequest is true if data was received
+	// after the last response.
 	last      atomic.Int64
 	inRequest atomic.Bool
 	gone      sync.Once
@@ -100,14 +100,14 @@ func (c *probeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called at least once, by the server that accepted the connection.
+// Close closes the connection and stops counting it. It may be called more than once.
 func (c *probeConn) Close() error {
 	c.gone.Do(c.place.Leave)
 	return c.Conn.Close()
 }
 
-// probeTime is the maximum duration of a probe. A connection that takes longer may be closed if another client needs
-// its place.
+// probeTime is the maximum duration of a probe. After that, the connection may be closed to make room for another
+// client.
 const probeTime = time.Second
 
 // State implements connlimit.Occupant.

@@ -20,9 +20,9 @@ func init() {
 	}
 }
 
-// listenForProbes is a caddy.ListenerFunc. It opens an address as Caddy does, but returns an error if another process
-// listens there, unless the option share_ports is set. Otherwise the kernel would give each process a part of the
-// probes, and a kubelet could probe the wrong process.
+// listenForProbes is a caddy.ListenerFunc for the health port. Unlike Caddy, it returns an error if another process
+// already listens on the same address, unless the option share_ports is set. Otherwise the kernel would distribute
+// connections among both processes, and the kubelet could probe the wrong process.
 //
 //nolint:revive // Caddy defines the parameters.
 func listenForProbes(
@@ -40,13 +40,14 @@ func listenForProbes(
 	if err != nil {
 		return nil, err
 	}
-	// Without this, each load of a configuration would wait for shutdown_delay. If it fails, the front logs a warning.
+	// Let Caddy count this listener; otherwise each configuration reload would wait for shutdown_delay. If counting
+	// fails, package front logs a warning.
 	uncount, _ := caddyinternals.CountListener(network, address.JoinHostPort(0))
 	return &probeSocket{opened.(net.Listener), uncount}, nil
 }
 
-// tryProbes returns an error if the health port may not be opened, because another process or another server of the
-// configuration uses it.
+// tryProbes returns an error if the health port is already used by another process or by another server of the
+// configuration.
 func tryProbes(ctx context.Context, address caddy.NetworkAddress) error {
 	if of, ok := ctx.(caddy.Context); ok {
 		if app, err := of.AppIfConfigured("http"); err == nil {
@@ -61,8 +62,8 @@ func tryProbes(ctx context.Context, address caddy.NetworkAddress) error {
 	return netaddr.TryOthers(ctx, address)
 }
 
-// tryServers returns an error if a server listens on the same address over another network than Probes. Caddy does not
-// detect that conflict, because the names of the networks differ.
+// tryServers returns an error if a server listens on the same address, but not on the network netaddr.Probes. Caddy
+// does not detect this conflict, because it only compares addresses of the same network.
 func tryServers(servers map[string]*caddyhttp.Server, address caddy.NetworkAddress) error {
 	for name, server := range servers {
 		for _, text := range server.Listen {

@@ -12,15 +12,15 @@ var errReload = errors.New(
 		"configuration is unchanged; to load a changed Caddyfile, restart the pods with `kubectl rollout restart` " +
 		"(docs/kubernetes.md)")
 
-// refuseReload rejects `caddy reload` in a process of `caddy k8singress run`. The new configuration would lack the
-// flags of the command line, and with them the class, the ConfigMap and the port for probes.
+// refuseReload rejects `caddy reload` if the process was started by `caddy k8singress run`. The new configuration would
+// not contain the settings from the command line, such as the class, the ConfigMap and the health port.
 func refuseReload(http.ResponseWriter, *http.Request) error {
 	return failed(http.StatusConflict, errReload)
 }
 
-// reloadRoutes returns the route that rejects `caddy reload`, or nil if the process was not started by `caddy
-// k8singress run`. Caddy's own route for /load accepts every method, and a pattern with a method takes precedence over
-// it. The controller itself writes to /config/, not to /load.
+// reloadRoutes returns the admin route that rejects `caddy reload`, or nil if the process was not started by `caddy
+// k8singress run`. Its pattern takes precedence over Caddy's own route for /load, because it contains a method. The
+// controller itself changes the configuration through /config/, so it is not affected.
 func reloadRoutes() []caddy.AdminRoute {
 	if commandLine.given == nil {
 		return nil

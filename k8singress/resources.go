@@ -9,10 +9,12 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// resources is a prometheus.Collector for the resources of the process that clients use, and their limits.
+// resources is a prometheus.Collector for resources that clients can use up, such as connections and memory, and their
+// limits.
 type resources struct{}
 
-// usage describes a use of file descriptors or memory by three metrics.
+// usage holds the descriptions of the three metrics about a limited resource: the amount in use, the limit, and the
+// number of refusals because the limit was reached.
 type usage struct{ used, limit, refused *prometheus.Desc }
 
 func newUsage(name, used, limit, refused string) usage {

@@ -25,17 +25,16 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// These are the names of the binaries in the ingress-nginx image that its pods run. If Caddy runs as nginxName, it
-// accepts the command line of ingress-nginx. waitName is the preStop hook of a pod. It does nothing, because this
+// The names of two binaries in the ingress-nginx image. If Caddy is called nginxName, it accepts the command line of
+// ingress-nginx. waitName is called by the preStop hook of ingress-nginx's pods; here it does nothing, because the
 // process drains connections by itself.
 const (
 	nginxName = "nginx-ingress-controller"
 	waitName  = "wait-shutdown"
 )
 
-// asNginx converts a command line of ingress-nginx to Caddy's. It recognizes the name of ingress-nginx's binary as the
-// first word, or as the second one if the entrypoint of an image comes first. Other command lines are returned
-// unchanged.
+// asNginx converts an ingress-nginx command line to a Caddy command line. The name of the ingress-nginx binary may be
+// the first argument, or the second one after the entrypoint of an image. Other command lines are returned unchanged.
 func asNginx(args []string) []string {
 	for i := range min(len(args), 2) {
 		if filepath.Base(args[i]) == nginxName {
@@ -45,15 +44,15 @@ func asNginx(args []string) []string {
 	return args
 }
 
-// flagged is a config adapter that reads a Caddyfile and applies the flags of the command line to it.
+// flagged is a Caddy config adapter that converts a Caddyfile and then applies the flags of the command line.
 type flagged struct {
 	given map[string]string
 }
 
 const flaggedName = "k8singress_flags"
 
-// commandLine is the single instance of the adapter, because Caddy finds adapters by name and calls the adapter again
-// for a reload.
+// commandLine is the only instance of the adapter. It is global because Caddy looks up adapters by name, and uses the
+// adapter again when it reloads the configuration.
 var commandLine flagged
 
 func init() {
@@ -64,7 +63,7 @@ func init() {
 	os.Args = asNginx(os.Args)
 }
 
-// Adapt converts a Caddyfile to Caddy's JSON and applies the flags.
+// Adapt converts a Caddyfile to Caddy JSON and applies the flags of the command line.
 func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{\n}\n")
@@ -88,7 +87,8 @@ func (f *flagged) Adapt(body []byte, options map[string]any) ([]byte, []caddycon
 	return adapted, warnings, err
 }
 
-// apply applies the flags to a configuration. It returns problems for flags that have no effect.
+// apply changes a configuration according to the flags of the command line. It returns a problem for each flag that has
+// no effect.
 func (f *flagged) apply(config map[string]any) ([]report.Problem, error) {
 	options, err := optionsIn(config)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *flagged) apply(config map[string]any) ([]report.Problem, error) {
 	return problems, structure.Merge(config, s.Config)
 }
 
-// within returns the object at a path of a configuration, and creates the missing objects.
+// within returns the JSON object at a path in a configuration. Missing objects on the path are created.
 func within(config map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := config[name].(map[string]any)
@@ -128,7 +128,7 @@ func within(config map[string]any, path ...string) map[string]any {
 	return config
 }
 
-// optionsIn returns the controller's options in a configuration.
+// optionsIn returns the options of the k8singress app in a configuration.
 func optionsIn(config map[string]any) (options settings.Config, err error) {
 	apps, _ := config["apps"].(map[string]any)
 	raw, err := json.Marshal(apps["k8singress"])
@@ -138,7 +138,8 @@ func optionsIn(config map[string]any) (options settings.Config, err error) {
 	return options, err
 }
 
-// flag is a flag of ingress-nginx as a pflag.Value. It stores its value in given.
+// flag implements pflag.Value for a command-line flag of ingress-nginx. Set stores the value in given, under the flag's
+// name.
 type flag struct {
 	row   *flags.Row
 	given map[string]string
@@ -185,14 +186,15 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// version is set by the build of a release. It is empty in all other builds.
+// version is the version of this release. It is set at build time, and empty in other builds.
 var version string
 
 // ownModule is the path of this module.
 const ownModule = "github.com/k8singress/k8singress"
 
-// ownVersion returns the version of this module: the version of the release, or else the module version in the build
-// info. The module is a dependency in binaries that xcaddy builds, and the main module otherwise.
+// ownVersion returns the version of k8singress: the release version or, if this is not a release build, the module
+// version in the build info. In binaries built with xcaddy, this module is a dependency; otherwise it is the main
+// module.
 func ownVersion() string {
 	if version != "" {
 		return version
@@ -223,7 +225,7 @@ func addFlags(set *pflag.FlagSet, given map[string]string) {
 	}
 }
 
-// unknownFlag returns an error that suggests the flag with the most similar name.
+// unknownFlag adds a suggestion to the error for an unknown flag: the flag with the most similar name.
 func unknownFlag(_ *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -233,7 +235,7 @@ func unknownFlag(_ *cobra.Command, err error) error {
 	return fmt.Errorf("there is no flag --%s%s", name, suggest.Hint(name, flags.Table.Names()))
 }
 
-// runCaddy calls `caddy run` with the configuration and the flags.
+// runCaddy runs the command `caddy run` with the given configuration file. The adapter commandLine applies the flags.
 func runCaddy(root *cobra.Command, config string) error {
 	run, _, err := root.Find([]string{"run"})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/proxy"
 )
 
-// retryAfter is the number of seconds after which a client should retry while the first configuration is not complete.
+// retryAfter is the value, in seconds, of the Retry-After header that clients get until the first configuration is
+// loaded.
 const retryAfter = "1"
 
 var (
@@ -31,8 +32,9 @@ var (
 			"leads back to it")
 )
 
-// serve validates a request and lets the table serve it, whichever server has read it. If it returns an error other
-// than exchange.ErrAborted, or live.NoHost (no Ingress matches), nothing has been written yet.
+// serve validates a request and serves it from the routing table. It is used for requests from all HTTP servers. If it
+// returns an error other than exchange.ErrAborted, or the outcome live.NoHost (no Ingress matches), nothing has been
+// written yet.
 func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	if err := refuse(x.Request); err != nil {
 		return live.Served, err
@@ -50,15 +52,15 @@ func validHost(host string) bool {
 	return host == "" || message.ValidHost(host)
 }
 
-// hasBadPath reports whether the path contains a NUL, or the request target contains a space. In HTTP/1.1 a space ends
-// the target.
+// hasBadPath reports whether the path contains a NUL byte, or the request target contains a space. Spaces are not valid
+// in a target, because in HTTP/1.1 a space ends the target.
 func hasBadPath(r *message.Request) bool {
 	return strings.IndexByte(r.Path, 0) >= 0 || r.Major > 1 && strings.IndexByte(r.Target, ' ') >= 0
 }
 
-// refuse returns an error for requests that no Ingress can match: tunnels, requests without a path (such as "*" or
-// "x:admin"), paths with a NUL, and requests that loop. For HTTP/2 and HTTP/3, which Go's servers read, it also applies
-// the checks that package http1 does for HTTP/1.1.
+// refuse returns an error for a request that cannot be served: a CONNECT or TRACE request, a request target without a
+// path (such as "*" or "x:admin"), a path with a NUL byte, or a request in a loop. HTTP/2 and HTTP/3 requests, which
+// Go's servers have parsed, also get the checks that package http1 makes for HTTP/1.1 requests.
 func refuse(r *message.Request) error {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
@@ -76,8 +78,8 @@ func refuse(r *message.Request) error {
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
 		return exchange.Fail(http.StatusBadRequest, errTwice)
 	case r.Body != nil && r.IsWebSocket():
-		// The client may switch protocols only after its whole request (RFC 9110 section 7.8), but an endpoint switches
-		// right after its response head.
+		// RFC 9110 section 7.8 allows a protocol switch only after the whole request was received, but endpoints switch
+		// right after the head of their response.
 		return exchange.Fail(http.StatusBadRequest, errSwitch)
 	case r.HasUnsupportedExpect():
 		return exchange.Fail(http.StatusExpectationFailed, errExpected)

@@ -13,14 +13,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// adminParts maps the arguments of the command show to paths of the admin API.
+// adminParts maps the arguments of the subcommand show to paths of the admin API.
 var adminParts = map[string]string{
 	"status": "/k8singress/status", "objects": "/k8singress/objects", "config": "/k8singress/config",
 	"metrics": "/metrics",
 }
 
-// showCommand returns the command that queries the admin API of a running controller. An image that contains only the
-// binary has no other client, and tools outside the pod cannot reach a Unix socket in it.
+// showCommand returns a subcommand that queries the admin API of a running controller. It is needed because an image
+// with only the Caddy binary contains no other HTTP client, and tools outside the pod cannot reach a Unix socket in the
+// pod.
 func showCommand() *cobra.Command {
 	words := slices.Sorted(maps.Keys(adminParts))
 	var at adminAddress
@@ -36,7 +37,8 @@ func showCommand() *cobra.Command {
 	return cmd
 }
 
-// getCommand is like showCommand for any path of the admin API, including paths of Caddy and other modules.
+// getCommand returns a subcommand that queries any path of the admin API, including paths of Caddy and of other
+// modules.
 func getCommand() *cobra.Command {
 	var at adminAddress
 	cmd := &cobra.Command{
@@ -57,13 +59,14 @@ func getCommand() *cobra.Command {
 	return cmd
 }
 
-// configInPods is the default configuration file of the image. Commands in the pod read it, so they need no flags.
+// configInPods is the path of the default configuration file in the image. Commands in the pod use this file unless a
+// flag names another one.
 const configInPods = "/etc/caddy/Caddyfile"
 
 const whereAdminIs = "The address of the API comes from the configuration file, by default " + configInPods + ".\n" +
 	"Without a configuration file, it is $CADDY_ADMIN or localhost:2019."
 
-// adminAddress holds the flags that locate the admin API.
+// adminAddress holds the flags that determine the address of the admin API.
 type adminAddress struct {
 	config, address string
 }
@@ -73,7 +76,7 @@ func (a *adminAddress) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
 }
 
-// print requests a path and prints the response unchanged.
+// print sends a GET request for a path of the admin API, and prints the body of the response unchanged.
 func (a *adminAddress) print(cmd *cobra.Command, path string) error {
 	cmd.SilenceUsage = true
 	config := a.config

@@ -16,18 +16,18 @@ import (
 
 func init() { caddy.RegisterModule(new(Storage)) }
 
-// Storage stores certificates, ACME accounts, challenge tokens and locks in Secrets and Leases of a namespace, so that
-// all replicas share them. The controller needs permission to read and write both there.
+// Storage stores certificates, ACME accounts, challenge tokens and locks in Secrets and Leases in one namespace, so
+// that all replicas share them. The controller needs permission to read and write Secrets and Leases in this namespace.
 type Storage struct {
-	// Namespace is the namespace of the Secrets and Leases. Default: the namespace that Caddy runs in, or the namespace
-	// of the kubeconfig.
+	// Namespace is the namespace of the Secrets and Leases. Default: the namespace of the pod, or the namespace in the
+	// kubeconfig file.
 	Namespace string `json:"namespace,omitempty"`
-	// CopyFrom is a namespace where certificates were stored before: its Secrets are copied to Namespace once, and no
-	// certificate is ordered before that. The controller needs the right to list Secrets there. Default: nothing is
-	// copied.
+	// CopyFrom is the namespace where certificates were stored previously. Its Secrets are copied to Namespace once,
+	// and no certificates are ordered before this is done. The controller needs permission to list Secrets in this
+	// namespace. Default: nothing is copied.
 	CopyFrom string `json:"copy_from,omitempty"`
-	// Kubeconfig is the path of a kubeconfig file for access to the API server. Default: the service account of the pod
-	// that Caddy runs in.
+	// Kubeconfig is the path of the kubeconfig file that is used to access the API server. Default: the service account
+	// of the pod.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 
 	key     string
@@ -35,7 +35,7 @@ type Storage struct {
 	logs    *logs.Config
 }
 
-// storages keeps the storages, with their cached data, across configuration reloads.
+// storages holds the running storages and their cached data, so that they survive configuration reloads.
 var storages = caddy.NewUsagePool()
 
 // CaddyModule returns the Caddy module information.
@@ -76,7 +76,8 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// Provision finds the running storage, or creates one. It does not wait for the API server; the first read does.
+// Provision uses the running storage, or creates a new one. It does not connect to the API server; the first read waits
+// for the connection.
 func (s *Storage) Provision(ctx caddy.Context) error {
 	s.logs = logs.Add(ctx)
 	key, err := json.Marshal(s)
@@ -91,14 +92,15 @@ func (s *Storage) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// sharedStorage is a storage that watches the cluster until no configuration uses it any more.
+// sharedStorage is a storage that is shared by several configurations. It watches its Secrets until no configuration
+// uses it any more.
 type sharedStorage struct {
 	storage *kubestorage.Storage
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// run starts a storage that outlives the configuration.
+// run starts a storage that survives configuration reloads.
 func (s *Storage) run() (*sharedStorage, error) {
 	o := kubestorage.Options{Kubeconfig: s.Kubeconfig, Namespace: s.Namespace, CopyFrom: s.CopyFrom}
 	storage, err := kubestorage.New(o, logs.Logger("storage.kubernetes"))
@@ -107,7 +109,8 @@ func (s *Storage) run() (*sharedStorage, error) {
 	}
 	r := &sharedStorage{storage: storage, stopped: make(chan struct{})}
 	var ctx context.Context
-	// The context of a configuration would keep the configuration in memory.
+	// The context is not derived from the context of a configuration, because this would keep the configuration in
+	// memory.
 	ctx, r.stop = context.WithCancel(context.Background()) //nolint:forbidigo // See above.
 	panics.Go("k8singress/storage", func() {
 		defer close(r.stopped)
@@ -116,7 +119,7 @@ func (s *Storage) run() (*sharedStorage, error) {
 	return r, nil
 }
 
-// Destruct stops the watches.
+// Destruct stops watching the Secrets.
 func (r *sharedStorage) Destruct() error {
 	r.stop()
 	<-r.stopped

@@ -8,21 +8,21 @@ import (
 	"github.com/k8singress/k8singress/internal/control/engine"
 )
 
-// succession holds the apps that have started and not stopped, in start order. Caddy starts the apps of a new
-// configuration before it stops the old ones. If a new app fails, Caddy stops the new apps and keeps the old ones. So
-// the first app in the list belongs to the configuration that Caddy runs. The next one has no effect until the first
-// has stopped, and a configuration that fails changes nothing.
+// succession is a list of the apps that were started and not stopped yet, in the order of their start. When Caddy loads
+// a configuration, it starts the new apps before it stops the old ones. If a new app fails to start, Caddy stops the
+// new apps and keeps the old ones. The first app in the list therefore belongs to the running configuration. The next
+// app takes effect when the first one has stopped, so a configuration that fails to load changes nothing.
 type succession struct {
 	mu   sync.Mutex
 	apps []*App
 	head atomic.Pointer[engine.Engine]
 }
 
-// started holds the apps of this process. There is one list because Caddy runs one configuration at a time.
+// started is the list of the apps of this process. It is global because Caddy runs only one configuration at a time.
 var started succession
 
-// engine returns the engine of the running configuration, or nil. The admin routes use it, because Caddy creates them
-// before the app.
+// engine returns the engine of the running configuration, or nil if no configuration is running. It is used by the
+// admin routes, which Caddy creates before the app.
 func (s *succession) engine() *engine.Engine { return s.head.Load() }
 
 func (s *succession) join(a *App) {
@@ -34,7 +34,7 @@ func (s *succession) join(a *App) {
 	}
 }
 
-// leave may be called more than once, and for an app that has not joined.
+// leave removes an app from the list. It does nothing if the app is not in the list.
 func (s *succession) leave(a *App) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *succession) leave(a *App) {
 	}
 }
 
-// follow makes the first app the active one.
+// follow makes the engine use the configuration of the first app in the list. The caller must hold mu.
 func (s *succession) follow() {
 	if len(s.apps) == 0 {
 		s.head.Store(nil)
