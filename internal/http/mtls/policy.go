@@ -1,6 +1,6 @@
 // Package mtls implements client certificate authentication for a host, as nginx does. The TLS handshake requests a
-// client certificate, but accepts any certificate. HTTP requests with a missing or invalid certificate are then rejected,
-// unless the host's Policy accepts them. Header fields describe the certificate to the backend.
+// client certificate, but accepts any certificate. HTTP requests with a missing or invalid certificate are then
+// rejected, unless the host's Policy accepts them. Header fields describe the certificate to the backend.
 package mtls
 
 import (
