@@ -1,5 +1,5 @@
-// Package settings holds the options of the ingress controller in the JSON form of apps.k8singress. The global option
-// of a Caddyfile sets them, and the engine reads them.
+// Package settings defines the options of the ingress controller, in the JSON form of apps.k8singress. The global
+// option of a Caddyfile sets them, and package engine reads them.
 package settings
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// The defaults that differ from ingress-nginx's own flags, and the most important others. DefaultElectionID differs
-// from the name of ingress-nginx's Lease, so that both can run side by side.
+// The default values of the most important options, and of options whose defaults differ from ingress-nginx's flags.
+// DefaultElectionID differs from the name of ingress-nginx's Lease, so that both controllers can run side by side.
 const (
 	DefaultIngressClass   = "nginx"
 	DefaultControllerName = "k8s.io/ingress-nginx"
@@ -27,20 +27,22 @@ const (
 // DefaultShutdownTimeout is the default of ingress-nginx's worker-shutdown-timeout.
 const DefaultShutdownTimeout = Duration(240 * time.Second)
 
-// The default limits for ports that Services request.
+// The default limits for TCP and UDP ports that Services open with annotations.
 const (
 	DefaultServicePortsPerNamespace = 32
 	DefaultServiceMaxConnections    = 16 << 10
 	DefaultServiceMaxIdleTimeout    = Duration(time.Hour)
 )
 
-// DefaultHostsPerNamespace prevents one namespace from using up the weekly rate limit of a certificate authority.
+// DefaultHostsPerNamespace is the default of Config.HostsPerNamespace. It prevents one namespace from using up the
+// weekly rate limit of a certificate authority.
 const DefaultHostsPerNamespace = 100
 
-// MinElectionTTL is the minimum of Config.ElectionTTL. The holder renews the Lease several times within this time.
+// MinElectionTTL is the minimum value of Config.ElectionTTL. The holder of the Lease renews it several times within
+// this time.
 const MinElectionTTL = 5 * time.Second
 
-// AdminOff is the value of Config.Admin if Caddy's admin API is turned off.
+// AdminOff is the value of Config.Admin that stands for an admin API that is turned off.
 const AdminOff = "off"
 
 // ExternalNamesAll and ExternalNamesOff are the values of Config.ExternalNames.
@@ -90,14 +92,14 @@ const (
 
 // Config holds the options of the controller. The zero value of a field means its default.
 type Config struct {
-	// Source is the source of Kubernetes objects. Without a source, nothing is watched, and the process serves the
-	// documents from PUT /k8singress/config.
+	// Source is the source of Kubernetes objects. If it is nil, nothing is watched, and the process serves the live
+	// configuration that it receives with PUT /k8singress/config.
 	Source *Source `json:"source,omitempty"`
 
 	// IngressClass is the value of the older annotation kubernetes.io/ingress.class that selects this controller.
 	// spec.ingressClassName refers to an IngressClass instead, and every IngressClass with our ControllerName is
-	// served, whatever its own name. With a source of manifests, spec.ingressClassName may also be this class without
-	// an IngressClass object. Default: nginx.
+	// served, whatever its own name. If objects are read from manifests, spec.ingressClassName may also be this value
+	// without an IngressClass object. Default: nginx.
 	IngressClass string `json:"ingress_class,omitempty"`
 	// IngressClassByName also serves Ingresses whose spec.ingressClassName is IngressClass, even if the IngressClass
 	// does not exist or has another spec.controller. Default: false. It is always on if reading IngressClasses is not
@@ -120,23 +122,23 @@ type Config struct {
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS lists the addresses that serve HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
-	// HTTP3 "off" disables HTTP/3: the HTTPS addresses do not listen on UDP, and responses do not advertise HTTP/3.
-	// Default: HTTP/3 is enabled.
+	// HTTP3 is "off" to disable HTTP/3: the HTTPS addresses then do not listen on UDP, and responses do not advertise
+	// HTTP/3. Default: HTTP/3 is enabled.
 	HTTP3 string `json:"http3,omitempty"`
 	// H2C enables HTTP/2 without TLS at the HTTP addresses: h2c with prior knowledge. Default: false.
 	H2C bool `json:"h2c,omitempty"`
 
 	// SharePorts allows another process to listen on the addresses of HTTP, HTTPS and Health at the same time; each
-	// gets a part of the requests. Default: a process does not start while another one listens there.
+	// process gets a part of the requests. Default: the process does not start while another process listens there.
 	SharePorts bool `json:"share_ports,omitempty"`
 
 	// Health is the address that serves /healthz and /readyz. Default: none.
 	Health string `json:"health,omitempty"`
-	// HealthPath is the path of the liveness probe at that address. Default: /healthz.
+	// HealthPath is the path of the liveness probe at the address Health. Default: /healthz.
 	HealthPath string `json:"health_path,omitempty"`
 	// HealthReady makes HealthPath return the same status as /readyz. Default: false.
 	HealthReady bool `json:"health_ready,omitempty"`
-	// HealthMetrics also serves /metrics at that address. The admin API always does. Default: false.
+	// HealthMetrics also serves /metrics at the address Health. The admin API always serves it. Default: false.
 	HealthMetrics bool `json:"health_metrics,omitempty"`
 	// ShutdownDelay is how long new requests are still accepted after the process has received the signal to stop.
 	// During this time /readyz fails, and every response asks the client to close its connection. Default: 0.
@@ -152,45 +154,46 @@ type Config struct {
 	UDPServices ir.Name `json:"udp_services,omitzero"`
 	// StreamBind lists the IP addresses that TCP and UDP ports listen on. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
-	// ServiceTCPPorts and ServiceUDPPorts list the ports that Services may request with the annotations
+	// ServiceTCPPorts and ServiceUDPPorts list the ports that Services may open with the annotations
 	// k8singress.io/tcp-ports and k8singress.io/udp-ports: numbers, and ranges such as 5000-5999. Default: none.
 	ServiceTCPPorts []string `json:"service_tcp_ports,omitempty"`
 	ServiceUDPPorts []string `json:"service_udp_ports,omitempty"`
-	// ServicePortNamespaces lists the namespaces whose Services may request ports: names, and prefixes of names such as
-	// team-*. Default: all.
+	// ServicePortNamespaces lists the namespaces whose Services may open ports with these annotations: names of
+	// namespaces, and prefixes of names such as team-*. Default: all.
 	ServicePortNamespaces []string `json:"service_port_namespaces,omitempty"`
-	// ServicePortsPerNamespace is the maximum number of such ports of all Services in one namespace, TCP and UDP
-	// together. If there are more, the oldest Services get theirs. Default: 32.
+	// ServicePortsPerNamespace is the maximum number of TCP and UDP ports that the Services of one namespace may open
+	// with these annotations in total. If there are more, the ports of the oldest Services are opened. Default: 32.
 	ServicePortsPerNamespace int `json:"service_ports_per_namespace,omitempty"`
-	// ServiceMaxConnections is the maximum that a Service may set with stream-max-connections, and
-	// ServiceMaxIdleTimeout the maximum for stream-idle-timeout. Defaults: 16384 and 1 h.
+	// ServiceMaxConnections is the maximum value of a Service's annotation stream-max-connections.
+	// ServiceMaxIdleTimeout is the maximum value of its annotation stream-idle-timeout. Defaults: 16384 and 1 h.
 	ServiceMaxConnections int      `json:"service_max_connections,omitempty"`
 	ServiceMaxIdleTimeout Duration `json:"service_max_idle_timeout,omitempty"`
 
-	// BodyFiles is the maximum number of bytes of request and response bodies in temporary files, which namespaces
-	// share. If the limit is reached, a body is forwarded while it arrives. Default: 8 GiB.
+	// BodyFiles is the maximum total size, in bytes, of the request and response bodies that are buffered in temporary
+	// files. Namespaces share it. If it is reached, bodies are not buffered but forwarded while they arrive. Default: 8
+	// GiB.
 	BodyFiles int64 `json:"body_files,omitempty"`
 	// StrictPaths rejects, with 400, every path that servers can interpret in more than one way: with dot segments, two
 	// slashes, a semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path
 	// is rejected only if one interpretation leads to a route with access control that the request has not passed.
 	StrictPaths bool `json:"strict_paths,omitempty"`
-	// AccessLog "off" logs neither requests nor connections to TCP and UDP ports, whatever the ConfigMap says. Default:
-	// the ConfigMap decides.
+	// AccessLog is "off" to log neither requests nor connections to TCP and UDP ports, whatever the ConfigMap says.
+	// Default: the ConfigMap decides.
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to responses, which shows clients that they passed through this server. Default: false.
 	Via bool `json:"via,omitempty"`
 
-	// ExternalNames limits the targets of Services of type ExternalName. "all" allows every address except ReachDeny
-	// and the addresses that the process itself listens on. "off" rejects such Services. Default: all addresses except
-	// loopback, link-local and multicast addresses and the addresses of this machine, the API server and cloud metadata
-	// services.
+	// ExternalNames limits the targets of Services of type ExternalName. "all" allows every address, except networks in
+	// ReachDeny and the addresses that the process itself listens on. "off" rejects such Services. Default: all
+	// addresses are allowed, except loopback, link-local and multicast addresses and the addresses of this machine, the
+	// API server and cloud metadata services.
 	ExternalNames string `json:"external_names,omitempty"`
 	// ReachAllow lists networks in which endpoints may have addresses that are forbidden by default: loopback,
 	// link-local and multicast addresses, and cloud metadata services. If an address is in several networks, the
 	// narrowest network decides. The addresses that the process itself listens on stay forbidden. Default: none.
 	ReachAllow []string `json:"reach_allow,omitempty"`
-	// ReachDeny lists networks that neither endpoints nor the targets of ExternalName Services may be in. Default:
-	// none.
+	// ReachDeny lists networks. Addresses in these networks are not allowed as endpoints or as targets of ExternalName
+	// Services. Default: none.
 	ReachDeny []string `json:"reach_deny,omitempty"`
 	// Resolvers lists the IP addresses of the DNS servers for ExternalName Services, with a port if it is not 53.
 	// Default: the servers in /etc/resolv.conf.
@@ -203,8 +206,8 @@ type Config struct {
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses. Default:
 	// none.
 	PublishService ir.Name `json:"publish_service,omitzero"`
-	// PublishPorts keeps the ports of that Service in sync with the open TCP and UDP ports. It requires permission to
-	// patch the Service. Default: false.
+	// PublishPorts keeps the ports of the Service PublishService in sync with the open TCP and UDP ports. It requires
+	// permission to patch the Service. Default: false.
 	PublishPorts bool `json:"publish_ports,omitempty"`
 	// PublishAddress lists the IP addresses and host names that are written to the status of Ingresses. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
@@ -213,19 +216,19 @@ type Config struct {
 	// With "external", a node without an external address is listed with its internal one. Default: none.
 	PublishNodes string `json:"publish_nodes,omitempty"`
 
-	// Status "off" disables writing addresses to the status of Ingresses, whatever PublishService and PublishAddress
-	// say. Default: they are written.
+	// Status is "off" to disable writing addresses to the status of Ingresses, whatever PublishService and
+	// PublishAddress say. Default: they are written.
 	Status string `json:"status,omitempty"`
 
 	// SSLPassthrough enables ingress-nginx's annotation ssl-passthrough, with which the backend of an Ingress
 	// terminates TLS itself (its flag enable-ssl-passthrough). Default: false.
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
 	// DefaultBackend is the namespace/name of a Service, with ":port" appended if it is not the first port. It serves
-	// requests that match no host or path, and the error pages of Ingresses that name no Service for them. Default:
-	// none.
+	// requests that match no host or path, and the error pages of Ingresses that do not configure a Service for error
+	// pages. Default: none.
 	DefaultBackend ir.ServicePort `json:"default_backend,omitzero"`
-	// DefaultCertificate is the namespace/name of the Secret with the certificate for names that have none. Default: a
-	// self-signed certificate.
+	// DefaultCertificate is the namespace/name of the Secret with the certificate for host names that have no
+	// certificate of their own. Default: a self-signed certificate.
 	DefaultCertificate ir.Name `json:"default_certificate,omitzero"`
 	// AutoHTTPS selects the Ingress hosts that get a certificate from an issuer: "off" means none, and "all" every host
 	// without a Secret. Default: the hosts of tls entries without secretName.
@@ -243,21 +246,21 @@ type Config struct {
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
 	// They are tried in order until one issues a certificate. Default: ACME with Email and ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty"`
-	// KeyType is the key type of these certificates, by Caddy's name. Default: p256.
+	// KeyType is the key type of the certificates from issuers, by Caddy's name. Default: p256.
 	KeyType string `json:"key_type,omitempty"`
 	// HostsPerNamespace is the maximum number of hosts of one namespace that get a certificate from an issuer. The
 	// oldest hosts take precedence. Default: 100.
 	HostsPerNamespace int `json:"hosts_per_namespace,omitempty"`
-	// NewHostsPerDay is the maximum number of new names of one namespace for which certificates are requested within 24
-	// hours, even if the hosts are deleted again. Default: four times HostsPerNamespace.
+	// NewHostsPerDay is the maximum number of new host names of one namespace for which certificates are requested
+	// within 24 hours. Hosts that were deleted since then are counted, too. Default: four times HostsPerNamespace.
 	NewHostsPerDay int `json:"new_hosts_per_day,omitempty"`
 	// CheckHostDNS requests certificates only for names that resolve to an address of this controller, according to
 	// PublishAddress and PublishService. Default: false.
 	CheckHostDNS bool `json:"check_host_dns,omitempty"`
 
-	// HostOwnership controls hosts that Ingresses of several namespaces share. With "namespace", only the namespace
-	// that owns the host is served there. Default: the paths of all namespaces are served, but the settings for the
-	// whole host come from its owner, which is the namespace of the oldest Ingress with a rule for it.
+	// HostOwnership controls hosts with Ingresses in several namespaces. With "namespace", only the paths of the
+	// namespace that owns the host are served. Default: the paths of all namespaces are served, but the settings for
+	// the whole host come from its owner, which is the namespace of the oldest Ingress with a rule for it.
 	HostOwnership string `json:"host_ownership,omitempty"`
 	// HostOwners lists the namespaces that may own a host. The keys are a host name, a wildcard for all names below a
 	// domain, or "*" for every other host. The values are names of namespaces, and prefixes of names such as team-*.
@@ -267,27 +270,27 @@ type Config struct {
 	// namespaces, whatever HostOwnership and HostOwners say. Default: none.
 	ACMESolverNamespaces []string `json:"acme_solver_namespaces,omitempty"`
 
-	// Chains are lists of Caddy HTTP routes by name. An Ingress selects them with the annotation k8singress.io/chains,
-	// and they process a request before it goes to the backend. They belong to the administrator, so Caddy placeholders
-	// in them are replaced. Default: none.
+	// Chains maps names to lists of Caddy HTTP routes. An Ingress selects lists with the annotation
+	// k8singress.io/chains, and they process a request before it goes to the backend. Only the administrator can define
+	// them, so Caddy placeholders in them are replaced. Default: none.
 	Chains map[string]json.RawMessage `json:"chains,omitempty"`
 
 	// ElectionID is the name of the Lease whose holder writes status and Events. Default: k8singress-leader.
 	ElectionID string `json:"election_id,omitempty"`
-	// ElectionFallback is the name of the Lease that is used if RBAC forbids the Lease of ElectionID and allows this
-	// one. RBAC rules may be limited to one name. Default: none.
+	// ElectionFallback is the name of the Lease that is used if RBAC forbids the Lease ElectionID and allows this
+	// Lease. This is necessary where an RBAC rule is limited to the name of one Lease. Default: none.
 	ElectionFallback string `json:"election_fallback,omitempty"`
 	// ElectionNamespace is the namespace of the Lease. Default: the namespace of the process.
 	ElectionNamespace string `json:"election_namespace,omitempty"`
 	// ElectionTTL is how long the Lease stays valid if its holder does not renew it. The holder retries for two thirds
 	// of this time. Default: 15 s.
 	ElectionTTL Duration `json:"election_ttl,omitempty"`
-	// Election "off" disables leader election: every replica writes status and Events and requests certificates.
-	// Default: only the holder of the Lease does.
+	// Election is "off" to disable leader election: every replica then writes status and Events and requests
+	// certificates. Default: only the holder of the Lease does this.
 	Election string `json:"election,omitempty"`
 
-	// Admin is the address of Caddy's admin API, which is the value of "listen" in "admin" of the configuration, or
-	// "off". Default: Caddy's default, which is the environment variable CADDY_ADMIN, or localhost:2019.
+	// Admin is the address of Caddy's admin API, from "listen" in "admin" of Caddy's JSON configuration, or "off".
+	// Default: Caddy's default, which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
 }
 
@@ -316,7 +319,7 @@ type Kubernetes struct {
 
 // Manifests configures a folder with manifests.
 type Manifests struct {
-	// Dir is the path of the folder. Its YAML and JSON files are read, and read again when they change.
+	// Dir is the path of the folder. Its YAML and JSON files are read at the start, and again when they change.
 	Dir string `json:"dir"`
 }
 
@@ -432,7 +435,7 @@ func (r PortRange) String() string {
 // Duration is a duration that JSON represents as Caddy does: "10s", or a number of nanoseconds.
 type Duration time.Duration
 
-// UnmarshalJSON parses both forms.
+// UnmarshalJSON parses a string such as "10s", or a number of nanoseconds.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) != nil {
