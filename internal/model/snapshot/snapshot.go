@@ -16,22 +16,23 @@ import (
 
 // Snapshot holds the objects of one point in time. Neither the snapshot nor its objects may be modified.
 type Snapshot struct {
-	// tables has a table for the name of each kind.
+	// tables maps the name of each kind to the table with the objects of this kind.
 	tables map[string]*table
-	// denied is never modified. A change replaces it.
+	// denied contains the objects that the source is not allowed to read. The map is never modified: a change replaces
+	// it.
 	denied map[ir.Ref]bool
 
 	// Sequence is the number of the snapshot in its store, starting from 1.
 	Sequence uint64
-	// Changed lists the objects that were added, changed or deleted after the snapshot with the sequence Since, in no
-	// particular order. A kind with an owner has the names of the owners in this list: the Ref of an EndpointSlice has
-	// the name of its Service. If Since is 0, Changed lists all objects.
+	// Changed lists the objects that were added, changed or deleted since the snapshot with the sequence number Since,
+	// in no particular order. An object of a kind with an owner is listed under the name of its owner: an EndpointSlice
+	// under the name of its Service. If Since is 0, Changed lists all objects.
 	Changed []ir.Ref
 	Since   uint64
 }
 
-// Of returns the objects of one kind, for example Of[*corev1.Secret](s). It panics if the type is not a row of
-// internal/model/kinds.
+// Of returns the objects of one kind, for example Of[*corev1.Secret](s). It panics if internal/model/kinds does not
+// contain the kind.
 func Of[T kinds.Object](s *Snapshot) Objects[T] {
 	var object T
 	return Objects[T]{s.tables[kinds.Of(object).Name]}
@@ -46,17 +47,17 @@ func (s *Snapshot) OfKind(name string) Objects[kinds.Object] {
 	return Objects[kinds.Object]{&table{}}
 }
 
-// EndpointSlices yields the slices of one Service, in the order of their names.
+// EndpointSlices yields the EndpointSlices of one Service, in the order of their names.
 func (s *Snapshot) EndpointSlices(namespace, service string) iter.Seq[*discoveryv1.EndpointSlice] {
 	return Of[*discoveryv1.EndpointSlice](s).OwnedBy(namespace, service)
 }
 
-// Joined returns a copy of s in which Changed also has the changes of an earlier snapshot of the same store. Since of
-// the result is earlier.Since.
+// Joined returns a copy of s in which Changed also contains the changes of an earlier snapshot of the same store. The
+// field Since of the copy is earlier.Since.
 func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 	joined := *s
 	joined.Since = earlier.Since
-	// Clip makes append copy the list, so that the list of s does not change.
+	// slices.Clip makes append copy the list, so that s.Changed is not modified.
 	joined.Changed = slices.Clip(s.Changed)
 	seen := make(map[ir.Ref]struct{}, len(s.Changed))
 	for _, ref := range s.Changed {
@@ -87,8 +88,8 @@ const MaxByName = 5000
 // exists.
 func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
 
-// Older orders objects by precedence: the older one first. Of two objects that were created in the same second, the one
-// whose "namespace/name" sorts last comes first, as in ingress-nginx's sortIngressSlice.
+// Older compares objects by precedence, for sorting: older objects come first. Of two objects that were created in the
+// same second, the object whose "namespace/name" sorts last comes first, as in ingress-nginx's sortIngressSlice.
 func Older(a, b kinds.Object) int {
 	return cmp.Or(
 		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
@@ -96,7 +97,7 @@ func Older(a, b kinds.Object) int {
 	)
 }
 
-// RefOf returns the Ref of an object. Kind is empty if the kind is not a row of internal/model/kinds.
+// RefOf returns the Ref of an object. Its Kind is empty if internal/model/kinds does not contain the kind.
 func RefOf(object kinds.Object) ir.Ref {
 	ref := ir.Ref{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if row := kinds.Of(object); row != nil {
@@ -105,8 +106,9 @@ func RefOf(object kinds.Object) ir.Ref {
 	return ref
 }
 
-// Elder describes an object that takes precedence over another one, and the reason: "the older Ingress/shop/web" if it
-// was created first. Objects from manifests may have no creation time; in this case the names decide.
+// Elder returns a phrase for messages that names winner, which takes precedence over other, and the reason: "the older
+// Ingress/shop/web" if winner was created first. Objects from manifests may have no creation time; their names then
+// decide which object takes precedence.
 func Elder(winner, other kinds.Object) string {
 	name := RefOf(winner).String()
 	if why := byName(winner, other); why != "" {
@@ -115,8 +117,8 @@ func Elder(winner, other kinds.Object) string {
 	return "the older " + name
 }
 
-// ElderOfKind is like Elder, without the object's name. It is used in messages for the owner of the other object, who
-// may not be allowed to see the winner.
+// ElderOfKind is like Elder, but leaves out the name of winner: "an older Ingress", followed by where. It is used in
+// messages for the owner of other, who may not be allowed to see winner.
 func ElderOfKind(winner, other kinds.Object, where string) string {
 	kind := RefOf(winner).Kind + where
 	if why := byName(winner, other); why != "" {
@@ -125,7 +127,8 @@ func ElderOfKind(winner, other kinds.Object, where string) string {
 	return "an older " + kind
 }
 
-// byName returns why the winner takes precedence if its age does not decide it, otherwise "".
+// byName returns the end of a phrase that explains why winner is treated as older although it was not created earlier.
+// It returns "" if winner was created earlier.
 func byName(winner, other kinds.Object) string {
 	created, then := winner.GetCreationTimestamp(), other.GetCreationTimestamp()
 	switch {

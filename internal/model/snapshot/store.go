@@ -10,17 +10,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/kinds"
 )
 
-// Store tracks objects as they are added, changed and deleted. Its methods are safe for concurrent use. Objects of
-// kinds that are not in internal/model/kinds are ignored.
+// Store tracks objects as they are added, changed and deleted. It is safe for concurrent use. Objects of kinds that are
+// not in internal/model/kinds are ignored.
 //
-// An update is not a change if only the resource version, the managed fields, or a status that this controller writes
-// differ. After such an update Take returns the newest object, but Changed neither wakes the caller nor lists the
-// object.
+// An update does not count as a change if only the resourceVersion, the managed fields, or a status that this
+// controller writes differ. After such an update, Take returns the newest object, but the channel Store.Changed
+// receives nothing, and Snapshot.Changed does not list the object.
 type Store struct {
 	mu     sync.Mutex
 	tables map[string]*table
-	// taken is the last snapshot. The next snapshot shares its tables and denied, so only its field Changed may be
-	// modified.
+	// taken is the last snapshot that Take returned, without Changed. The next snapshot shares its maps, so they must
+	// not be modified.
 	taken   Snapshot
 	changed map[ir.Ref]struct{}
 	wake    chan struct{}
@@ -46,7 +46,8 @@ func (s *Store) Set(object kinds.Object) { s.Apply([]kinds.Object{object}, nil) 
 // argument are used.
 func (s *Store) Delete(object kinds.Object) { s.Apply(nil, []kinds.Object{object}) }
 
-// Apply removes the objects in gone and sets the objects in set at once: no Take sees only a part of the changes.
+// Apply removes the objects in gone and adds or replaces the objects in set. It is atomic: no snapshot contains only a
+// part of the changes.
 func (s *Store) Apply(set, gone []kinds.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,12 +68,12 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
-// Deny records whether the source is not allowed to read an object. A new value is a change of the object.
+// Deny records whether the source is not allowed to read an object. If this is news, the object counts as changed.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
 	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
 }
 
-// DenyAll calls Deny for many objects. It copies the map of all denied objects only once.
+// DenyAll has the effect of calling Deny for each object, but copies the map of denied objects only once.
 func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 			continue
 		}
 		if next == nil {
-			// Snapshots share the old map.
+			// Snapshots share the old map, so it must not be modified.
 			next = maps.Clone(s.taken.denied)
 		}
 		if next == nil {
@@ -98,8 +99,8 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	}
 }
 
-// Get returns the object with the same kind, namespace and name, or nil. It lets sources avoid a copy of an object that
-// has not changed. Other callers read a Snapshot.
+// Get returns the object with the same kind, namespace and name, or nil if there is no such object. With it, sources
+// can reuse an object that has not changed instead of storing a copy. Other callers use a Snapshot.
 func (s *Store) Get(object kinds.Object) kinds.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,10 +110,12 @@ func (s *Store) Get(object kinds.Object) kinds.Object {
 	return nil
 }
 
-// Changed returns a channel that receives a value when Take has something new to return.
+// Changed returns a channel that receives a value after objects have changed, and after Wake. The caller should then
+// call Take.
 func (s *Store) Changed() <-chan struct{} { return s.wake }
 
-// Wake makes Changed receive a value although no object has changed. A source calls it if it has other news.
+// Wake makes the channel of Changed receive a value although no object has changed. A source calls it if something else
+// has changed.
 func (s *Store) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -120,7 +123,8 @@ func (s *Store) Wake() {
 	}
 }
 
-// Take returns the current objects and the changes since the last call. Only one caller may use it.
+// Take returns the current objects, and the changes since the last call of Take. The store must have only one caller of
+// Take.
 func (s *Store) Take() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

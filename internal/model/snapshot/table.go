@@ -27,8 +27,9 @@ func (o Objects[T]) All() iter.Seq[T] { return all[T](&o.table.all) }
 // Len returns the number of objects.
 func (o Objects[T]) Len() int { return o.table.all.Len() }
 
-// Annotated yields the objects that have an annotation with kinds.OwnPrefix, in the order of namespace and name. The
-// kind must have ListsAnnotated set. It reads an index, because even a large cluster has few of these objects.
+// Annotated yields the objects that have an annotation with the prefix kinds.OwnPrefix, in the order of namespace and
+// name. ListsAnnotated must be set for the kind. Annotated reads an index, because even a large cluster has few of
+// these objects.
 func (o Objects[T]) Annotated() iter.Seq[T] { return all[T](&o.table.index) }
 
 func all[T kinds.Object](t *tree) iter.Seq[T] {
@@ -37,7 +38,7 @@ func all[T kinds.Object](t *tree) iter.Seq[T] {
 	}
 }
 
-// OwnedBy yields the objects of one owner, in the order of their names. The kind must have an Owner.
+// OwnedBy yields the objects of one owner, in the order of their names. The kind must have an Owner function.
 func (o Objects[T]) OwnedBy(namespace, owner string) iter.Seq[T] {
 	prefix := key(namespace, owner) + separator
 	return func(yield func(T) bool) {
@@ -52,15 +53,16 @@ const separator = "\x00"
 
 func key(namespace, name string) string { return namespace + separator + name }
 
-// tree is a map that is copied in constant time: a copy shares the nodes until one of the two maps changes them.
+// tree is a sorted map that can be copied in constant time: the copy shares the nodes until one of the two maps changes
+// them.
 type tree = btree.Map[string, kinds.Object]
 
 // table holds the objects of one kind.
 type table struct {
 	row *kinds.Kind
 	all tree
-	// index has the objects of a kind with an Owner by owner and name. For a kind with ListsAnnotated it has the
-	// annotated objects by name.
+	// index finds objects of some kinds. For kinds with an Owner, its keys consist of the names of owner and object.
+	// For kinds with ListsAnnotated, it contains only the annotated objects, by namespace and name.
 	index tree
 	// stale is set if the table has changed since the last snapshot.
 	stale bool
@@ -81,7 +83,7 @@ func (t *table) key(o kinds.Object) string {
 	return key(o.GetNamespace(), o.GetName())
 }
 
-// get returns the object with the namespace and name of o, or nil.
+// get returns the object with the namespace and name of o, or nil if there is no such object.
 func (t *table) get(o kinds.Object) kinds.Object {
 	old, _ := t.all.Get(t.key(o))
 	return old
@@ -101,7 +103,7 @@ func (t *table) set(o kinds.Object) kinds.Object {
 	return old
 }
 
-// remove removes the object with the namespace and name of o and returns it, or nil.
+// remove removes the object with the namespace and name of o and returns it. It returns nil if there is no such object.
 func (t *table) remove(o kinds.Object) kinds.Object {
 	old, ok := t.all.Delete(t.key(o))
 	if k := t.indexKey(old); k != "" {
@@ -123,12 +125,13 @@ func (t *table) indexKey(o kinds.Object) string {
 	return ""
 }
 
-// same reports whether two objects of the same name have the same meaning.
+// same reports whether two versions of an object are equal, apart from the fields that meaning leaves out.
 func (t *table) same(a, b kinds.Object) bool {
 	return kinds.SameVersion(a, b) || equality.Semantic.DeepEqual(t.meaning(a), t.meaning(b))
 }
 
-// meaning returns a shallow copy of an object without the fields that are ignored when objects are compared.
+// meaning returns a shallow copy of an object without the fields whose changes are ignored, such as the
+// resourceVersion.
 func (t *table) meaning(o kinds.Object) kinds.Object {
 	copied := t.row.New()
 	fields := reflect.ValueOf(copied).Elem()
