@@ -1,6 +1,6 @@
 // Package budget limits the resources of the process that clients and tenants can use: file descriptors and memory. Two
-// tables divide each resource among its uses. Each use has a budget that its owners share, such as namespaces or client
-// addresses.
+// tables divide these resources among purposes, such as connections of HTTP clients. Each purpose has a Budget, which
+// is shared by owners such as namespaces or client addresses.
 package budget
 
 import (
@@ -9,22 +9,23 @@ import (
 	"sync/atomic"
 )
 
-// The factor of a budget limits an owner to this many times the units that are still free. With factor 2, a single
-// owner gets two thirds of the budget, two owners get two fifths each, and with any number of owners there is room for
-// one more. This is the dynamic threshold algorithm of switches that share a buffer among queues (Choudhury and Hahne,
-// 1998). It does not need to know the owners in advance, and no owner has to give anything back. The larger factor is
-// for uses where few owners cause nearly all of the load: a single owner gets eight ninths.
+// The factor of a budget limits each owner: an owner may use at most this many times the units that are still free.
+// With factor 2, a single owner gets two thirds of the budget, two owners get two fifths each, and any number of owners
+// leaves some units free for another owner. This is the dynamic threshold algorithm of switches that share a buffer
+// among queues (Choudhury and Hahne, 1998). It does not need to know the owners in advance, and no owner has to give
+// units back. largeFactor is for purposes where few owners cause nearly all of the load: a single owner gets eight
+// ninths.
 const (
 	factor      = 2
 	largeFactor = 8
 )
 
-// unlimited is the limit of a budget without a limit. It leaves room for Share.Take, which multiplies it by the factor
-// twice.
+// unlimited is the value of Budget.limit if there is no limit. It is so small that Share.Take can multiply it by
+// largeFactor twice without an overflow.
 const unlimited = math.MaxInt64 / (2 * largeFactor * largeFactor)
 
-// Budget is an amount of one resource that owners share. Its unit is a descriptor, a byte, a connection or another
-// thing that is counted. Its methods may be called from any goroutine.
+// Budget is an amount of one resource that owners share. Its unit is a descriptor, a byte, a connection or something
+// else that can be counted. It is safe for concurrent use.
 type Budget struct {
 	factor      int64
 	limit, used atomic.Int64
@@ -33,8 +34,8 @@ type Budget struct {
 	owners map[string]*owner
 }
 
-// owner holds the usage of one owner, such as a namespace or a client address. Its parts are, for example, ports or
-// connections.
+// owner holds the usage of one owner, such as a namespace or a client address. parts divides this usage, for example by
+// port or by connection.
 type owner struct {
 	used  atomic.Int64
 	parts map[string]*Share
@@ -53,7 +54,8 @@ func newBudget(limit, factor int64) *Budget {
 	return b
 }
 
-// SetLimit changes the limit; 0 or less means no limit. Units that have been taken stay taken.
+// SetLimit changes the limit; 0 or less means no limit. Units that are in use stay in use, even if they exceed the new
+// limit.
 func (b *Budget) SetLimit(limit int64) {
 	if limit <= 0 {
 		limit = unlimited
@@ -61,19 +63,19 @@ func (b *Budget) SetLimit(limit int64) {
 	b.limit.Store(limit)
 }
 
-// Limit returns the number of units in the budget.
+// Limit returns the number of units in the budget, or a very large number if there is no limit.
 func (b *Budget) Limit() int64 { return b.limit.Load() }
 
 // Unlimited reports whether the budget has no limit.
 func (b *Budget) Unlimited() bool { return b.Limit() == unlimited }
 
-// Used returns the number of units that are taken.
+// Used returns the number of units that are in use.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // Usage is the current usage of a budget.
 type Usage struct {
-	// Used and Limit are numbers of units. A Limit of 0 means no limit. Refused is the number of requests that got no
-	// units, where these are counted.
+	// Used and Limit are numbers of units. A Limit of 0 means no limit. Refused is the number of times that units were
+	// refused; it is 0 for budgets where this is not counted.
 	Used, Limit, Refused int64
 }
 
@@ -86,10 +88,11 @@ func (b *Budget) Usage() Usage {
 	return u
 }
 
-// HasSpare reports whether at most half of the budget is taken.
+// HasSpare reports whether at most half of the budget is in use.
 func (b *Budget) HasSpare() bool { return b.Used() <= b.Limit()/2 }
 
-// Take takes n units without an owner, until Give. If fewer than n units are free, it takes nothing and returns false.
+// Take reserves n units of the budget that are not counted for any owner. The caller returns them with Give. If fewer
+// than n units are free, Take reserves nothing and returns false.
 func (b *Budget) Take(n int64) bool {
 	if b.used.Add(n) <= b.Limit() {
 		return true
@@ -98,23 +101,24 @@ func (b *Budget) Take(n int64) bool {
 	return false
 }
 
-// Give returns units that Budget.Take has taken.
+// Give returns n units that Budget.Take has reserved.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// Share is the account of one part of one owner, such as a port of a namespace or a connection of a client address.
+// Share counts the units that one part of one owner uses, such as a port of a namespace or a connection of a client
+// address.
 type Share struct {
 	budget *Budget
 	owner  *owner
 	used   atomic.Int64
 
-	// ownerName and part are the keys of the share. users is the number of calls of Budget.Share without a matching
-	// Leave. The lock of the budget guards it.
+	// ownerName and part identify the Share in the budget. users is its reference count: the number of calls of
+	// Budget.Share without a matching Leave. The lock of the budget guards it.
 	ownerName, part string
 	users           int
 }
 
-// Share returns the account of a part of an owner. All callers that pass the same names get the same account until each
-// of them has called Leave. An account that is never left stays as long as the budget. That is acceptable for
+// Share returns the Share of a part of an owner. All callers that pass the same names get the same Share, until each of
+// them has called Leave. Without Leave, a Share stays in memory as long as the budget. That is acceptable for
 // namespaces, which are few, but not for client addresses.
 func (b *Budget) Share(ownerName, part string) *Share {
 	b.mu.Lock()
@@ -133,8 +137,8 @@ func (b *Budget) Share(ownerName, part string) *Share {
 	return s
 }
 
-// Leave ends one use of the account. After the last use the budget forgets the account. The caller must have given back
-// everything that it took.
+// Leave decrements the reference count of the Share. If the count becomes zero, the budget deletes the Share. Before,
+// the callers must have returned all units that they reserved.
 func (s *Share) Leave() {
 	b := s.budget
 	b.mu.Lock()
@@ -147,11 +151,13 @@ func (s *Share) Leave() {
 	}
 }
 
-// Used returns the number of units that the part has taken.
+// Used returns the number of units that this part of the owner uses.
 func (s *Share) Used() int64 { return s.used.Load() }
 
-// Take takes n units until Give. If this would exceed the owner's fair part of the budget, or the part's fair part of
-// the owner's, it takes nothing and returns false. If concurrent calls do not all fit, all of them may return false.
+// Take reserves n units, which the caller returns with Give. It reserves nothing and returns false if the owner would
+// then exceed its limit, which is the factor times the free units of the budget, or if the part would exceed the
+// corresponding limit within its owner. If several goroutines call Take at the same time and not all requests fit, all
+// of them may get false.
 func (s *Share) Take(n int64) bool {
 	all, own, part := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
 	fair := s.budget.factor * (s.budget.Limit() - all)
@@ -162,7 +168,8 @@ func (s *Share) Take(n int64) bool {
 	return false
 }
 
-// TakeSpare is like Take for optional uses: it leaves half of the budget to others.
+// TakeSpare is like Take, but also returns false if more than half of the budget would be in use. It is meant for units
+// that the caller can do without.
 func (s *Share) TakeSpare(n int64) bool {
 	if !s.Take(n) {
 		return false
@@ -174,7 +181,7 @@ func (s *Share) TakeSpare(n int64) bool {
 	return false
 }
 
-// Give returns units that Take or TakeSpare has taken.
+// Give returns n units that Take or TakeSpare has reserved.
 func (s *Share) Give(n int64) {
 	s.used.Add(-n)
 	s.owner.used.Add(-n)

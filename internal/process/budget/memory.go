@@ -5,14 +5,14 @@ import (
 	"runtime/debug"
 )
 
-// Memory is one use of memory whose amount depends on clients.
+// Memory is a purpose for which the process uses memory, in an amount that depends on clients.
 type Memory int
 
-// These are the uses of memory.
+// The purposes of memory.
 const (
 	// Bodies is for request and response bodies that wait in memory for a slow receiver or for a retry.
 	Bodies Memory = iota
-	// Connections is for connections of HTTP clients, at ConnectionBytes each.
+	// Connections is for connections of HTTP clients, which need ConnectionBytes each.
 	Connections
 	// Requests is for HTTP/2 and HTTP/3 requests in progress. An HTTP/1.1 connection has only one request, which is
 	// included in Connections.
@@ -27,10 +27,11 @@ const (
 
 const mebibyte = 1 << 20
 
-// memoryTable divides the memory limit of the process (GOMEMLIMIT). parts is the share of the use, in 64ths. All parts
-// together are three quarters: the rest is for the tables, for translation, and for garbage. factor limits each owner's
-// part of the use. max is an upper limit for a use that does not need more; zero means no upper limit. without is the
-// budget, in bytes, of a process without a memory limit; zero means no limit.
+// memoryTable divides the memory limit of the process (GOMEMLIMIT). parts is the share of a purpose, in 64ths. All
+// shares together are three quarters of the limit: the rest is for routing tables, for the translation of Kubernetes
+// objects, and for garbage. factor limits how much of a share one owner gets. max is an upper limit in bytes for a
+// purpose that does not need more; zero means no upper limit. without is the budget in bytes if the process has no
+// memory limit; zero means no limit.
 var memoryTable = [...]struct{ parts, factor, max, without int64 }{
 	Bodies:      {parts: 16, factor: largeFactor, without: 256 * mebibyte},
 	Connections: {parts: 16, factor: largeFactor},
@@ -40,11 +41,12 @@ var memoryTable = [...]struct{ parts, factor, max, without int64 }{
 	AuthCache:   {parts: 2, factor: factor, max: 128 * mebibyte, without: 128 * mebibyte},
 }
 
-// ConnectionBytes is the memory that is reserved for one connection. Measured as growth of the process, an idle
-// connection with TLS needs 30 KB with HTTP/2, 45 KB with HTTP/1.1 and 60 KB with HTTP/3.
+// ConnectionBytes is the memory that is reserved for one client connection. According to measurements, an idle
+// connection with TLS makes the process grow by 30 KB with HTTP/2, 45 KB with HTTP/1.1 and 60 KB with HTTP/3.
 const ConnectionBytes = 32 << 10
 
-// Limit returns the maximum number of bytes for this use; 0 means no limit. Each call reads the current memory limit.
+// Limit returns the maximum number of bytes for the purpose, according to the current memory limit of the process. 0
+// means no limit.
 func (m Memory) Limit() int64 {
 	row, whole := memoryTable[m], debug.SetMemoryLimit(-1)
 	if whole == math.MaxInt64 {
@@ -57,11 +59,11 @@ func (m Memory) Limit() int64 {
 	return limit
 }
 
-// Budget returns a new budget of the bytes for this use.
+// Budget returns a new budget with the bytes for the purpose.
 func (m Memory) Budget() *Budget { return newBudget(m.Limit(), memoryTable[m].factor) }
 
-// MaxClients returns the maximum number of connections of HTTP clients: one per descriptor of Clients, but no more than
-// fit into the memory of Connections. 0 means no limit.
+// MaxClients returns the maximum number of connections of HTTP clients, so that the descriptors of Clients and the
+// memory of Connections suffice. 0 means no limit.
 func MaxClients() int64 {
 	files, room := Clients.Limit(), Connections.Limit()/ConnectionBytes
 	if files == 0 || room > 0 && room < files {
@@ -70,5 +72,5 @@ func MaxClients() int64 {
 	return files
 }
 
-// ClientBudget returns a new budget of MaxClients connections, which client addresses share.
+// ClientBudget returns a new budget of MaxClients connections. Its owners are client addresses.
 func ClientBudget() *Budget { return newBudget(MaxClients(), descriptorTable[Clients].factor) }
