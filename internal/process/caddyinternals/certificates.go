@@ -14,8 +14,8 @@ type GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // provisioned it and before it accepts connections, like a listener wrapper.
 //
 // It relies on ConnectionPolicy.TLSConfig, which Caddy exports "so it can be minimally adjusted after provisioning if
-// necessary" and "may be unexported in the future", and on its GetCertificate being called in handshakes. A policy
-// without one of them is not changed.
+// necessary" and "may be unexported in the future", and on TLSConfig.GetCertificate being called in handshakes. A
+// policy in which TLSConfig or GetCertificate is not set is not changed.
 func WrapGetCertificate(server *caddyhttp.Server, wrap func(next GetCertificate) GetCertificate) int {
 	if server == nil {
 		return 0

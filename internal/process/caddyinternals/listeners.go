@@ -10,15 +10,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// listenerPool is Caddy's counter of the configurations that listen on an address. If a version of Caddy has no
-// variable with this name, it is a nil pointer that only this package uses.
+// listenerPool is Caddy's pool of listeners, which counts the configurations that use each address. If a version of
+// Caddy has no variable with this name, it is a nil pointer that only this package uses.
 //
 //go:linkname listenerPool github.com/caddyserver/caddy/v2.listenerPool
 var listenerPool *caddy.UsagePool
 
-// CountListener adds one configuration to the number that caddy.ListenerUsage returns for an address, until uncount is
-// called. Caddy counts only the listeners of its own networks. If the number is less than two, Caddy assumes that the
-// address is about to be closed, and each load of a configuration would wait for the shutdown_delay of its http app.
+// CountListener increments the number that caddy.ListenerUsage returns for an address, until uncount is called. Caddy
+// counts only the listeners of its own networks. If the number is less than two, Caddy assumes that the address is
+// about to be closed, and each load of a configuration would wait for the shutdown_delay of its http app.
 //
 // It relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. Otherwise it
 // returns an error and a function that does nothing.

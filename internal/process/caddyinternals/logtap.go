@@ -25,8 +25,8 @@ type LogTap struct {
 	retryAfter time.Time
 }
 
-// TapLog returns a logger for one order and the LogTap that reads it. The entries are forwarded to log at debug level,
-// because problems that matter to users are reported as verdicts.
+// TapLog returns a logger for one order, and the LogTap that collects information from its entries. The entries are
+// forwarded to log at debug level only, because problems that matter to users are reported in another way.
 func TapLog(log *zap.Logger) (*zap.Logger, *LogTap) {
 	t := &LogTap{failed: map[string]error{}}
 	return zap.New(&tappedCore{Core: log.Core(), tap: t}), t
@@ -40,7 +40,7 @@ func (t *LogTap) LastError() (status int, retryAfter time.Time) {
 	return t.status, t.retryAfter
 }
 
-// ErrorOf returns why the issuer with a key failed, or nil if the reason is unknown.
+// ErrorOf returns the error of the issuer with the given issuer key, or nil if the error is unknown.
 func (t *LogTap) ErrorOf(issuer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func parseRetryAfter(headers http.Header, now time.Time) time.Time {
 	return at
 }
 
-// tappedCore passes entries to a LogTap before it forwards them.
+// tappedCore is a zapcore.Core that passes entries to a LogTap before it forwards them.
 type tappedCore struct {
 	zapcore.Core
 	fields []zapcore.Field
@@ -98,7 +98,7 @@ type tappedCore struct {
 // Enabled returns true for all levels, because acmez logs headers at debug level.
 func (*tappedCore) Enabled(zapcore.Level) bool { return true }
 
-// With returns a core with the same tap and additional fields.
+// With returns a core with additional fields and the same LogTap.
 func (c *tappedCore) With(fields []zapcore.Field) zapcore.Core {
 	return &tappedCore{Core: c.Core.With(fields), fields: slices.Concat(c.fields, fields), tap: c.tap}
 }
@@ -108,7 +108,7 @@ func (c *tappedCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 	return checked.AddCore(e, c)
 }
 
-// Write passes an entry to the tap and forwards it.
+// Write passes an entry to the LogTap and forwards it.
 func (c *tappedCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	c.tap.read(slices.Concat(c.fields, fields))
 	if e.Level = zapcore.DebugLevel; !c.Core.Enabled(e.Level) {
