@@ -17,7 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// chain is a list of Caddy routes. Chains are interned by their JSON: all routes with equal JSON share one chain.
+// chain is a handler chain, which is configured as a list of Caddy routes. Destinations with equal JSON for their chain
+// share one chain value.
 type chain struct {
 	id chainID
 	// source is the JSON of the chain, as in the live configuration.
@@ -55,8 +56,8 @@ type instance struct {
 // parts do not change, the next instance of the chain gets the same pointer.
 type configDigest struct{ digest string }
 
-// provision creates an instance of a chain. ctx is the context of the app. It must not be canceled when Caddy loads a
-// new configuration, because requests may still use the instance.
+// provision creates an instance of a chain. ctx is the context of the Caddy app. It must not be canceled when Caddy
+// loads a new configuration, because requests may still use the instance.
 func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance, error) {
 	var routes caddyhttp.RouteList
 	if err := caddy.StrictUnmarshalJSON(source, &routes); err != nil {

@@ -75,7 +75,7 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 	return config
 }
 
-// of returns the TLS settings of a host, which may be nil.
+// of returns the TLS settings for connections to h: its own settings, or the global settings. h may be nil.
 func (g *handshakes) of(h *host) *handshake {
 	if h == nil || h.handshake == nil {
 		return g.usual

@@ -30,8 +30,8 @@ type Route struct {
 	// only paths that begin with it can match.
 	position int
 	begin    string
-	// conditions are nil for a route that takes all requests for its path. next is the route that is tried if the
-	// conditions do not hold. It is nil for the last route of the path.
+	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
+	// tried if a request does not meet the conditions. It is nil for the last route of the path.
 	conditions *conditions
 	next       *Route
 
@@ -40,8 +40,8 @@ type Route struct {
 	// tracing is nil for a route whose requests are not traced.
 	tracing *tracing.Route
 
-	// destination is the only destination of a route without a split, and the first destination of a route with a
-	// split.
+	// destination is the destination of the route. If a route has several weighted destinations, split selects one of
+	// them, and destination is the first of them.
 	destination
 	split *split.Split[*destination]
 }
@@ -51,7 +51,8 @@ type destination struct {
 	// backend is nil if the chain responds without an endpoint, for example with a redirect.
 	backend *balancer.Backend
 	chain   *chain
-	// secured configures the TLS connections to endpoints. If it is nil, the destination uses the shared connections.
+	// secured configures the TLS connections to endpoints. If it is nil, the destination uses connections that are
+	// shared with other destinations.
 	secured *proxy.Secured
 	// access and users are copied from the fields Access and Users of document.Destination.
 	access string
@@ -142,7 +143,7 @@ func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	return r
 }
 
-// add adds a route to the index. Routes with equal path and type are tried in the order in which they were added.
+// add adds a route to the host. Routes with equal path and type are tried in the order in which they were added.
 func (h *host) add(r *Route) error {
 	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
 		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
@@ -180,7 +181,7 @@ func (h *host) addRegex(r *Route) error {
 	return nil
 }
 
-// with appends next to the routes of a path and returns the first one. r may be nil.
+// with appends next to r, a list of routes with the same path, and returns the start of the list. r may be nil.
 func (r *Route) with(next *Route) *Route {
 	if r == nil {
 		return next

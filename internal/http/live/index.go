@@ -29,7 +29,7 @@ type index struct {
 	withPassthrough int
 }
 
-// hosts is a map that is split into shards. A change copies only one shard.
+// hosts maps names to virtual hosts. The map is split into shards, so that a change copies only one shard.
 type hosts [256]map[string]*host
 
 var seed = maphash.MakeSeed()
@@ -103,7 +103,7 @@ func olderName(a, b *host) int {
 		cmp.Compare(a.name, b.name))
 }
 
-// find returns the virtual host that serves a name, or nil. The name is in lower case.
+// find returns the virtual host that serves name, or nil. name must be in lower case.
 func (x *index) find(name string) *host {
 	h := x.lookup(name)
 	if h == nil || h.aliasOf == "" {
@@ -115,8 +115,8 @@ func (x *index) find(name string) *host {
 	return h
 }
 
-// lookup returns the host for a name: the exact host, otherwise the host of the longest wildcard, otherwise the oldest
-// regular expression that matches, otherwise the fallback.
+// lookup returns the host for a name: the host with exactly this name, otherwise the host with the longest wildcard
+// that matches, otherwise the oldest host whose regular expression matches, otherwise the fallback host.
 func (x *index) lookup(name string) *host {
 	if h := x.exact.get(name); h != nil {
 		return h

@@ -101,7 +101,7 @@ func compareSpecificity(a, b string) int {
 		cmp.Compare(wild(a), wild(b)))
 }
 
-// find returns the listener of a port for a name in lower case, or nil.
+// find returns the listener of a port that covers name, or nil. name must be in lower case.
 func (l *listeners) find(port uint16, name string) *listener {
 	for _, of := range (*l)[port] {
 		if covers(of.hostname, name) {
@@ -137,7 +137,7 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 // emptyIndex is an index without hosts. It is used for a name that is not covered by any listener of the port.
 var emptyIndex = &index{}
 
-// indexFor returns the virtual hosts for a port and a name in lower case.
+// indexFor returns the virtual hosts that are served on a port for requests to name. name must be in lower case.
 func (t *Table) indexFor(port uint16, name string) *index {
 	if port == ServerPorts {
 		return t.index.Load()

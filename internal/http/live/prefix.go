@@ -7,8 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// prefixes is a tree with the prefix routes of a host, one level for each path element. A lookup reads each element of
-// a request path once and stops at the last level that has routes.
+// prefixes is a tree with the prefix routes of a host, with one level for each path element. A lookup reads each
+// element of a request path at most once.
 type prefixes struct {
 	// routes is the list of routes for this prefix. It is nil if the node only leads to longer prefixes.
 	routes *Route

@@ -54,8 +54,8 @@ func (v *ChainRun) run(from int) error {
 	return exchange.Fail(http.StatusNotFound, nil)
 }
 
-// from returns a function that calls run. It is a separate method, so that only runs with Caddy handlers allocate the
-// closure.
+// from returns a function that calls run with step. It is a separate method, so that only runs with Caddy handlers
+// allocate the closure.
 func (v *ChainRun) from(step int) func() error { return func() error { return v.run(step) } }
 
 type chainRunKey struct{}
@@ -69,8 +69,8 @@ func ChainRunFrom(ctx context.Context) *ChainRun {
 // Exchange returns the exchange of the run.
 func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 
-// runHandler runs a Caddy handler. behind runs the remaining steps when the handler calls the next handler. All
-// per-request setup that Caddy handlers need is done here.
+// runHandler runs a Caddy handler. behind runs the remaining steps of the chain. It is called when the handler calls
+// its next handler. runHandler also does all setup that Caddy handlers need for each request.
 func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true
@@ -127,7 +127,7 @@ func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Req
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }
 
-// last is a handler that ignores its next handler.
+// last turns a caddyhttp.Handler into a middleware handler that ignores the next handler.
 type last struct{ caddyhttp.Handler }
 
 func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {

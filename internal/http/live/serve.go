@@ -15,7 +15,7 @@ import (
 type Outcome int
 
 const (
-	// Served means that a chain responded or failed.
+	// Served means that a response was written, or that Serve returned an error.
 	Served Outcome = iota
 	// NotReady means that MarkReady was not called yet.
 	NotReady
@@ -26,7 +26,7 @@ const (
 	Probe
 )
 
-// errBlocked is returned for a request that the global block lists reject, regardless of its route.
+// errBlocked is the error for a request that is rejected by a block list in the ConfigMap, regardless of its route.
 var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request matches a block list of the ConfigMap"))
 
 // Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
@@ -160,8 +160,8 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	return t.serveErrorPage(x, route.errors, err)
 }
 
-// withoutEndpoints changes the status of a failure from 502 or 504 to 503 if the backend no longer has a ready
-// endpoint. Its last endpoint was removed during the request, or is terminating.
+// withoutEndpoints changes the status of an error from 502 or 504 to 503 if the backend has no ready endpoint any more:
+// the last endpoint of the backend was removed during the request, or is terminating.
 func withoutEndpoints(x *exchange.Exchange, err error) error {
 	if err == nil || x.Backend == nil || x.Backend.Ready() {
 		return err

@@ -5,7 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// newSplit creates the split of a route with several destinations. to creates the destination of a share.
+// newSplit creates the split that selects one of several weighted destinations of a route. to creates the destination
+// of a share.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {

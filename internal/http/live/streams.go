@@ -25,7 +25,7 @@ type streams struct {
 
 // stream describes one open stream.
 type stream struct {
-	// of identifies the parts of the configuration that the chain used when the stream started.
+	// of is the digest of the Caddy configuration that the chain used when the stream started.
 	of *configDigest
 	// connection is the TLS state of the client's connection. It is nil without TLS.
 	connection *tls.ConnectionState
@@ -41,7 +41,7 @@ func isStream(r *message.Request) bool {
 	return r.Fields.Has(message.Upgrade) || strings.Contains(r.Fields.Get(message.Accept), "text/event-stream")
 }
 
-// isCall reports whether a request is a gRPC call. Most calls are short, but any of them may be a stream.
+// isCall reports whether a request is a gRPC call. Most calls are short, but any call may stay open for a long time.
 func isCall(r *message.Request) bool {
 	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
 }

@@ -145,7 +145,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
-					// A new failure is stored in the chain.
+					// If this fails again, the error is stored in the chain.
 					_, _ = c.provisionAgain(t.ctx)
 				}
 			}
