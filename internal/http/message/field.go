@@ -7,7 +7,7 @@ import (
 
 // Field is one header or trailer field.
 type Field struct {
-	// Name is as it was sent. Value has no surrounding white space.
+	// Name is the name as it was sent. Value has no surrounding white space.
 	Name, Value string
 	// Kind is determined once, when the head is read, so that names do not have to be compared later. It does not
 	// depend on the case of Name.
@@ -25,13 +25,13 @@ func (f *Field) Is(kind Kind, name string) bool {
 // Fields are header fields in order.
 type Fields []Field
 
-// Get returns the value of the first field of a kind, or an empty string.
+// Get returns the value of the first field of the given kind, or an empty string.
 func (f Fields) Get(kind Kind) string {
 	value, _ := f.Lookup(kind)
 	return value
 }
 
-// Lookup returns the value of the first field of a kind, and whether there is such a field.
+// Lookup returns the value of the first field of the given kind, and whether there is such a field.
 func (f Fields) Lookup(kind Kind) (string, bool) {
 	for i := range f {
 		if f[i].Kind == kind {
@@ -41,13 +41,13 @@ func (f Fields) Lookup(kind Kind) (string, bool) {
 	return "", false
 }
 
-// Has reports whether there is a field of a kind.
+// Has reports whether there is a field of the given kind.
 func (f Fields) Has(kind Kind) bool {
 	_, ok := f.Lookup(kind)
 	return ok
 }
 
-// Count returns the number of fields of a kind.
+// Count returns the number of fields of the given kind.
 func (f Fields) Count(kind Kind) int {
 	n := 0
 	for i := range f {
@@ -62,7 +62,7 @@ func (f Fields) Count(kind Kind) int {
 // of the name is ignored.
 func (f Fields) Joined(name string) (string, bool) { return f.joined(KindOf(name), name) }
 
-// JoinedKind returns the values of all fields of a kind, joined by ", ".
+// JoinedKind returns the values of all fields of the given kind, joined by ", ".
 func (f Fields) JoinedKind(kind Kind) string {
 	value, _ := f.joined(kind, "")
 	return value
@@ -83,8 +83,8 @@ func (f Fields) joined(kind Kind, name string) (string, bool) {
 	return value, found
 }
 
-// HasToken reports whether a comma-separated list contains a token, ignoring case. The list may be spread over several
-// fields.
+// HasToken reports whether the fields of the given kind contain a token, ignoring case. The values of these fields are
+// comma-separated lists.
 func (f Fields) HasToken(kind Kind, token string) bool {
 	for i := range f {
 		if f[i].Kind == kind && hasToken(f[i].Value, token) {
@@ -106,7 +106,8 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// Set replaces all fields with the name of field by field, or appends it if there is no such field.
+// Set replaces the first field with the same name as field, and removes other fields with this name. If there is no
+// such field, Set appends field.
 func (f *Fields) Set(field Field) {
 	for i := range *f {
 		if (*f)[i].Is(field.Kind, field.Name) {
@@ -128,7 +129,7 @@ func (f *Fields) Remove(kind Kind, name string) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Is(kind, name) })
 }
 
-// RemoveKind removes all fields of a kind.
+// RemoveKind removes all fields of the given kind.
 func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
@@ -151,7 +152,7 @@ type Changes struct {
 	Remove []Field
 	Set    []Field
 	Add    []Field
-	// Default is added if the response has no field of the same kind.
+	// Each field in Default is added if the response has no field of the same kind.
 	Default []Field
 	// If ByAddHeader is true, the changes apply only to the status codes to which nginx's add_header applies: not to
 	// errors and interim responses.

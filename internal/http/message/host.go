@@ -8,9 +8,8 @@ import (
 // maxHost is the maximum length of a host in bytes: a name of 253 characters, a trailing dot, a colon and a port.
 const maxHost = 260
 
-// ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs
-// (although RFC 3986 allows them in names), IPv6 zones, and names that consist only of dots, because no real host uses
-// them.
+// ValidHost reports whether host is a name or an IP address, with or without a port. It rejects percent signs (although
+// RFC 3986 allows them in names), IPv6 zones, and names that consist only of dots, because no real host uses them.
 func ValidHost(host string) bool {
 	if host == "" || len(host) > maxHost {
 		return false

@@ -60,9 +60,9 @@ const (
 	// SSLClient is any name with the prefix ssl-client-, which tells backends about client certificates.
 	SSLClient
 	// Names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with another one,
-	// so these fields are not forwarded unless Names allows it, as in nginx and Caddy. Invalid names could be confused
-	// with a name in this list and are never forwarded. The other names are Underscored if their only additional
-	// characters are underscores, otherwise Odd.
+	// so these fields are not forwarded, unless a Names value allows it. nginx and Caddy do the same. Invalid names
+	// could be confused with a name in this list and are never forwarded. The other names are Underscored if their only
+	// additional characters are underscores, otherwise Odd.
 	Invalid
 	Underscored
 	Odd
@@ -98,7 +98,8 @@ var names = [kinds]string{
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }
 
-// Name returns the usual spelling of the name of a kind. It is empty for Other, SSLClient and the Mistakable kinds.
+// Name returns the usual spelling of the name of a kind. It is empty for Other, SSLClient, Invalid, Underscored and
+// Odd.
 func (k Kind) Name() string { return names[k] }
 
 // Field returns a field of kind k with this value.
@@ -176,8 +177,9 @@ func KindOf(name string) Kind {
 	return Other
 }
 
-// mistakable returns the kind of a name with characters other than letters, digits and hyphens. It compares only the
-// letters and digits, because endpoints differ in how they treat the other characters.
+// mistakable returns the kind of a name with characters other than letters, digits and hyphens. It returns Invalid if
+// the letters and digits are equal to the letters and digits of a known name, because endpoints treat the other
+// characters in different ways.
 func mistakable(name string) Kind {
 	kind, word := Underscored, make([]byte, 0, maxName+1)
 	for i := range len(name) {

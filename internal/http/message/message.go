@@ -85,8 +85,8 @@ func NewConn(remote, local netip.AddrPort, state *tls.ConnectionState) *Conn {
 // TLS returns the TLS state of the connection. It is nil without TLS.
 func (r *Request) TLS() *tls.ConnectionState { return r.Conn.TLS }
 
-// Context returns the context of the request. It is canceled when the client has gone or the response is no longer
-// needed. It is never nil.
+// Context returns the context of the request. It is canceled when the client disconnects or the request ends. It is
+// never nil.
 func (r *Request) Context() context.Context {
 	if r.ctx == nil && r.newContext != nil {
 		r.ctx = r.newContext()
@@ -189,17 +189,18 @@ type Writer interface {
 	// Flush. If it returns an error because the response is invalid, nothing was written, and Head may be called again.
 	// No body is written for a response to HEAD, or with the status 1xx, 204 or 304.
 	Head(response *Response) error
-	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. With
-	// fewer bytes the response is aborted, so that the client notices the error.
+	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. If fewer
+	// bytes are written, the response is aborted, so that the client notices the error.
 	Write(part []byte) (int, error)
-	// ReadFrom writes everything that it reads from source until EOF. It may be cheaper than Write, for example between
-	// two plain TCP connections.
+	// ReadFrom writes everything that it reads from source until EOF. It may be faster than Write, for example if the
+	// kernel can copy data between two plaintext TCP connections.
 	ReadFrom(source io.Reader) (int64, error)
 	// Flush sends all buffered data.
 	Flush() error
 	// Trailer ends the body with trailer fields, if the protocol and the client support them.
 	Trailer(fields Fields) error
-	// Switch hands over the connection after a head with status 101. The caller then owns the connection.
+	// Switch returns the client connection after a head with status 101 was written. The caller then owns the
+	// connection.
 	Switch() (io.ReadWriteCloser, error)
 	// EndBody interrupts a read of the request body that is in progress, because the rest of the body is not needed. No
 	// other request can follow on the connection. Any goroutine may call EndBody while the request is served.

@@ -79,7 +79,8 @@ func appendFields(to Fields, header http.Header) Fields {
 	return to
 }
 
-// TargetOf returns the requested path and query, without the scheme and host of a request to a proxy.
+// TargetOf returns the path and query of the request target. If the target is a URL, as in requests to a proxy, its
+// scheme and host are left out.
 func TargetOf(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
@@ -96,7 +97,7 @@ func connOf(r *http.Request) *Conn {
 	return NewConn(remote, local, r.TLS)
 }
 
-// ToHTTP returns a request for net/http and for Caddy handlers, with the same context and body.
+// ToHTTP returns an *http.Request for net/http and Caddy handlers. It has the same context and body as r.
 func (r *Request) ToHTTP() *http.Request {
 	to := &http.Request{
 		Method: r.Method, URL: r.URL(), Proto: r.Protocol(), ProtoMajor: int(r.Major), ProtoMinor: int(r.Minor),
@@ -116,7 +117,7 @@ func (r *Request) ToHTTP() *http.Request {
 	return to.WithContext(ctx)
 }
 
-// URL returns the current target, after the changes that filters made, without scheme and host.
+// URL returns the current path and query, including changes that filters made, as a URL without scheme and host.
 func (r *Request) URL() *url.URL {
 	u := &url.URL{Path: r.Path, RawQuery: r.Query, ForceQuery: r.ForceQuery}
 	if u.EscapedPath() != r.EscapedPath {

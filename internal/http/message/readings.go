@@ -220,7 +220,7 @@ func unescapeDots(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// resolve removes dot segments as in RFC 3986 5.2.4. The path begins with a slash.
+// resolve removes dot segments as in RFC 3986 5.2.4. The path must begin with a slash.
 func resolve(path string) string {
 	if !strings.Contains(path, "/.") {
 		return path

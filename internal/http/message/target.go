@@ -39,8 +39,8 @@ func (r *Request) SetTarget(target string) error {
 	return r.setEscapedPath(sent)
 }
 
-// setEscapedPath sets the path from its escaped form. Characters that must be escaped in a path, such as quotation
-// marks, are escaped, as in net/url.
+// setEscapedPath sets the path from its escaped form. If sent contains unescaped characters that must be escaped in a
+// path, such as quotation marks, they are escaped, as in net/url.
 func (r *Request) setEscapedPath(sent string) error {
 	if needsNoEscape(sent) {
 		r.Path, r.EscapedPath = sent, sent
@@ -54,7 +54,7 @@ func (r *Request) setEscapedPath(sent string) error {
 	return nil
 }
 
-// SetPath replaces the path. The argument is not escaped.
+// SetPath replaces the path. decoded must not be percent-encoded.
 func (r *Request) SetPath(decoded string) {
 	if r.Path = decoded; needsNoEscape(decoded) {
 		r.EscapedPath = decoded
