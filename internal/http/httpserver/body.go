@@ -28,7 +28,7 @@ type body struct {
 	whole, stopped atomic.Bool
 }
 
-// errBodyOver is returned for reads after the handler has returned.
+// errBodyOver is returned by reads of the body after the handler has returned.
 var errBodyOver = errors.New("the request has ended: its body can no longer be read")
 
 // beginBody creates the body of the request.
@@ -98,7 +98,8 @@ func (b *body) sendContinue() {
 // minDirectRead is the minimum size in bytes of a read that bypasses the input buffer.
 const minDirectRead = 1 << 10
 
-// readSocket reads from the connection into p. For a small p it reads into the buffer first.
+// readSocket reads from the connection into p. If p is small, it reads into the input buffer first, and then copies to
+// p.
 func (b *body) readSocket(p []byte) (int, error) {
 	if err := b.prepare(); err != nil {
 		return 0, err
@@ -233,7 +234,7 @@ func (c *conn) unreadBody() bool {
 		return false
 	}
 	if !b.mu.TryLock() {
-		// Another goroutine reads the body during the response.
+		// Another goroutine is reading the body, so the body may not have been read to its end.
 		return true
 	}
 	defer b.mu.Unlock()

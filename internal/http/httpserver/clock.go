@@ -35,7 +35,7 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
-// limit sets the deadline to from, a duration that starts now. Zero removes the deadline.
+// limit sets the deadline to the current time plus from. If from is zero, it removes the deadline.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
 		d.fix(time.Since(processStart) + from)

@@ -86,7 +86,7 @@ func (x *requestContext) watch() {
 	panics.Go("httpserver/watch", func() {
 		defer close(over)
 		gone := false
-		// Read returns an error when the deadline is moved to the past.
+		// Read returns an error when unwatch sets the read deadline to a time in the past.
 		if err := raw.Read(func(fd uintptr) bool {
 			gone = isGone(fd)
 			return gone

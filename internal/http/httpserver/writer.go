@@ -86,7 +86,7 @@ func (w *writer) sendContinue() {
 	}
 }
 
-// Interim writes an interim response. It does nothing for HTTP/1.0 clients, which do not support interim responses.
+// Interim writes an interim response. It writes nothing to HTTP/1.0 clients, which do not support interim responses.
 func (w *writer) Interim(status int, fields message.Fields) error {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -151,7 +151,7 @@ func (c *conn) isLast(a *message.Response) bool {
 		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 
-// ready returns an error if n bytes of the body cannot be written.
+// ready returns an error if it is not allowed to write n more bytes of the body.
 func (w *writer) ready(n int) error {
 	switch {
 	case w.err != nil:
@@ -249,7 +249,8 @@ func (w *writer) fail(err error) error {
 		w.err = err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.lowerTCP != nil {
-		// Without this, the kernel would keep the unsent data of a slow client for a long time.
+		// Discard unsent data when the connection is closed. The kernel would otherwise keep the data for a slow client
+		// for a long time.
 		_ = w.c.lowerTCP.SetLinger(0)
 	}
 	return w.err
