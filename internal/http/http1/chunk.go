@@ -41,7 +41,7 @@ type Decoder struct {
 	left     int64
 	line     int
 	overhead int64
-	// total is the size of all chunks so far. limit is the maximum of total; 0 means no limit.
+	// total is the size of all chunks so far. limit is the maximum value of total; 0 means no limit.
 	total, limit int64
 	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
 	trailers []byte
@@ -242,7 +242,7 @@ func (d *Decoder) parseTrailers() error {
 	}
 }
 
-// Trailers returns the trailer fields. It must not be called before the end of the body.
+// Trailers returns the trailer fields. It returns nil before the end of the body.
 func (d *Decoder) Trailers() message.Fields { return d.fields }
 
 const hexDigits = "0123456789abcdef"

@@ -30,7 +30,7 @@ type Error struct {
 	Reason string
 }
 
-// Error returns a text that contains the reason.
+// Error returns a message that contains the reason.
 func (e *Error) Error() string { return "invalid HTTP/1.1: " + e.Reason }
 
 // The errors for invalid messages. Responses to clients contain the reason.
