@@ -15,24 +15,25 @@ import (
 
 const adapterName = "caddyfile"
 
-// errAdapter is the reason why the adapter could not be wrapped. The output for a Caddyfile then lacks the structure.
-// It is nil on success.
+// errAdapter is the reason why Caddy's Caddyfile adapter could not be wrapped, or nil on success. After a failure, the
+// JSON for a Caddyfile lacks the servers and TLS policies of the controller.
 var errAdapter error
 
-// A global option can only add one app to a configuration, but this option also adds servers and TLS policies, so the
-// output of Caddy's adapter has to be edited. See design/002-structure-from-a-global-option.md. The import of
-// httpcaddyfile registers Caddy's adapter before this runs.
+// Caddy's adapter is wrapped, because a global option can only add an app to the configuration, but the option
+// k8singress also adds servers and TLS policies. See design/002-structure-from-a-global-option.md. Caddy's adapter is
+// already registered here, because this package imports httpcaddyfile.
 func init() {
 	errAdapter = caddyinternals.WrapAdapter(adapterName,
 		func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
 }
 
-// adapter adds the structure to the output of another adapter, if that contains our app.
+// adapter calls another adapter and adds the servers and TLS policies of the controller to its output, if the output
+// contains the app k8singress.
 type adapter struct {
 	next caddyconfig.Adapter
 }
 
-// Adapt converts a Caddyfile to Caddy's JSON.
+// Adapt converts a Caddyfile to Caddy's JSON configuration. It implements caddyconfig.Adapter.
 func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
 	adapted, warnings, err := a.next.Adapt(body, options)
 	if err != nil || !bytes.Contains(adapted, []byte(name)) {
@@ -45,7 +46,7 @@ func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconf
 	return complete, warnings, nil
 }
 
-// outline holds the parts of a configuration that the structure depends on.
+// outline holds the parts of a JSON configuration that addStructure reads.
 type outline struct {
 	Admin *caddy.AdminConfig         `json:"admin"`
 	Apps  map[string]json.RawMessage `json:"apps"`
@@ -77,8 +78,8 @@ func addStructure(adapted []byte) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// adminAddress returns the address of the admin API in the Caddyfile. It is empty if the Caddyfile does not set it,
-// because the default may be different where the configuration runs.
+// adminAddress returns the address of the admin API that the Caddyfile configures. It returns "" if the Caddyfile does
+// not set the address: the default depends on where the configuration runs.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:

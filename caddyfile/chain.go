@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// insideChain is the option that tells a directive that it is inside a chain.
+// insideChain is the key of the option that tells a directive that it is used inside a chain.
 const insideChain = name + " chain"
 
 // setChain parses
@@ -41,10 +41,11 @@ func setChain(d *draft, l *line) error {
 	return nil
 }
 
-// chainRoutes returns the routes of a block. It wraps the block in a site that Caddy parses, because Caddy creates the
-// Helper that directives need only for sites.
+// chainRoutes returns the routes of a chain block as JSON. It wraps the block in a site and lets Caddy parse the site,
+// because directives need a Helper, which Caddy only creates for sites.
 func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
-	// The name of the chain is the token before the brace. Replacing it by "route" makes the block a route directive.
+	// The token before the opening brace is the name of the chain. Replace it with "route", so that the block becomes a
+	// route directive.
 	block := append(caddyfile.Segment{}, segment[1:]...)
 	block[0].Text = "route"
 	address := block[0]
@@ -67,7 +68,8 @@ func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 
 var errNoDirective = errors.New("the chain has no directives: add one, or remove the chain")
 
-// blockRoutes returns the routes in the handler that Caddy creates for a route block.
+// blockRoutes returns the routes of a route directive as JSON. site is the result of parsing a site that contains only
+// this directive.
 func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	if len(site) != 1 || len(site[0].HandlersRaw) != 1 || len(site[0].MatcherSetsRaw) > 0 {
 		return nil,
@@ -95,7 +97,7 @@ func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	return json.Marshal(block.Routes)
 }
 
-// wordings translate Caddy's error messages about sites and route blocks into messages about chains.
+// wordings replace Caddy's error messages about sites and route directives with messages about chains.
 var wordings = []struct {
 	caddy *regexp.Regexp
 	ours  string

@@ -13,7 +13,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "reverse_proxy")
 }
 
-// handler is the JSON of the HTTP handler k8singress.
+// handler is the JSON configuration of the HTTP handler k8singress.
 type handler struct {
 	Handler  string `json:"handler"`
 	PassThru bool   `json:"pass_thru,omitempty"`

@@ -18,14 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/process/logs"
 )
 
-// name is the name of the global option, the directive, the app and the handler.
+// name is the common name of the global option, the directive, the app and the HTTP handler.
 const name = "k8singress"
 
 func init() {
 	httpcaddyfile.RegisterGlobalOption(name, parseGlobal)
 }
 
-// draft holds the global option while its block is parsed.
+// draft holds the settings in the block of the global option while the block is parsed.
 type draft struct {
 	config     settings.Config
 	kubeconfig string
@@ -71,7 +71,7 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: name, Value: value}, err
 }
 
-// parse parses one option: a line, and its block if there is one.
+// parse parses one option in the block of the global option. An option is a line, possibly followed by a block.
 func (b *draft) parse(segment caddyfile.Segment) error {
 	d := caddyfile.NewDispenser(segment)
 	d.Next()
@@ -90,8 +90,8 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check validates an option against the grammar in its Values. An option with a block may be given more than once, and
-// so may an option whose first argument is a key.
+// check returns an error if an option does not match the grammar in row.Values. It also rejects an option that is set
+// twice, unless the option takes a block or its first argument is a key.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")
@@ -113,7 +113,7 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	return nil
 }
 
-// conflicts are options that exclude each other, with a remedy for the message.
+// conflicts lists pairs of options that cannot be combined, with advice for the error message.
 var conflicts = []struct{ one, other, remedy string }{
 	{"kubeconfig", "manifests", "objects are read either from a cluster or from a folder; remove one of the options"},
 	{"kubeconfig", "source", "with source none, no objects are read; remove one of the options"},
@@ -138,7 +138,7 @@ var conflicts = []struct{ one, other, remedy string }{
 		"the status contains the addresses either of a Service or of publish_address; remove one of the options"},
 }
 
-// finish checks combinations of options and sets the source.
+// finish checks combinations of options, and sets config.Source after all options are parsed.
 func (b *draft) finish() error {
 	for _, c := range conflicts {
 		if b.given[c.one] && b.given[c.other] {
@@ -174,8 +174,8 @@ func (b *draft) source() *settings.Source {
 	}}
 }
 
-// nearestOption returns the end of the message about an unknown option. It suggests a similar option, or the option for
-// a flag of ingress-nginx. It returns "" if there is no suggestion.
+// nearestOption returns a suggestion for the error message about an unknown option: an option with a similar name, or
+// the option that corresponds to a flag of ingress-nginx. It returns "" if there is no suggestion.
 func nearestOption(word string) string {
 	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
 	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {

@@ -9,18 +9,18 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// line is one option in the Caddyfile.
+// line is one option in the block of the global option.
 type line struct {
 	args []string
-	// tokens are all tokens of the option, including its name and its block.
+	// tokens are all tokens of the option, including its name and the tokens of its block.
 	tokens caddyfile.Segment
 }
 
-// options is sorted as in the documentation. The Values of a row are its grammar: the number of arguments, and whether
-// it has a block.
+// options lists all options in the order of the documentation. The field Values is the grammar of an option: how many
+// arguments it takes, and whether it takes a block.
 var options = slices.Concat(objectOptions, trafficOptions, hostOptions)
 
-// objectOptions decide which objects are read, and from where.
+// objectOptions select the Kubernetes objects to read, and the source that they are read from.
 var objectOptions = option.Table[draft, *line]{
 	{
 		Name: "kubeconfig", Values: "<file>", Parse: one(func(d *draft) *string { return &d.kubeconfig }, anything),

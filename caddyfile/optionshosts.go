@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// hostOptions decide what Ingresses get: their status, certificates and hosts. They also configure the leader election.
+// hostOptions configure the status, certificates and hosts of Ingresses, and the leader election.
 var hostOptions = option.Table[draft, *line]{
 	{
 		Name: "publish_service", Values: "<namespace/name>",

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/settings"
 )
 
-// trafficOptions decide which ports are open, and how requests and connections are handled.
+// trafficOptions configure the open ports, and the handling of requests and connections.
 var trafficOptions = option.Table[draft, *line]{
 	{
 		Name: "http", Values: "<address>... | off",

@@ -25,10 +25,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// check returns an error if a value is invalid.
+// check is a function that returns an error if a value is invalid.
 type check func(string) error
 
-// value returns a parser that sets a field to the parsed single argument.
+// value returns a parser for an option with one argument. read converts the argument to the value of the field.
 func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		v, err := read(l.args[0])
@@ -41,7 +41,7 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 
 var errEmpty = errors.New("the argument is empty: write a value, or remove the option")
 
-// one returns a parser that sets a field to the single argument.
+// one returns a parser for an option with one argument, which is stored in the field unchanged if it is valid.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
@@ -51,7 +51,7 @@ func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	})
 }
 
-// enable returns a parser that sets a field to true.
+// enable returns a parser for an option without arguments. It sets the field to true.
 func enable(field func(*draft) *bool) func(*draft, *line) error {
 	return func(d *draft, _ *line) error {
 		*field(d) = true
@@ -59,7 +59,7 @@ func enable(field func(*draft) *bool) func(*draft, *line) error {
 	}
 }
 
-// many returns a parser that sets a field to all arguments.
+// many returns a parser for an option with any number of arguments, which are stored in the field if all are valid.
 func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		for i, arg := range l.args {
@@ -75,8 +75,8 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	}
 }
 
-// addresses returns a parser that sets a field to listen addresses. The word "off" sets an empty list, which differs
-// from the default.
+// addresses returns a parser for an option whose arguments are listen addresses. The argument "off" sets the field to
+// an empty list. This differs from nil, which means the default addresses.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
 	return func(d *draft, l *line) error {
@@ -88,7 +88,7 @@ func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	}
 }
 
-// duration returns a parser that sets a field to a duration of at least minimum.
+// duration returns a parser for an option whose argument is a duration. Values below minimum are rejected.
 func duration(field func(*draft) *settings.Duration, minimum time.Duration) func(*draft, *line) error {
 	return value(field, func(s string) (settings.Duration, error) {
 		d, err := caddy.ParseDuration(s)
@@ -102,7 +102,7 @@ func duration(field func(*draft) *settings.Duration, minimum time.Duration) func
 	})
 }
 
-// number returns a parser that sets a field to a number above 0.
+// number returns a parser for an option whose argument is a positive integer.
 func number(field func(*draft) *int) func(*draft, *line) error {
 	return value(field, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -113,7 +113,8 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	})
 }
 
-// size returns a parser that sets a field to a number of bytes above 0.
+// size returns a parser for an option whose argument is a positive size, such as 512MiB. The field is set to the number
+// of bytes.
 func size(field func(*draft) *int64) func(*draft, *line) error {
 	return value(field, func(s string) (int64, error) {
 		n, err := humanize.ParseBytes(s)
@@ -126,7 +127,7 @@ func size(field func(*draft) *int64) func(*draft, *line) error {
 
 func anything(string) error { return nil }
 
-// words returns a check that accepts only the words in list. The hint is the end of the error message.
+// words returns a check that accepts only the values in list. hint is appended to the error message.
 func words(hint string, list ...string) check {
 	return func(s string) error {
 		switch {
@@ -154,7 +155,7 @@ func label(s string) error {
 	return nil
 }
 
-// namespacePattern checks the name of a namespace, which may end with a star.
+// namespacePattern returns an error unless s is the name of a namespace, or the start of a name followed by a star.
 func namespacePattern(s string) error {
 	begin, some := strings.CutSuffix(s, "*")
 	if some && (begin == "" || label(begin+"x") == nil) {
@@ -166,7 +167,8 @@ func namespacePattern(s string) error {
 	return nil
 }
 
-// setHostOwner parses one line of the option. The option may be given several times.
+// setHostOwner parses the option host_owner: a host and the namespaces that may own it. The option may be given several
+// times.
 func setHostOwner(d *draft, l *line) error {
 	host, namespaces := l.args[0], l.args[1:]
 	name := strings.TrimPrefix(host, "*.")
@@ -205,8 +207,8 @@ func chainName(s string) error {
 
 var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 
-// zone checks a zone: the value of a node label, or Caddy's placeholder for an environment variable, which is replaced
-// when the zone is used.
+// zone returns an error unless s is the name of a zone, or Caddy's placeholder for an environment variable that
+// contains the name. A zone is the value of a node label.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
 		return fmt.Errorf(
@@ -292,7 +294,8 @@ func probeAddress(s string) error {
 	return listenAddress(s)
 }
 
-// numericPorts reports whether the port of an address, or each end of its port range, is a number or missing.
+// numericPorts reports whether the port of an address, or both ends of its port range, are numbers. It also returns
+// true if the address has no port.
 func numericPorts(s string) bool {
 	_, _, port, err := caddy.SplitNetworkAddress(s)
 	if err != nil || port == "" {
@@ -348,7 +351,7 @@ func publicAddress(s string) error {
 	return nil
 }
 
-// emailAddress checks an e-mail address, which must not contain a name or angle brackets.
+// emailAddress returns an error unless s is a plain e-mail address, without a display name and angle brackets.
 func emailAddress(s string) error {
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
 		return fmt.Errorf("%q is not an e-mail address, such as ops@example.com", s)
