@@ -1,10 +1,10 @@
-// Command caddy is Caddy's own command with this module included, for `go run` and for the container image. Users of
-// xcaddy do not need it.
+// Command caddy is Caddy's command with the ingress controller module included. It is used for `go run` and in the
+// container image. Users of xcaddy do not need it, because xcaddy generates such a command.
 package main
 
 import (
-	// This embeds the time zone database for the access log, for systems without one. Caddy's own main package imports
-	// it, too.
+	// Embed the time zone database for systems that lack it, because the access log can use time zones. Caddy's own
+	// main package does the same.
 	_ "time/tzdata"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
