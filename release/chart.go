@@ -17,14 +17,15 @@ import (
 	"github.com/k8singress/k8singress/release/build"
 )
 
-// edit replaces one line in a file of the chart. line is a regular expression that must match exactly once.
+// edit describes how to replace one line in a file of the Helm chart. line is a regular expression that must match
+// exactly once.
 type edit struct {
 	file, line string
 	value      string
 }
 
-// edits returns the edits that set the version and the image of the release, so that the chart installs the image that
-// was built with it.
+// edits returns the edits that set the version and the image in the Helm chart, so that the chart installs the image of
+// the same release.
 func (o *options) edits(source build.Source) []edit {
 	registry, _, _ := strings.Cut(o.name, "/")
 	return []edit{
@@ -35,8 +36,9 @@ func (o *options) edits(source build.Source) []edit {
 	}
 }
 
-// addChart packs the chart like `helm package`, with the time of the source instead of the clock. All paths in the
-// archive begin with the name of the chart, as in Helm's archives.
+// addChart adds the packed Helm chart to the release. The archive is like the result of `helm package`, but contains
+// the time of the source instead of the current time. As in Helm's archives, all paths start with the name of the
+// chart.
 func (o *options) addChart(f *files, source build.Source) error {
 	folder := filepath.Join(o.root, "charts", "k8singress")
 	var packed bytes.Buffer
@@ -66,8 +68,8 @@ func (o *options) addChart(f *files, source build.Source) error {
 	return f.write("k8singress-"+source.Tag()+".tgz", packed.Bytes(), 0o644)
 }
 
-// matches reports whether name matches one of the patterns. Patterns with slashes are not supported; the chart's
-// .helmignore has none.
+// matches reports whether the file name matches one of the patterns from .helmignore. Patterns with slashes are not
+// supported, because the chart does not use them.
 func matches(patterns []string, name string) bool {
 	for _, p := range patterns {
 		if ok, err := path.Match(p, name); ok && err == nil {
@@ -77,7 +79,7 @@ func matches(patterns []string, name string) bool {
 	return false
 }
 
-// chartFile returns the content of a file of the chart after the edits of the release.
+// chartFile returns the content of a file of the Helm chart after applying edits.
 func (o *options) chartFile(file, relative string, source build.Source) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

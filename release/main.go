@@ -1,4 +1,4 @@
-// Release builds the container image, or all files of a release. It publishes nothing.
+// Release builds the container image, or all files of a release, in a local folder. It does not publish anything.
 package main
 
 import (
@@ -28,15 +28,15 @@ func main() {
 	}
 }
 
-// options holds the command line.
+// options holds the command line options.
 type options struct {
 	step               func(context.Context, build.Source, io.Writer) error
 	root, out, version string
-	// name is the name of the image in a registry, without a tag.
+	// name is the name of the image, including the registry but without a tag.
 	name      string
 	platforms []v1.Platform
-	// programs has the paths of the binaries that are given with -binary, by platform. The binaries for other platforms
-	// are compiled.
+	// programs maps platforms to the paths of prebuilt binaries, which are given with -binary. For all other platforms,
+	// the binary is compiled.
 	programs map[string]string
 }
 
@@ -101,7 +101,7 @@ func (o *options) onlyImage(ctx context.Context, source build.Source, log io.Wri
 	return err
 }
 
-// made is the result for one platform.
+// made is the binary and the image for one platform.
 type made struct {
 	platform v1.Platform
 	// program is the path of the binary.
@@ -109,13 +109,14 @@ type made struct {
 	image   v1.Image
 }
 
-// images holds the results for all platforms, and the digest of the index that contains them.
+// images holds the results for all platforms. digest is the digest of the index that contains their images.
 type images struct {
 	platforms []made
 	digest    string
 }
 
-// image writes the OCI layout, and the archives for the Dockerfile.
+// image builds the images for all platforms. It writes them as an OCI image layout, and writes the archives that the
+// Dockerfile uses.
 func (o *options) image(ctx context.Context, source build.Source, log io.Writer) (all images, err error) {
 	var platforms []image.Platform
 	for _, p := range o.platforms {

@@ -24,19 +24,19 @@ import (
 	"github.com/k8singress/k8singress/release/statement"
 )
 
-// imageLine and versionLine match the lines of manifests with the image and the version. A release replaces their
-// values.
+// imageLine and versionLine match the lines in manifests that contain the image and the version. A release replaces the
+// values in these lines.
 var (
 	imageLine   = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
 	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
 )
 
-// next is the template of the text that the command prints at its end: the remaining steps as commands.
+// next is the template of the message that is printed at the end. It lists the commands for publishing the release.
 //
 //go:embed next.txt
 var next string
 
-// files collects the files that a release publishes. sums has their hashes, in the order in which the files are
+// files collects the files of a release. sums contains the hash of each file, in the order in which the files are
 // written.
 type files struct {
 	folder string
@@ -62,7 +62,7 @@ func (f *files) add(name string, data []byte) {
 	f.sums = append(f.sums, sum{name, hex.EncodeToString(hash[:])})
 }
 
-// everything writes all files of a release to a folder. It does not use a registry or a key.
+// everything writes all files of a release to a folder. It needs neither access to a registry nor a signing key.
 func (o *options) everything(ctx context.Context, source build.Source, log io.Writer) error {
 	made, err := o.image(ctx, source, log)
 	if err != nil {
@@ -90,7 +90,8 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 	return o.tell(log, source, made.digest)
 }
 
-// command returns the command that compiled a binary, or a remark if the binary was given with -binary.
+// command returns the command that compiled a binary. For a prebuilt binary, which was given with -binary, it returns a
+// remark instead.
 func (o *options) command(m made, source build.Source) []string {
 	if given := o.programs[m.platform.String()]; given != "" {
 		return []string{"the binary was given with -binary, and not compiled by this command"}
@@ -98,10 +99,11 @@ func (o *options) command(m made, source build.Source) []string {
 	return append(build.Environment(m.platform), source.Command(programFile(m))...)
 }
 
-// programFile returns the file name under which the binary for a platform is published.
+// programFile returns the name of the published file with the binary for a platform.
 func programFile(m made) string { return "k8singress-" + build.Name(m.platform) }
 
-// addProgram adds a binary and its SBOM to the release. It returns the version of Go that compiled the binary.
+// addProgram adds the binary for a platform and its SBOM to the release. It returns the version of Go with which the
+// binary was compiled.
 func (f *files) addProgram(m made, source build.Source) (string, error) {
 	data, err := os.ReadFile(m.program)
 	if err != nil {
@@ -124,7 +126,7 @@ func (f *files) addProgram(m made, source build.Source) (string, error) {
 	return info.GoVersion, f.write(name+".spdx.json", list.Bytes(), 0o644)
 }
 
-// addManifests copies the manifests of a folder and sets the image and the version in them.
+// addManifests adds the manifests in a folder to the release, after setting the image and the version in them.
 func (f *files) addManifests(folder, reference, version string) error {
 	replaced := false
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -150,7 +152,8 @@ func (f *files) addManifests(folder, reference, version string) error {
 	return err
 }
 
-// addLayout adds the hashes of the files of the OCI layout, which have been written before.
+// addLayout adds the hashes of the files in the OCI image layout to the release. The files must have been written
+// before.
 func (f *files) addLayout() error {
 	return filepath.WalkDir(filepath.Join(f.folder, "image"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -166,7 +169,7 @@ func (f *files) addLayout() error {
 	})
 }
 
-// addProvenance writes a statement on how the image and all files added so far were built.
+// addProvenance adds an in-toto statement that describes how the image and all files added so far were built.
 func (f *files) addProvenance(plan statement.Build, image, digest string) error {
 	algorithm, value, _ := strings.Cut(digest, ":")
 	subjects := []statement.Subject{{Name: image, Digest: map[string]string{algorithm: value}}}
@@ -180,7 +183,7 @@ func (f *files) addProvenance(plan statement.Build, image, digest string) error 
 	return f.write("provenance.json", text.Bytes(), 0o644)
 }
 
-// writeSums writes the hashes in the format of `sha256sum --check`.
+// writeSums writes the hashes of all files in the format of `sha256sum --check`.
 func (f *files) writeSums() error {
 	slices.SortFunc(f.sums, func(a, b sum) int { return strings.Compare(a.name, b.name) })
 	var text strings.Builder
@@ -193,7 +196,7 @@ func (f *files) writeSums() error {
 	return nil
 }
 
-// tell prints the remaining steps, which need a registry and keys.
+// tell prints the commands for publishing the release, which need a registry and signing keys.
 func (o *options) tell(log io.Writer, source build.Source, digest string) error {
 	text, err := template.New("next").Parse(next)
 	if err != nil {

@@ -12,19 +12,20 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Platforms are the platforms that a release is built for by default.
+// Platforms are the platforms for which a release is built by default.
 var Platforms = []v1.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
 	{OS: "linux", Architecture: "arm", Variant: "v7"},
 }
 
-// versionVariable is the linker name of the variable with the version that `caddy k8singress run --version` prints.
+// versionVariable is the linker symbol of the variable that holds the version, which `caddy k8singress run --version`
+// prints.
 const versionVariable = "github.com/k8singress/k8singress/k8singress.version"
 
-// Command returns the go command that compiles the binary to the file out. It runs with the variables of Environment.
-// The result uses no cgo and contains no paths of this machine, so it needs no files of the system, and other machines
-// produce the same bytes.
+// Command returns the go command that compiles the binary to the file out. The command must run with the variables that
+// Environment returns. The binary is statically linked, and it contains no paths of the build machine, so the same
+// source results in the same bytes on every machine.
 func (s Source) Command(out string) []string {
 	return []string{
 		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + versionVariable + "=" + s.Version,
@@ -32,8 +33,8 @@ func (s Source) Command(out string) []string {
 	}
 }
 
-// Environment returns the variables that select the platform for the Go compiler. It also sets every variable that
-// could change the result, so settings of this machine have no effect.
+// Environment returns the environment variables that select the target platform. It also sets every other variable that
+// affects the binary, so that settings of the build machine have no effect.
 func Environment(p v1.Platform) []string {
 	return []string{
 		"CGO_ENABLED=0", "GOOS=" + p.OS, "GOARCH=" + p.Architecture, "GOARM=" + strings.TrimPrefix(p.Variant, "v"),
@@ -42,8 +43,8 @@ func Environment(p v1.Platform) []string {
 	}
 }
 
-// Program compiles the binary for a platform into a subfolder of cache, and returns its path. A binary that is up to
-// date is not linked again.
+// Program compiles the binary for a platform, and returns its path, which is in a subfolder of cache. Go reuses an
+// existing binary that is up to date.
 func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io.Writer) (string, error) {
 	// The path must be absolute, because Go runs in the root of the repository.
 	out, err := filepath.Abs(filepath.Join(cache, Name(p), "caddy"))
@@ -61,5 +62,5 @@ func (s Source) Program(ctx context.Context, cache string, p v1.Platform, log io
 	return out, nil
 }
 
-// Name returns the platform in the form that file names have, such as linux-arm-v7.
+// Name returns the name of a platform for use in file names, such as linux-arm-v7.
 func Name(p v1.Platform) string { return strings.ReplaceAll(p.String(), "/", "-") }

@@ -1,4 +1,4 @@
-// Package build compiles the binary for each platform of a release from one state of the source.
+// Package build compiles the binaries of a release, one for each platform, from the same state of the source code.
 package build
 
 import (
@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Source is the state of the source from which a release is made. Equal sources result in equal bytes.
+// Source describes the state of the source code from which a release is built. Builds from the same state result in the
+// same bytes.
 type Source struct {
-	// Root is the folder of the repository.
+	// Root is the root folder of the repository.
 	Root string
-	// Version is the tag of the commit. If there is no tag, it is a Go pseudo-version with the time and hash of the
-	// commit. It ends with "+dirty" if files differ from the commit.
+	// Version is the git tag of the commit. If the commit has no tag, Version is a Go pseudo-version with the time and
+	// hash of the commit. It ends with "+dirty" if there are uncommitted changes.
 	Version string
-	// Revision is the hash of the commit. It is empty if the source is not in a git repository.
+	// Revision is the hash of the commit. It is empty outside of a git repository.
 	Revision string
-	// Time is SOURCE_DATE_EPOCH if it is set, otherwise the time of the commit. It is used instead of the clock, so
-	// that builds can be reproduced.
+	// Time is used as the build time instead of the current time, so that builds are reproducible. It is the value of
+	// the environment variable SOURCE_DATE_EPOCH if it is set, or else the time of the commit.
 	Time time.Time
 }
 
-// epochVariable is the environment variable that reproducible builds use for the time of the build, in seconds since
-// 1970.
+// epochVariable is the environment variable with the build time for reproducible builds, in seconds since 1970.
 const epochVariable = "SOURCE_DATE_EPOCH"
 
-// ReadSource reads the state of the repository in the folder root with git. An empty version is replaced by the version
-// of the commit. Without git, for example in an archive of the source, version must be given, and the time is
-// SOURCE_DATE_EPOCH or 1970.
+// ReadSource reads the state of the git repository in the folder root. If version is empty, it uses the version of the
+// commit. Outside of a git repository, for example in an unpacked source archive, version is required, and Time is the
+// value of SOURCE_DATE_EPOCH, or else 1970.
 func ReadSource(ctx context.Context, root, version string) (Source, error) {
 	s := Source{Root: root, Version: version, Time: time.Unix(0, 0).UTC()}
 	if err := s.readCommit(ctx); err != nil {
@@ -79,8 +79,8 @@ func (s *Source) readCommit(ctx context.Context) error {
 	return nil
 }
 
-// Tag returns the version as an image tag. It has no leading "v", like the version of a chart, and hyphens in place of
-// plus signs, which tags cannot contain.
+// Tag returns the version in the format of image tags. Like the version of the Helm chart, it has no leading "v". Plus
+// signs, which are not allowed in tags, are replaced with hyphens.
 func (s Source) Tag() string { return strings.ReplaceAll(strings.TrimPrefix(s.Version, "v"), "+", "-") }
 
 func git(ctx context.Context, folder string, arguments ...string) (string, error) {

@@ -1,4 +1,4 @@
-// Package image builds the container image from the binary and the few files that it needs. It needs neither a daemon
+// Package image builds the container image from the binary and a few small files. It needs neither a container runtime
 // nor a base image. The same input results in the same bytes.
 package image
 
@@ -17,15 +17,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// About holds the values for the labels and times of the image.
+// About holds the metadata of the image, for its labels and file times.
 type About struct {
-	// Version is the version of the release and Revision the hash of the commit. Both may be empty.
+	// Version is the version of the release. Revision is the hash of the commit. Both may be empty.
 	Version, Revision string
-	// Created is the time of every file and of the image, truncated to seconds.
+	// Created is the creation time of the image and the modification time of its files, truncated to seconds.
 	Created time.Time
 }
 
-// labels returns the labels of the image. Their keys are defined by the OCI specification.
+// labels returns the labels of the image. The OCI specification defines their keys.
 func (a About) labels() map[string]string {
 	labels := map[string]string{
 		"title":         "k8singress",
@@ -47,7 +47,8 @@ func (a About) labels() map[string]string {
 	return named
 }
 
-// config returns the default user, command and environment of a container. A pod can override them.
+// config returns the configuration of the image: the default user, command and environment variables of a container. A
+// pod can override them.
 func config(a About) v1.Config {
 	return v1.Config{
 		User:       strconv.Itoa(User),
@@ -64,8 +65,8 @@ func config(a About) v1.Config {
 	}
 }
 
-// Archive returns the files of the image as a compressed tar archive. It is the only layer of the image, and the
-// Dockerfile adds it to its image, too.
+// Archive returns the files of the image as a compressed tar archive. The archive is the only layer of the image. The
+// Dockerfile uses the same archive.
 func Archive(program []byte, at time.Time) ([]byte, error) {
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.DefaultCompression)
@@ -81,7 +82,7 @@ func Archive(program []byte, at time.Time) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// New returns the image for a platform, with archive as its only layer.
+// New returns the image for a platform. archive, which Archive has created, becomes its only layer.
 func New(platform v1.Platform, archive []byte, about About) (v1.Image, error) {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
 	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))

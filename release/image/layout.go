@@ -11,21 +11,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Platform is an image with the platform that it runs on.
+// Platform is an image, together with the platform on which it runs.
 type Platform struct {
 	v1.Platform
 
 	Image v1.Image
 }
 
-// plain is an image whose entry in an index has no artifact type. In an index, this field marks content that cannot be
-// run, and some clients skip such entries.
+// plain is an image that has no artifact type when it is part of an index. Some clients skip images with an artifact
+// type, because this field marks content that cannot be run.
 type plain struct{ v1.Image }
 
-// ArtifactType returns an empty type. Without this method, the library would use the media type of the configuration.
+// ArtifactType returns "". Without this method, the library would use the media type of the image's configuration.
 func (plain) ArtifactType() (string, error) { return "", nil }
 
-// Index returns an index of the images for all platforms.
+// Index returns a multi-platform image: an index with one image for each platform.
 func Index(about About, platforms []Platform) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range platforms {
@@ -41,7 +41,8 @@ func Index(about About, platforms []Platform) (v1.ImageIndex, error) {
 	return annotated, nil
 }
 
-// WriteLayout writes an index with a tag to an OCI layout in folder. It deletes the previous contents of folder.
+// WriteLayout writes an index to folder in the OCI image layout, with the given tag. It first deletes the contents of
+// folder.
 func WriteLayout(folder, tag string, index v1.ImageIndex) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("removing the previous layout: %w", err)

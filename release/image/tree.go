@@ -7,48 +7,51 @@ import (
 	"time"
 )
 
-// User is the user ID and group ID of the process. They are the same as in ingress-nginx, so that Helm values and
-// volumes for its pods keep working.
+// User is the user ID and the group ID of the process in the container. ingress-nginx uses the same ID, so Helm values
+// and volumes for its pods keep working.
 const User = 101
 
-// Program is the path of the only binary in the image.
+// Program is the path of the binary in the image. The image contains no other programs.
 const Program = "/usr/bin/caddy"
 
-// DataFolder is the folder for Caddy's data and configuration that only this pod needs. The image sets XDG_DATA_HOME
-// and XDG_CONFIG_HOME to it.
+// DataFolder is the folder for Caddy's data and configuration that other pods do not need. The environment variables
+// XDG_DATA_HOME and XDG_CONFIG_HOME of the image are set to it.
 const DataFolder = "/data"
 
-// capabilityRecord is the name in tar archives for the extended attribute with the capabilities of a file.
+// capabilityRecord is the name of the tar record that holds the Linux capabilities of a file, which are stored in an
+// extended attribute.
 const capabilityRecord = "SCHILY.xattr.security.capability"
 
-// netBindService is the value of that attribute for cap_net_bind_service+ep. It is a struct vfs_cap_data of
-// linux/capability.h in version 2, little-endian, with the effective flag and the bit of CAP_NET_BIND_SERVICE (10) in
-// the permitted set. With it, a process that does not run as root can listen on ports below 1024, also in the network
-// of the node.
+// netBindService is the value of capabilityRecord for cap_net_bind_service+ep, encoded as a struct vfs_cap_data
+// (version 2, see linux/capability.h): the effective flag is set, and the permitted set contains CAP_NET_BIND_SERVICE
+// (10). This capability allows a process that does not run as root to listen on ports below 1024, even in the host
+// network.
 const netBindService = "\x01\x00\x00\x02" + "\x00\x04\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" +
 	"\x00\x00\x00\x00"
 
-// passwd and group are files in /etc. They name root and the user of the image, for programs that look up names.
+// passwd and group are the contents of /etc/passwd and /etc/group. They define names for root and for the user of the
+// image, because some programs look up user names.
 const (
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nwww-data:x:101:101:k8singress:/data:/sbin/nologin\n"
 	group  = "root:x:0:\nwww-data:x:101:\n"
 )
 
-// entry is one file, folder or link of the image. A folder is listed before its contents, because entries are written
-// in this order.
+// entry is one file, folder or symbolic link in the image. Entries are written in order, so a folder must precede its
+// contents.
 type entry struct {
 	path string
 	kind byte
 	mode int64
-	// owner is the user ID and group ID.
+	// owner is both the user ID and the group ID of the file.
 	owner int
-	// target is the target of a link. It is empty for other entries.
+	// target is the target of a symbolic link. It is empty for files and folders.
 	target string
-	// content is the content of a small file. The content of the binary is added when the archive is written.
+	// content is the content of a small file. It is empty for the binary, whose content is added by writeTree.
 	content string
 }
 
-// entries lists all files of the image. The links have the paths of the programs that pods of ingress-nginx call.
+// entries lists all files, folders and links of the image. The links make the binary available at the paths of the
+// programs in the image of ingress-nginx, because existing pods run these programs.
 var entries = []entry{
 	{path: "data/", kind: tar.TypeDir, mode: 0o700, owner: User},
 	{path: "etc/", kind: tar.TypeDir, mode: 0o755},
@@ -62,7 +65,8 @@ var entries = []entry{
 	{path: "wait-shutdown", kind: tar.TypeSymlink, mode: 0o777, target: Program},
 }
 
-// writeTree writes the files of the image as a tar archive. The same binary and time result in the same bytes.
+// writeTree writes the files of the image as a tar archive. program is the content of the binary. The same binary and
+// time result in the same bytes.
 func writeTree(w io.Writer, program []byte, at time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, e := range entries {

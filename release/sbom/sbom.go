@@ -1,5 +1,5 @@
-// Package sbom writes the list of modules in a binary as an SPDX document. It reads the list from the binary, where Go
-// stores it, so it contains the linked modules and not all modules in go.mod.
+// Package sbom writes an SPDX document that lists the Go modules in a binary. Go stores this list in the binary, so the
+// document contains the modules that are linked into the binary, and not all modules in go.mod.
 package sbom
 
 import (
@@ -19,23 +19,24 @@ import (
 const (
 	project     = "https://github.com/k8singress/k8singress"
 	noAssertion = "NOASSERTION"
-	// programID is the identifier of the binary in its document.
+	// programID is the SPDX identifier of the binary.
 	programID = common.ElementID("Program")
 )
 
 // Program describes a compiled binary.
 type Program struct {
-	// File is the name under which the binary is published. SHA256 is its hash in hexadecimal.
+	// File is the file name under which the binary is published. SHA256 is the hash of the binary in hexadecimal.
 	File, SHA256 string
-	// Version is the version of the release. It must be given, because a binary built from a checkout does not contain
-	// its version.
+	// Version is the version of the release. It is required, because Go does not store the version in a binary that is
+	// built from a checkout.
 	Version string
-	// Created is the creation time in the document. It is used instead of the clock.
+	// Created is the creation time of the SPDX document. It is used instead of the current time, so that builds are
+	// reproducible.
 	Created time.Time
 	Info    *buildinfo.BuildInfo
 }
 
-// Write writes the SPDX document as JSON. The same p results in the same bytes.
+// Write writes the SPDX document for a binary as JSON. The same p results in the same bytes.
 func Write(w io.Writer, p Program) error {
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
@@ -65,7 +66,7 @@ func relation(a common.ElementID, kind string, b common.ElementID) *spdx.Relatio
 		RefB: common.DocElementID{ElementRefID: b}}
 }
 
-// described returns the SPDX package of the binary.
+// described returns the SPDX package that describes the binary.
 func (p Program) described() *spdx.Package {
 	return &spdx.Package{
 		PackageName: p.Info.Main.Path, PackageSPDXIdentifier: programID, PackageVersion: p.Version,
@@ -77,7 +78,8 @@ func (p Program) described() *spdx.Package {
 	}
 }
 
-// modules returns the modules of the binary except the main module. The first one is Go's standard library.
+// modules returns the modules in the binary, except the main module. Go's standard library is included as the first
+// module.
 func (p Program) modules() []*debug.Module {
 	modules := []*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(p.Info.GoVersion, "go")}}
 	for _, m := range p.Info.Deps {
@@ -98,13 +100,15 @@ func module(m *debug.Module) *spdx.Package {
 		PackageExternalReferences: []*spdx.PackageExternalReference{purl(m.Path, m.Version)},
 	}
 	if m.Sum != "" {
-		// A checksum in SPDX must be the hash of one file, but this is Go's hash of all files of the module.
+		// Do not store this hash as an SPDX checksum: it is Go's hash of all files of the module, and not the hash of a
+		// single file.
 		described.PackageSourceInfo = "go.sum: " + m.Sum
 	}
 	return described
 }
 
-// identifier returns an SPDX identifier for a module. SPDX allows only letters, digits, dots and hyphens.
+// identifier returns the SPDX identifier for a module. Such identifiers may only contain letters, digits, dots and
+// hyphens.
 func identifier(m *debug.Module) common.ElementID {
 	text := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
@@ -115,7 +119,8 @@ func identifier(m *debug.Module) common.ElementID {
 	return common.ElementID("Module-" + text)
 }
 
-// purl returns the package URL of a module. Vulnerability databases use it to identify modules.
+// purl returns the package URL of a module as an SPDX reference. Vulnerability scanners identify modules by package
+// URL.
 func purl(path, version string) *spdx.PackageExternalReference {
 	return &spdx.PackageExternalReference{
 		Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,

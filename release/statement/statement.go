@@ -1,5 +1,5 @@
-// Package statement writes how the files of a release were built, as an in-toto statement with SLSA provenance. The
-// statement is not signed; the person who publishes the release signs it.
+// Package statement describes how the files of a release were built, as an in-toto statement with SLSA provenance. It
+// does not sign the statement; the person who publishes the release must do so.
 package statement
 
 import (
@@ -10,25 +10,25 @@ import (
 
 const (
 	repository = "https://github.com/k8singress/k8singress"
-	// described is the URL of the page that explains the parameters of a build.
+	// described is the URL of the documentation of the build parameters.
 	described = repository + "/blob/main/docs/build.md#a-release"
 )
 
-// Subject is a file of the release, or the image, with its hashes.
+// Subject is a file of the release or the image, together with its hashes.
 type Subject struct {
 	Name   string            `json:"name"`
 	Digest map[string]string `json:"digest"`
 }
 
-// Build holds the parameters that determine the bytes of all subjects.
+// Build holds the build parameters. The same parameters result in the same bytes of all files.
 type Build struct {
-	// Version and Revision are the version and commit of the source. Revision is empty if the source is not in a git
+	// Version is the version of the source, and Revision is the hash of the commit. Revision is empty outside of a git
 	// repository.
 	Version, Revision string
-	// Go is the version of the Go compiler.
+	// Go is the version of Go with which the binaries were compiled.
 	Go string
-	// Commands has the command that compiled each binary, by platform. Each list contains the environment variables and
-	// then the arguments.
+	// Commands maps platforms to the command that compiled the binary. A command is a list of environment variables
+	// followed by the arguments.
 	Commands map[string][]string
 }
 
@@ -59,8 +59,8 @@ type dependency struct {
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// Write writes the statement. It contains no time and no data of this machine, so a second build results in the same
-// bytes.
+// Write writes the statement. It contains neither the current time nor data about the build machine, so that a second
+// build results in the same bytes.
 func Write(w io.Writer, subjects []Subject, b Build) error {
 	d := document{Type: "https://in-toto.io/Statement/v1", Subject: subjects,
 		PredicateType: "https://slsa.dev/provenance/v1"}
