@@ -1,6 +1,6 @@
-// Samecode checks that two commits differ only in comments and layout. It compares the tokens of each Go file that
-// changed between them. Comments that the compiler reads, such as //go:build, count as code. `make same-code
-// FROM=COMMIT` runs it.
+// Samecode checks that two commits differ only in comments and formatting. It compares the Go tokens of each file that
+// differs between the commits. Comments with a meaning for tools, such as //go:build, are compared like code. To run
+// it, use `make same-code FROM=COMMIT`.
 package main
 
 import (
@@ -32,7 +32,8 @@ func main() {
 	}
 }
 
-// run returns an error that names each file whose code differs. If there is none, it writes how many files it compared.
+// run compares the commits from and to. It returns an error that lists the files whose code differs. If there are no
+// such files, it prints the number of compared files to out.
 func run(out io.Writer, from, to string) error {
 	if from == "" {
 		return errors.New("usage: make same-code FROM=COMMIT")
@@ -60,7 +61,8 @@ func run(out io.Writer, from, to string) error {
 	return errors.Join(faults...)
 }
 
-// compare returns an error that names the first line of code that differs.
+// compare compares the code of a file in two commits. It returns an error that contains the first differing line, or
+// nil if the code is equal.
 func compare(from, to, name string) error {
 	before, err := tokensAt(from, name)
 	if err != nil {
@@ -73,7 +75,8 @@ func compare(from, to, name string) error {
 	return difference(name, before, after)
 }
 
-// difference returns an error that names the first token that differs.
+// difference compares two lists of tokens. It returns an error that contains the first differing token, or nil if the
+// lists are equal.
 func difference(name string, before, after []piece) error {
 	for i := range max(len(before), len(after)) {
 		switch {
@@ -88,16 +91,16 @@ func difference(name string, before, after []piece) error {
 	return nil
 }
 
-// piece is one token of code.
+// piece is one Go token, together with its line number.
 type piece struct {
 	text string
 	line int
 }
 
-// comma is the text of the piece for a comma.
+// comma is the field text of a piece that is a comma.
 const comma = ", "
 
-// tokensAt returns the tokens that a file has in a commit, without comments.
+// tokensAt returns the tokens of a file in the given commit. Comments are omitted.
 func tokensAt(commit, name string) ([]piece, error) {
 	source, err := git("show", commit+":"+name)
 	if err != nil {
@@ -106,7 +109,8 @@ func tokensAt(commit, name string) ([]piece, error) {
 	return tokens(name, source)
 }
 
-// tokens returns the tokens of a file, without comments. It returns an error if the file is not valid Go.
+// tokens returns the tokens of a Go file. Comments are omitted, except comments with a meaning for tools. It returns an
+// error if the file is not valid Go.
 func tokens(name string, source []byte) ([]piece, error) {
 	var faults scanner.ErrorList
 	file := token.NewFileSet().AddFile(name, -1, len(source))
@@ -120,11 +124,12 @@ func tokens(name string, source []byte) ([]piece, error) {
 			return all, faults.Err()
 		case kind == token.COMMENT && !isDirective(literal):
 		case kind == token.COMMENT:
-			// The explanation behind //nolint is for readers.
+			// The explanation after //nolint has no meaning for tools, so omit it.
 			directive, _, _ := strings.Cut(literal, " //")
 			all = append(all, piece{directive, file.Line(at)})
 		case kind == token.SEMICOLON:
-			// Whether it is written or stands for the end of a line is a matter of layout.
+			// A semicolon may be written in the file, or may be inserted by Go at the end of a line. This difference is
+			// only formatting.
 			all = append(all, piece{";", file.Line(at)})
 		default:
 			if kind == token.RPAREN || kind == token.RBRACE {
@@ -135,8 +140,8 @@ func tokens(name string, source []byte) ([]piece, error) {
 	}
 }
 
-// withoutSeparator removes a comma or a semicolon at the end. In front of a closing bracket they may be left out if the
-// bracket is in the same line.
+// withoutSeparator removes a comma or a semicolon at the end of all. It is called before a closing bracket, because Go
+// requires such a separator only if the bracket is on its own line.
 func withoutSeparator(all []piece) []piece {
 	if n := len(all) - 1; n >= 0 && (all[n].text == ";" || all[n].text == comma) {
 		return all[:n]
@@ -144,7 +149,7 @@ func withoutSeparator(all []piece) []piece {
 	return all
 }
 
-// isDirective reports whether the compiler or a tool reads a comment.
+// isDirective reports whether a comment has a meaning for the compiler or for another tool.
 func isDirective(comment string) bool {
 	return slices.ContainsFunc([]string{"//go:", "//nolint", "//export ", "// +build"}, func(prefix string) bool {
 		return strings.HasPrefix(comment, prefix)
