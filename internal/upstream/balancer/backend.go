@@ -14,38 +14,38 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// goneTime is how long a removed endpoint is remembered: as long as the longest ejection.
+// goneTime is how long the statistics and health of a removed endpoint are kept: as long as the longest ejection.
 const goneTime = longestEjection
 
-// Backend holds the endpoints of one backend and chooses one of them for each request. Its methods may be called from
-// any goroutine.
+// Backend holds the endpoints of one backend and chooses one of them for each request. It is safe for concurrent use.
 type Backend struct {
 	id, namespace string
 
 	state atomic.Pointer[state]
 	// turn is the round-robin counter.
 	turn atomic.Uint64
-	// slowUntil is the time at which the slow start of the last endpoint ends. Zero means that no endpoint is in slow
+	// slowUntil is the time until which at least one endpoint is in slow start. Zero means that no endpoint is in slow
 	// start.
 	slowUntil atomic.Int64
-	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the time of the next trial of an
-	// ejected endpoint.
+	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the time at which the next ejected
+	// endpoint may be tried again.
 	out       atomic.Int32
 	nextTrial atomic.Int64
 	// now returns the current time in nanoseconds. It is never zero.
 	now func() int64
 
-	// mu guards changes of state and of the health of endpoints.
+	// mu must be held to change the state or the health of endpoints.
 	mu sync.Mutex
-	// gone holds the removed endpoints by address. swept is the time at which old ones were last deleted from it.
+	// gone maps addresses to removed endpoints, whose statistics are kept for a while. swept is the time when old
+	// entries were last deleted.
 	gone    map[string]*Endpoint
 	swept   int64
 	ejected int
-	// round is incremented with each new list.
+	// round is incremented each time when the list of endpoints is replaced.
 	round uint32
 }
 
-// state holds the data that Pick reads. It is immutable.
+// state holds the endpoints and the policy that Pick reads. It is immutable.
 type state struct {
 	list      []ir.Endpoint
 	endpoints []*Endpoint
@@ -58,11 +58,11 @@ type state struct {
 // policy is the parsed form of ir.LoadBalancing.
 type policy struct {
 	ir.LoadBalancing
-	// hashBy is the template of the hash key, or nil.
+	// hashBy is the parsed template of the hash key, or nil if requests are not hashed.
 	hashBy *nginx.Template
-	// tag is the suffix of this backend's session cookies.
+	// tag identifies this backend in its session cookies. It is a suffix of the cookie's value.
 	tag string
-	// clients is nil without Service session affinity.
+	// clients holds the endpoints of clients. It is nil if the Service has no session affinity.
 	clients *clients
 }
 
@@ -87,18 +87,19 @@ func (b *Backend) ID() string { return b.id }
 // Namespace returns the namespace of the backend.
 func (b *Backend) Namespace() string { return b.namespace }
 
-// Endpoints returns the current list. The caller must not change it.
+// Endpoints returns the current list of endpoints. The caller must not change it.
 func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }
 
 // Empty reports whether the backend has no endpoints.
 func (b *Backend) Empty() bool { return len(b.Endpoints()) == 0 }
 
-// Ready reports whether there is an endpoint that is not terminating.
+// Ready reports whether at least one endpoint is not terminating.
 func (b *Backend) Ready() bool {
 	return slices.ContainsFunc(b.Endpoints(), func(e ir.Endpoint) bool { return !e.Terminating })
 }
 
-// SetEndpoints replaces the list with a copy of list. Addresses that stay keep their statistics and health.
+// SetEndpoints replaces the endpoints with a copy of list. Endpoints whose address is also in the new list keep their
+// statistics and health.
 func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,8 +112,8 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 		byLabel: old.byLabel}, added)
 }
 
-// adopt returns the endpoints of a list without duplicate addresses. added are the endpoints that were not in the old
-// list.
+// adopt returns the endpoints for a new list, without duplicate addresses. old are the current endpoints, and added are
+// the endpoints that are not among them.
 func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
 	now, known := b.now(), newFinder(old, list)
 	b.round++
@@ -137,7 +138,8 @@ func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endp
 	return all, added
 }
 
-// come returns the endpoint for a new address. If the address was removed recently, its old endpoint is returned.
+// come returns the endpoint for a new address. If the address was removed recently, the previous endpoint is returned,
+// with its statistics and health.
 func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	if e := b.gone[address]; e != nil {
 		delete(b.gone, address)
@@ -148,8 +150,8 @@ func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	return e
 }
 
-// retire moves the endpoints that have left the list to gone. They are kept for goneTime, and as long as they have
-// requests in flight.
+// retire moves the endpoints that are no longer in the list to gone. There they are kept for goneTime, and as long as
+// they have requests in flight.
 func (b *Backend) retire(old []*Endpoint, now int64) {
 	for _, e := range old {
 		if e.round == b.round {
@@ -162,7 +164,7 @@ func (b *Backend) retire(old []*Endpoint, now int64) {
 		}
 		b.gone[e.address] = e
 	}
-	// gone can be large if endpoints change often, so it is not searched at every change.
+	// gone can become large if endpoints change often, so it is not searched for old entries after each change.
 	if now-b.swept >= int64(goneTime/8) {
 		b.swept = now
 		maps.DeleteFunc(b.gone, func(_ string, e *Endpoint) bool {
@@ -172,15 +174,16 @@ func (b *Backend) retire(old []*Endpoint, now int64) {
 	}
 }
 
-// finder finds endpoints by their addresses. It needs no map if both lists are sorted, as lists from EndpointSlices
-// are.
+// finder finds the current endpoint for each address of a new list. If the current and the new list are both sorted, as
+// lists from EndpointSlices are, it needs no map.
 type finder struct {
 	sorted    []*Endpoint
 	byAddress map[string]*Endpoint
 	last      *Endpoint
 }
 
-// newFinder returns a finder for the endpoints in old. The caller must look up the addresses in the order of list.
+// newFinder returns a finder for the endpoints in old. The caller must look up the addresses of list in the order of
+// list.
 func newFinder(old []*Endpoint, list []ir.Endpoint) *finder {
 	if slices.IsSortedFunc(old, func(a, b *Endpoint) int { return strings.Compare(a.address, b.address) }) &&
 		slices.IsSortedFunc(list, func(a, b ir.Endpoint) int { return strings.Compare(a.Address, b.Address) }) {
@@ -209,7 +212,7 @@ func (f *finder) find(address string) *Endpoint {
 	return nil
 }
 
-// add makes a new endpoint findable, because a list may contain its address twice.
+// add adds a new endpoint, so that it is found again if the list contains its address twice.
 func (f *finder) add(e *Endpoint) {
 	if f.byAddress != nil {
 		f.byAddress[e.address] = e
@@ -217,8 +220,8 @@ func (f *finder) add(e *Endpoint) {
 	f.last = e
 }
 
-// join sets the start of the endpoint's slow start. The first endpoints of a backend have no slow start, because no
-// other endpoint could take their share.
+// join starts the slow start of a new endpoint. If the backend had no other endpoints, there is no slow start, because
+// no other endpoint could take the requests.
 func (e *Endpoint) join(now int64, others bool) {
 	if !others {
 		now = 0
@@ -226,7 +229,8 @@ func (e *Endpoint) join(now int64, others bool) {
 	e.since.Store(now)
 }
 
-// meanLatency returns the initial latency of new endpoints. With zero they would get all requests at once.
+// meanLatency returns the mean latency of the endpoints, which is the initial latency of new endpoints. With an initial
+// latency of zero they would get all requests at first.
 func meanLatency(endpoints []*Endpoint, now int64) float64 {
 	sum := 0.0
 	for _, e := range endpoints {
@@ -235,8 +239,8 @@ func meanLatency(endpoints []*Endpoint, now int64) float64 {
 	return sum / float64(max(len(endpoints), 1))
 }
 
-// SetPolicy sets how endpoints are chosen; nil means round robin. The caller must not change lb afterwards. An invalid
-// HashBy is ignored.
+// SetPolicy sets the policy for choosing endpoints; nil means round robin. The caller must not change lb afterwards. An
+// invalid HashBy template is ignored.
 func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 	if lb == nil {
 		lb = &roundRobin.LoadBalancing
@@ -273,8 +277,8 @@ func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	return p
 }
 
-// publish completes a state and makes it the current one. next contains the ring and the labels of the old state; added
-// are the new endpoints.
+// publish completes the new state and makes it the current state. When it is called, next contains the ring and the
+// labels of the old state. added are the new endpoints.
 func (b *Backend) publish(next *state, added []*Endpoint) {
 	switch {
 	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
@@ -290,7 +294,8 @@ func (b *Backend) publish(next *state, added []*Endpoint) {
 	b.slowUntil.Store(next.slowUntil())
 }
 
-// labels returns the endpoints by their names in session cookies, or nil without persistent cookies.
+// labels maps the names of endpoints in session cookies to endpoints. It returns nil if there are no persistent session
+// cookies.
 func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
 	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
 		return nil

@@ -9,19 +9,19 @@ import (
 
 const (
 	clientShards = 16
-	// maxClients is the maximum number of remembered clients per backend. When it is reached, the client with the
-	// oldest request is forgotten.
+	// maxClients is the maximum number of clients per backend whose endpoints are remembered. When it is reached, the
+	// client that has sent no request for the longest time is forgotten.
 	maxClients = 64 << 10
 )
 
-// clients maps client addresses to endpoints, for Service session affinity. A hash of the address would not be enough:
-// the timeout starts with the last request, and a new endpoint must not move clients before it has passed.
+// clients maps client addresses to endpoints, for the session affinity of a Service. Hashing the address would not be
+// enough: a new endpoint must not take over a client before the timeout after the client's last request has passed.
 type clients struct{ shards [clientShards]clientShard }
 
 type clientShard struct {
 	mu sync.Mutex
-	// byAddress maps addresses to elements of recent, whose values are *client. The client with the latest request is
-	// at the front.
+	// byAddress maps the address of each client to its element in recent. recent is a list of *client, with the client
+	// that sent the latest request at the front.
 	byAddress map[string]*list.Element
 	recent    list.List
 }
@@ -34,8 +34,8 @@ type client struct {
 
 func (c *clients) shard(address string) *clientShard { return &c.shards[hash(address)%clientShards] }
 
-// get returns the endpoint of a client whose last request is within the timeout, and restarts the timeout. Otherwise it
-// returns nil.
+// get returns the endpoint of a client and restarts the client's timeout. It returns nil if the client is unknown or
+// the timeout since its last request has passed.
 func (c *clients) get(address string, now int64, timeout time.Duration) *Endpoint {
 	s := c.shard(address)
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (c *clients) get(address string, now int64, timeout time.Duration) *Endpoin
 	return found.endpoint
 }
 
-// put assigns an endpoint to a client.
+// put sets the endpoint of a client and starts the client's timeout.
 func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Duration) {
 	s := c.shard(address)
 	s.mu.Lock()
@@ -69,13 +69,13 @@ func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Durat
 		s.byAddress = map[string]*list.Element{}
 	}
 	s.makeRoom(now, timeout)
-	// Clone the address, because it may be part of a longer string.
+	// Clone the address, because it may be part of a longer string, which would be kept in memory.
 	address = strings.Clone(address)
 	s.byAddress[address] = s.recent.PushFront(&client{address: address, endpoint: e, last: now})
 }
 
-// makeRoom drops at most two expired clients, so that their number shrinks again. If the shard is still full, it drops
-// the oldest client.
+// makeRoom removes up to two clients whose timeout has passed, so that expired clients are removed faster than new ones
+// are added. If the shard is still full, it removes the client that has sent no request for the longest time.
 func (s *clientShard) makeRoom(now int64, timeout time.Duration) {
 	for range 2 {
 		oldest := s.recent.Back()

@@ -8,34 +8,36 @@ import (
 )
 
 const (
-	// ejectAfter is the default number of consecutive failures that eject an endpoint.
+	// ejectAfter is the default number of consecutive failures after which an endpoint is ejected.
 	ejectAfter = 3
-	// firstEjection is the duration of the first ejection. Each failed trial doubles it, up to longestEjection.
+	// firstEjection is how long an endpoint is ejected for the first time. The time is doubled after each failed trial
+	// request, up to longestEjection.
 	firstEjection   = time.Second
 	longestEjection = time.Minute
-	// trialTime is the time after which another trial may start even if the previous one has not ended. That one may be
-	// an endless stream.
+	// trialTime is the time after which another trial request may start even if the previous one has not ended, because
+	// that request may be an endless stream.
 	trialTime = 10 * time.Second
 )
 
-// health tracks whether an endpoint is ejected or unhealthy. When the ejection time of an endpoint is over, it is half
-// open: one request goes to it as a trial, whose result decides whether the endpoint returns.
+// health tracks whether an endpoint is ejected or unhealthy. When the ejection time has passed, one request is sent to
+// the endpoint as a trial. If it succeeds, the endpoint is used again; if it fails, the endpoint is ejected for longer.
 type health struct {
-	// failures is the number of consecutive failures.
+	// failures is the number of consecutive failed requests.
 	failures atomic.Int32
-	// until is the end of the ejection time; zero means that the endpoint is not ejected. trial is the start of the
-	// latest trial.
+	// until is the time until which the endpoint is ejected; zero means that it is not ejected. trial is the start time
+	// of the latest trial request, or zero.
 	until, trial atomic.Int64
-	// unhealthy is the result of the health check.
+	// unhealthy is true if the endpoint has failed its health check.
 	unhealthy atomic.Bool
-	// spells is the number of consecutive ejections. The mutex of the Backend guards it.
+	// spells is the number of consecutive ejections. It is guarded by Backend.mu.
 	spells int
 }
 
-// out reports whether the endpoint is ejected or unhealthy. Such an endpoint is skipped while there are others.
+// out reports whether the endpoint is ejected or unhealthy. Such an endpoint is skipped as long as others can be used.
 func (e *Endpoint) out() bool { return e.health.until.Load() != 0 || e.health.unhealthy.Load() }
 
-// claim reports whether the caller's request becomes the trial of the ejected endpoint.
+// claim reports whether the caller's request may be sent to the ejected endpoint as its trial request. If so, other
+// requests are not sent to it until the trial has ended.
 func (e *Endpoint) claim(now int64) bool {
 	until, trial := e.health.until.Load(), e.health.trial.Load()
 	if until == 0 || now < until || e.health.unhealthy.Load() || trial != 0 && now-trial < int64(trialTime) {
@@ -61,8 +63,8 @@ func (e *Endpoint) failed(trial bool) {
 	}
 }
 
-// eject ejects an endpoint for a while, unless half of the endpoints are ejected already. When half of them fail, the
-// cause is probably something that they share, and the others could not take all of the load.
+// eject ejects an endpoint for a while, unless half of the endpoints are already ejected. If half of the endpoints
+// fail, they probably have a common cause, and the other half could not take the whole load.
 func (b *Backend) eject(e *Endpoint, trial bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +73,7 @@ func (b *Backend) eject(e *Endpoint, trial bool) {
 	case until == 0 && (trial || !e.listed.Load() || 2*(b.ejected+1) > len(s.endpoints)):
 		return
 	case until != 0 && (!trial || now < until):
-		// The failure belongs to a request that started before the ejection.
+		// The failed request was started before the endpoint was ejected.
 		return
 	}
 	spell := min(firstEjection<<min(e.health.spells, 10), longestEjection)
@@ -95,9 +97,9 @@ func (e *Endpoint) forgive() {
 	e.health.trial.Store(0)
 }
 
-// SetHealthy sets the result of the health check for an address. An unhealthy endpoint is skipped while there are
-// others. Unknown addresses are ignored, and new endpoints are healthy until SetHealthy is called. The health of a
-// removed endpoint is kept while the endpoint is remembered.
+// SetHealthy sets the result of the health check of the endpoint with the given address. An unhealthy endpoint is
+// skipped as long as others can be used. Unknown addresses are ignored. An endpoint is healthy until SetHealthy is
+// called. The result is kept for a while after the endpoint was removed.
 func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +115,7 @@ func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.recount(s)
 }
 
-// recount updates out, ejected and nextTrial.
+// recount recalculates b.out, b.ejected and b.nextTrial. The caller must hold b.mu.
 func (b *Backend) recount(s *state) {
 	next, out := int64(math.MaxInt64), 0
 	b.ejected = 0
@@ -137,14 +139,16 @@ func (b *Backend) recount(s *state) {
 	b.out.Store(int32(out))
 }
 
-// due returns an endpoint for which the caller's request becomes the trial, or nil.
+// due returns an ejected endpoint whose next trial request is due, or nil. The caller's request becomes this trial
+// request.
 func (b *Backend) due(now int64) *Endpoint {
 	if now < b.nextTrial.Load() {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// Load the state again under the lock: the caller's state may be outdated, and its counts would be wrong.
+	// Load the state again while holding the lock, because the endpoints may have changed since the caller loaded the
+	// state.
 	s := b.state.Load()
 	defer b.recount(s)
 	for _, e := range s.endpoints {

@@ -10,65 +10,66 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Endpoint is one address of a backend with its statistics and health. The same value is used while the address is in
-// the list, and for a while afterwards.
+// Endpoint is one address of a backend, with its statistics and health. An address keeps its *Endpoint while it is in
+// the list of endpoints and for a while afterwards.
 type Endpoint struct {
 	address string
 	backend *Backend
 
 	inFlight atomic.Int32
-	// round is the round of the last list that contained the endpoint. The mutex of the Backend guards it.
+	// round is the value of Backend.round when the endpoint was last in the list. It is guarded by Backend.mu.
 	round   uint32
 	latency latency
 	health  health
-	// since is the time when the endpoint joined others, at which its slow start begins. Zero means no slow start.
+	// since is the time when the endpoint was added and its slow start began. Zero means that it has no slow start.
 	since atomic.Int64
-	// listed means that the endpoint is in the current list.
+	// listed reports whether the endpoint is in the current list of endpoints.
 	listed atomic.Bool
-	// goneAt is the time when the endpoint left the list. The mutex of the Backend guards it.
+	// goneAt is the time when the endpoint was removed from the list. It is guarded by Backend.mu.
 	goneAt int64
 }
 
-// Address returns the address as host:port.
+// Address returns the endpoint's address in the form host:port.
 func (e *Endpoint) Address() string { return e.address }
 
-// Listed reports whether the endpoint is in the current list of its backend.
+// Listed reports whether the endpoint is still in the list of its backend's endpoints.
 func (e *Endpoint) Listed() bool { return e.listed.Load() }
 
-// InFlight returns the number of requests in flight.
+// InFlight returns the number of requests that the endpoint is handling now.
 func (e *Endpoint) InFlight() int { return int(e.inFlight.Load()) }
 
-// Choice is the endpoint for one attempt.
+// Choice is the endpoint that was chosen for one attempt to send a request.
 type Choice struct {
 	Endpoint *Endpoint
-	// Cookie is the value of the session cookie to set; if empty, no cookie is set. Session holds its settings. It is
-	// nil for a backend without session cookies.
+	// Cookie is the value of the session cookie to send to the client, or "" if no cookie must be sent. Session holds
+	// the other settings of the cookie. It is nil if the backend uses no session cookies.
 	Cookie  string
 	Session *ir.SessionCookie
-	// trial means that the endpoint was ejected when it was chosen. Only the result of such a request decides whether
-	// the endpoint returns.
+	// trial is true if the endpoint was ejected when it was chosen. Only the results of such requests decide whether
+	// the endpoint is used again.
 	trial bool
 }
 
-// Begin counts the attempt as in flight until End is called.
+// Begin counts the attempt as a request in flight until End is called.
 func (c Choice) Begin() { c.Endpoint.inFlight.Add(1) }
 
-// End ends the attempt. It must be called once for each Begin.
+// End stops counting the attempt as a request in flight. It must be called once for each call of Begin.
 func (c Choice) End() { c.Endpoint.inFlight.Add(-1) }
 
-// Observe records the result of the attempt: how long the endpoint took, and whether it failed. It need not be called.
-// If the client does not wait for the response, this is not a failure of the endpoint.
+// Observe records the result of the attempt: the response time, and whether the endpoint failed. An attempt without a
+// result need not be recorded. If the client closes the connection before the response, the endpoint has not failed.
 func (c Choice) Observe(took time.Duration, failed bool) {
 	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, failed)
 	c.Judge(failed)
 }
 
-// Measure records only the latency. It is for a response that has started and may take long to end; Judge must follow.
+// Measure records only the response time. It is called for a response that has started but may take long to end; Judge
+// must be called when it has ended.
 func (c Choice) Measure(took time.Duration) {
 	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, false)
 }
 
-// Judge records only whether the endpoint failed.
+// Judge records only whether the endpoint failed. It is called after Measure.
 func (c Choice) Judge(failed bool) {
 	if failed {
 		c.Endpoint.failed(c.trial)
@@ -77,19 +78,19 @@ func (c Choice) Judge(failed bool) {
 	c.Endpoint.succeeded(c.trial)
 }
 
-// ErrNoEndpoint is the error for a connection or datagram if Pick returns no endpoint.
+// ErrNoEndpoint is the error for a TCP connection or a datagram if Pick returns no endpoint.
 var ErrNoEndpoint = errors.New("no endpoint is ready")
 
-// Address is the ClientInfo for a TCP or UDP client, of which only the address is known.
+// Address implements ClientInfo for a TCP or UDP client, of which only the address is known.
 type Address netip.AddrPort
 
-// Hash implements ClientInfo.
+// Hash implements ClientInfo. It always returns "".
 func (Address) Hash(*nginx.Template) string { return "" }
 
-// Cookie implements ClientInfo.
+// Cookie implements ClientInfo. It always returns "".
 func (Address) Cookie(string) string { return "" }
 
-// ClientIP implements ClientInfo.
+// ClientIP implements ClientInfo. It returns the IP address without the port and the zone.
 func (a Address) ClientIP() string {
 	if address := netip.AddrPort(a).Addr(); address.IsValid() {
 		return address.Unmap().WithZone("").String()

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// maxSubset is the maximum number of endpoints that share a hash. A larger LoadBalancing.HashSubset is reduced to
-	// it.
+	// maxSubset is the maximum number of endpoints among which the requests with the same hash are distributed. It also
+	// limits LoadBalancing.HashSubset.
 	maxSubset = 64
-	// maxWalk is the maximum number of ring points to search for an endpoint. The limit is reached only if nearly all
-	// endpoints are out.
+	// maxWalk is the maximum number of ring points that are searched for a usable endpoint. More would only be needed
+	// if nearly all endpoints are ejected or unhealthy.
 	maxWalk = 32 * pointsPerEndpoint
 )
 
-// along returns the first usable endpoint along the ring, or nil.
+// along returns the first usable endpoint on the ring, starting at the position of the request, or nil.
 func (p *pick) along() *Endpoint {
 	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil &&
 		p.state.policy.SessionCookie == nil {
@@ -35,8 +35,8 @@ func (p *pick) along() *Endpoint {
 	return p.scan(int(p.at % uint64(len(p.state.endpoints))))
 }
 
-// oneOf returns a random usable endpoint among the first size endpoints along the ring, or nil. With this choice a new
-// endpoint changes few of the subsets.
+// oneOf takes the first size endpoints on the ring, starting at the position of the request, and returns a random
+// usable one, or nil. Because the ring is used, a new endpoint changes few of these subsets.
 func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0

@@ -8,22 +8,23 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// ClientInfo provides the data of a request that a choice may depend on.
+// ClientInfo provides the properties of a request or a client that the choice of an endpoint may depend on.
 type ClientInfo interface {
-	// Hash expands a template with the values of the request.
+	// Hash expands the template of the hash key with the values of the request.
 	Hash(t *nginx.Template) string
-	// Cookie returns the value of a cookie, or "".
+	// Cookie returns the value of the request's cookie with the given name, or "".
 	Cookie(name string) string
-	// ClientIP returns the address of the client, or "".
+	// ClientIP returns the IP address of the client, or "".
 	ClientIP() string
 }
 
-// draws is the maximum number of random draws before all endpoints are searched in order.
+// draws is the maximum number of random choices. If none of the chosen endpoints is usable, all endpoints are searched
+// in order.
 const draws = 16
 
-// Pick chooses an endpoint. It skips the endpoints in tried, which have failed for this request, and endpoints that are
-// ejected or unhealthy, as long as there is another one. It returns false only if the backend has no endpoints. If a is
-// nil, there is no hash and no session.
+// Pick chooses an endpoint. It skips the endpoints in tried, where the request has failed before, and endpoints that
+// are ejected or unhealthy, unless all others are skipped, too. It returns false only if the backend has no endpoints.
+// If a is nil, neither hashing nor sessions are used.
 func (b *Backend) Pick(a ClientInfo, tried []*Endpoint) (Choice, bool) {
 	s := b.state.Load()
 	if len(s.endpoints) == 0 {
@@ -42,18 +43,19 @@ type pick struct {
 	state   *state
 	client  ClientInfo
 	tried   []*Endpoint
-	// time is the current time. It is zero until now is called.
+	// time is the current time. It is zero until the method now is called.
 	time int64
-	// health means that endpoints that are out are skipped. slow means that some endpoints are in slow start.
+	// health is set if ejected and unhealthy endpoints must be skipped. slow is set if any endpoint is in slow start.
 	health, slow bool
-	// at is the position of the request on the ring. It is valid if keyed is set.
+	// at is the position of the request on the hash ring. It is used only if keyed is set.
 	at    uint64
 	keyed bool
 }
 
 func (p *pick) begin() {
 	out := int(p.backend.out.Load())
-	// If all endpoints are out, the checks are more likely to be wrong than all endpoints, so ignore them.
+	// If all endpoints are ejected or unhealthy, the health checks are probably wrong, so ignore the health of the
+	// endpoints.
 	p.health = out > 0 && out < len(p.state.endpoints)
 	if until := p.backend.slowUntil.Load(); until != 0 {
 		if p.slow = p.now() < until; !p.slow {
@@ -76,7 +78,8 @@ func (p *pick) choose() Choice {
 	return Choice{Endpoint: p.byClient()}
 }
 
-// byClient keeps a client at its endpoint if the Service has session affinity.
+// byClient returns the endpoint that the client used before, if the Service has session affinity. Otherwise it chooses
+// an endpoint by the policy.
 func (p *pick) byClient() *Endpoint {
 	known := p.state.policy.clients
 	if known == nil || p.client == nil {
@@ -92,7 +95,7 @@ func (p *pick) byClient() *Endpoint {
 			return e
 		}
 		if slices.Contains(p.tried, e) {
-			// The endpoint failed only for this request, so keep the affinity.
+			// The endpoint failed only for this request, so the client returns to it with the next request.
 			return p.byPolicy()
 		}
 	}
@@ -119,14 +122,14 @@ func (p *pick) byPolicy() *Endpoint {
 	return p.relax()
 }
 
-// byKey chooses an endpoint by a position on the ring.
+// byKey chooses an endpoint by the position at on the hash ring.
 func (p *pick) byKey(at uint64) *Endpoint {
 	p.at, p.keyed = at, true
 	return p.relax()
 }
 
-// relax lowers the requirements until there is an endpoint: first it allows endpoints that are out, then those that
-// were tried.
+// relax chooses an endpoint and drops requirements until it finds one: first it also allows ejected and unhealthy
+// endpoints, then endpoints where the request has failed before.
 func (p *pick) relax() *Endpoint {
 	for {
 		if e := p.once(); e != nil {
@@ -153,19 +156,21 @@ func (p *pick) once() *Endpoint {
 	return p.inTurn()
 }
 
-// may reports whether the request may go to an endpoint.
+// may reports whether the request may be sent to an endpoint: it is not ejected or unhealthy, and the request has not
+// failed there before.
 func (p *pick) may(e *Endpoint) bool {
 	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
 }
 
-// mayKeyed is like may, but for the endpoint that belongs to the request's key. If that endpoint is ejected, the
-// request may become its trial, unless the request has failed before.
+// mayKeyed is like may, but is used for an endpoint that belongs to the hash key or the session of the request. If this
+// endpoint is ejected, the request may become its trial request, unless the request has already failed on another
+// endpoint.
 func (p *pick) mayKeyed(e *Endpoint) bool {
 	return p.may(e) || p.health && len(p.tried) == 0 && e.claim(p.now())
 }
 
-// ripe reports whether an endpoint may be chosen now. An endpoint in slow start is chosen with a probability that grows
-// with time.
+// ripe reports whether an endpoint may be chosen although it may be in slow start. During slow start, it returns true
+// with a probability that grows with time.
 func (p *pick) ripe(e *Endpoint) bool {
 	if !p.slow {
 		return true
@@ -178,8 +183,8 @@ func (p *pick) ripe(e *Endpoint) bool {
 	return age >= 1 || rand.Float64() < 0.1+0.9*age
 }
 
-// inTurn takes another turn for each endpoint that it skips. Otherwise the next endpoint would get all requests of the
-// skipped one.
+// inTurn chooses an endpoint by round robin. It increments the counter for each endpoint that it skips; otherwise the
+// endpoint that follows a skipped endpoint would get the requests of both.
 func (p *pick) inTurn() *Endpoint {
 	list, turn := p.state.endpoints, uint64(0)
 	for range len(list) + draws {
@@ -201,7 +206,7 @@ func (p *pick) drawn() *Endpoint {
 	return p.scan(rand.IntN(len(list)))
 }
 
-// scan returns the first usable endpoint, starting at an index, or nil.
+// scan returns the first usable endpoint, starting at the index first, or nil.
 func (p *pick) scan(first int) *Endpoint {
 	list := p.state.endpoints
 	for i := range list {
@@ -212,7 +217,7 @@ func (p *pick) scan(first int) *Endpoint {
 	return nil
 }
 
-// two draws two random endpoints, which differ if possible.
+// two chooses two random usable endpoints, which are different if possible. Either may be nil.
 func (p *pick) two() (*Endpoint, *Endpoint) {
 	list := p.state.endpoints
 	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {
@@ -229,8 +234,8 @@ func (p *pick) two() (*Endpoint, *Endpoint) {
 	return a, b
 }
 
-// better returns the endpoint that is likely to respond first. Either may be nil, because health can change between two
-// draws.
+// better returns the endpoint that is likely to respond earlier. a and b may be nil, because the health of endpoints
+// can change while they are chosen.
 func (p *pick) better(a, b *Endpoint) *Endpoint {
 	if a == nil || a == b {
 		return b
@@ -250,8 +255,8 @@ func (p *pick) better(a, b *Endpoint) *Endpoint {
 	return a
 }
 
-// cost estimates the duration of the next request to an endpoint. Without measurements the number of requests in flight
-// decides.
+// cost estimates how long the next request to an endpoint takes. If there are no measurements, it depends only on the
+// number of requests in flight.
 func (e *Endpoint) cost(now int64) float64 {
 	const minLatency = 1e-6
 	return (e.latency.read(now) + minLatency) * float64(e.inFlight.Load()+1)

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// pointsPerEndpoint is a compromise: more points distribute the keys more evenly, but use more memory. It does not
-// depend on the number of endpoints, because another value would move all keys.
+// pointsPerEndpoint is a compromise: more points distribute the keys more evenly, but use more memory. It must not
+// depend on the number of endpoints, because changing it moves all keys to other endpoints.
 const pointsPerEndpoint = 160
 
-// ring is a consistent hash ring: a key belongs to the endpoint of the first point at or after its position. All
-// replicas of the controller compute the same points. A ring is immutable; nil means that there is no ring.
+// ring is a consistent hash ring: a key belongs to the endpoint whose point is the first at or after the key's
+// position. All replicas of the controller compute the same points. A ring is immutable. A nil *ring means that the
+// policy needs no ring.
 //
-// A ring for a thousand endpoints is large, and each change of an endpoint creates a new one. Therefore a point is one
-// word without a pointer, which the garbage collector need not scan.
+// A ring for a thousand endpoints is large, and a new ring is created for each change of the endpoints. Therefore a
+// point contains no pointer: the garbage collector does not have to scan the points.
 type ring struct {
 	points []point
-	// slots holds the endpoints to which points refer. Unused slots are nil.
+	// slots holds the endpoints, to which points refer by index. Unused elements are nil.
 	slots []*Endpoint
 }
 
@@ -31,8 +32,8 @@ func newRing(endpoints []*Endpoint) *ring {
 	return r
 }
 
-// with returns a ring without the endpoints that are no longer listed, and with the added ones. It copies the points
-// and does not sort them again.
+// with returns a ring without the endpoints that are no longer in the backend's list, and with the added endpoints. It
+// is faster than newRing, because it does not sort all points again.
 func (r *ring) with(added []*Endpoint) *ring {
 	next := &ring{slots: slices.Clone(r.slots)}
 	var gone, fresh []point
@@ -68,8 +69,8 @@ func (r *ring) with(added []*Endpoint) *ring {
 	return next
 }
 
-// replaced returns sorted points without the gone points and with the fresh ones. It copies the points in between as
-// blocks, because looking at each point would take most of the time.
+// replaced returns the sorted points without the points in gone and with the points in fresh. It copies the points in
+// between as blocks, because comparing each point would take most of the time.
 func (r *ring) replaced(points, gone, fresh []point) []point {
 	result := make([]point, 0, len(points)-len(gone)+len(fresh))
 	for len(gone) > 0 || len(fresh) > 0 {
@@ -84,7 +85,7 @@ func (r *ring) replaced(points, gone, fresh []point) []point {
 	return append(result, points...)
 }
 
-// appendPoints appends the points of one endpoint.
+// appendPoints appends the points of the endpoint with the given index in r.slots.
 func (r *ring) appendPoints(points []point, slot uint32) []point {
 	seed := hash(r.slots[slot].address)
 	for i := range uint64(pointsPerEndpoint) {
@@ -93,11 +94,11 @@ func (r *ring) appendPoints(points []point, slot uint32) []point {
 	return points
 }
 
-// position returns the position of a hash on the ring.
+// position returns the position on the ring for a hash.
 func position(hash uint64) uint32 { return uint32(hash >> 32) }
 
-// compare orders points with the same position by address, so that all replicas use the same order although their slots
-// differ.
+// compare orders points by position. Points with the same position are ordered by the address of their endpoint, so
+// that all replicas use the same order although their slots differ.
 func (r *ring) compare(p, q point) int {
 	if p.at != q.at {
 		return cmp.Compare(p.at, q.at)
@@ -108,10 +109,10 @@ func (r *ring) compare(p, q point) int {
 	return cmp.Compare(r.slots[p.slot].address, r.slots[q.slot].address)
 }
 
-// at returns the endpoint of a point.
+// at returns the endpoint of the point with index i.
 func (r *ring) at(i int) *Endpoint { return r.slots[r.points[i].slot] }
 
-// find returns the index of the point to which a hash belongs.
+// find returns the index of the first point at or after the position of a hash.
 func (r *ring) find(hash uint64) int {
 	at := position(hash)
 	low, high := 0, len(r.points)
@@ -128,8 +129,8 @@ func (r *ring) find(hash uint64) int {
 	return low
 }
 
-// hash returns the FNV-1a hash of s, mixed, because the high bits of FNV-1a depend too little on short strings. It uses
-// no secret, and all replicas compute the same value.
+// hash returns the FNV-1a hash of s, passed through mix, because the high bits of FNV-1a depend too little on short
+// strings. It uses no random seed, so all replicas compute the same value.
 func hash(s string) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(s) {
@@ -138,7 +139,7 @@ func hash(s string) uint64 {
 	return mix(h)
 }
 
-// mix spreads each bit over all bits. It is the last step of SplitMix64.
+// mix makes each bit of the result depend on all bits of h. It is the last step of SplitMix64.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -15,17 +15,17 @@ import (
 // otherwise a random key for the ring. So every replica finds the endpoint, and the cookie does not contain an address.
 // A client that knows some addresses can still find out which one it uses.
 
-// maxKey is the maximum length of a key in bytes. Our own keys have at most 32 bytes.
+// maxKey is the maximum length in bytes of the key in a session cookie. The keys that we create have at most 32 bytes.
 const maxKey = 64
 
-// label returns the name of an endpoint in cookies, or the tag of a backend if address is empty.
+// label returns the name of an endpoint in session cookies. If address is empty, it returns the tag of the backend.
 func label(backend, address string) string {
 	sum := sha256.Sum256([]byte(backend + "\x00" + address))
 	return hex.EncodeToString(sum[:16])
 }
 
-// HasSession reports whether a client has a session cookie of this backend, even if the endpoint no longer exists.
-// cookie returns the value of the client's cookie with a name, or "".
+// HasSession reports whether a client has a session cookie of this backend, even if the cookie's endpoint no longer
+// exists. cookie returns the value of the client's cookie with the given name, or "".
 func (b *Backend) HasSession(cookie func(name string) string) bool {
 	p := b.state.Load().policy
 	if p.SessionCookie == nil {
@@ -35,7 +35,8 @@ func (b *Backend) HasSession(cookie func(name string) string) bool {
 	return key != "" && tag == p.tag
 }
 
-// bySession keeps a client at the endpoint in its session cookie.
+// bySession returns the endpoint in the client's session cookie if it may be used. Otherwise it chooses another
+// endpoint.
 func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	c := Choice{Session: session}
 	key, own := p.owner(session)
@@ -43,7 +44,7 @@ func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	case own != nil && p.mayKeyed(own):
 		c.Endpoint = own
 	case own != nil && !session.ChangeOnFailure:
-		// Do not change the cookie, so that the client returns to its endpoint later.
+		// Keep the cookie, so that the client returns to its endpoint when the endpoint is usable again.
 		c.Endpoint = p.byKey(hash(key))
 	default:
 		key, c.Endpoint = p.newSession(session)
@@ -54,7 +55,8 @@ func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	return c
 }
 
-// owner returns the key in the client's cookie, and the endpoint to which it belongs, or nil.
+// owner returns the key in the client's session cookie, and the endpoint to which the key belongs. The endpoint is nil
+// if there is no valid cookie or the endpoint no longer exists.
 func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
 	key, tag, _ := strings.Cut(p.client.Cookie(session.Name), "|")
 	if tag != p.state.policy.tag || key == "" || len(key) > maxKey {
@@ -68,7 +70,7 @@ func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
 
 func (p *pick) place(at uint64) *Endpoint { return p.state.ring.at(p.state.ring.find(at)) }
 
-// newSession chooses an endpoint for a client without a session.
+// newSession chooses an endpoint for a client without a session, and returns the key for the session cookie.
 func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {
 	if session.Persistent {
 		e = p.byClient()
@@ -83,8 +85,8 @@ func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {
 	return key, p.byKey(hash(key))
 }
 
-// randomKey returns a random key. It need not be secret, because a client that invents a key also only gets an
-// endpoint.
+// randomKey returns a random key for a session cookie. The key is not a secret: a client that makes up a key only
+// chooses its endpoint.
 func randomKey() string {
 	return strconv.FormatUint(rand.Uint64(), 36) + strconv.FormatUint(rand.Uint64(), 36)
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// MaxPerNamespace is the maximum number of endpoints of all backends of a namespace together. This is many times the
-// number of pods in large namespaces. An EndpointSlice of 40 KB can define 100,000 endpoints through its ports, and
-// with consistent hashing each of them uses more than 1 KB.
+// MaxPerNamespace is the maximum total number of endpoints of all backends in a namespace. Even large namespaces have
+// far fewer pods. A limit is needed because an EndpointSlice of 40 KB can define 100,000 endpoints with its ports, and
+// with consistent hashing each endpoint uses more than 1 KB of memory.
 const MaxPerNamespace = 50_000
 
-// quota counts the endpoints of the backends of a namespace. has and left are, by backend ID, the numbers of endpoints
-// in use and left out.
+// quota counts the endpoints of a namespace. has maps each backend ID to the number of endpoints in use, and left to
+// the number of endpoints that are not used because of the limit.
 type quota struct {
 	total     int
 	has, left map[string]int
 }
 
-// admit returns the endpoints of a list that fit into the quota of the backend's namespace. The caller holds setting.
+// admit returns as many endpoints of the list as the quota of the backend's namespace allows. The caller must hold
+// t.setting.
 func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	t.withdraw(id)
 	if len(list) == 0 {
@@ -41,7 +42,7 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	return list[:n]
 }
 
-// withdraw removes the endpoints of a backend from the quota. The caller holds setting.
+// withdraw removes the endpoints of a backend from the quota of its namespace. The caller must hold t.setting.
 func (t *Table) withdraw(id string) {
 	namespace, _, _ := strings.Cut(id, "/")
 	q := t.quotas[namespace]
@@ -56,7 +57,7 @@ func (t *Table) withdraw(id string) {
 	}
 }
 
-// LeftOut returns the number of endpoints of a backend that are left out because the quota of its namespace is used up.
+// LeftOut returns the number of endpoints of a backend that are not used because the quota of its namespace is used up.
 func (t *Table) LeftOut(id string) int {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -67,8 +68,8 @@ func (t *Table) LeftOut(id string) int {
 	return 0
 }
 
-// Short yields the backends with endpoints that are left out although the quota has room again. The caller must set
-// their endpoints again.
+// Short yields the IDs of backends with unused endpoints in namespaces whose quota is no longer used up. The caller
+// must call Set again for each of them.
 func (t *Table) Short() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range t.short() {

@@ -1,4 +1,4 @@
-// Package endpoints translates EndpointSlices into the addresses of a backend, and holds the current addresses of all
+// Package endpoints determines the endpoints of backends from EndpointSlices, and holds the current endpoints of all
 // backends.
 package endpoints
 
@@ -17,16 +17,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Resolve returns the endpoints of a backend from the slices of its Service. They are sorted and without duplicates, so
-// that equal slices give an equal list.
+// Resolve returns the endpoints of a backend, given the EndpointSlices of its Service. They are sorted by address and
+// without duplicates, so that the result does not depend on the order of the slices.
 //
-// It returns the ready endpoints. If the Service publishes endpoints that are not ready, all of them are treated as
-// ready. If there are no ready endpoints, it returns those that are terminating but still serving. Only IP addresses
-// are used: endpoints with a host name would need DNS and are ignored. A backend that uses its virtual address has only
-// this endpoint. A backend for an external name has no endpoints here, because package resolver looks up the name.
+// Resolve returns the ready endpoints. With publishNotReadyAddresses, all endpoints of the Service count as ready. If
+// there are no ready endpoints, it returns the endpoints that are terminating but still serving. Endpoints with a host
+// name instead of an IP address are ignored. If the backend uses the ClusterIP of the Service, this is the only
+// endpoint. The result is empty for an ExternalName Service, because package resolver looks up the name.
 //
-// As in kube-proxy, only the ready endpoints with a hint for zone are returned, if all of them have hints and at least
-// one is for zone. If zone is empty, hints are ignored.
+// zone is the zone of this process for topology-aware routing. As in kube-proxy, only the ready endpoints with a hint
+// for zone are returned if all ready endpoints have hints and at least one of the hints is for zone. If zone is empty,
+// hints are ignored.
 func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend, zone string) []ir.Endpoint {
 	if b.Missing || b.ExternalName != "" {
 		return nil
@@ -67,8 +68,8 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend,
 	return slices.Compact(ready)
 }
 
-// hints matches the endpoints of one zone. Hints are used only if each endpoint has some. Otherwise it is unknown
-// whether the endpoints of the zone can take its load.
+// hints matches endpoints with a topology hint for a zone. complete is true while all endpoints have hints. Otherwise
+// hints are ignored, because it is not known whether the endpoints with a hint can take the load of the zone.
 type hints struct {
 	zone     string
 	complete bool
@@ -82,13 +83,14 @@ func (h *hints) match(endpoint *discoveryv1.Endpoint) bool {
 	return slices.ContainsFunc(endpoint.Hints.ForZones, func(z discoveryv1.ForZone) bool { return z.Name == h.zone })
 }
 
-// isVirtual reports whether the virtual address of the Service is the only endpoint. A headless Service has no virtual
-// address.
+// isVirtual reports whether the backend uses the ClusterIP of the Service as its only endpoint. A headless Service has
+// no ClusterIP.
 func isVirtual(b *ir.Backend) bool {
 	return b.LoadBalancing.UseVirtualAddress && b.VirtualAddress != ""
 }
 
-// PortGone reports whether a Service has endpoints, but none of its slices has the port of the backend.
+// PortGone reports whether the Service of a backend has endpoints, but none of its EndpointSlices contains the
+// backend's port.
 func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) bool {
 	some := false
 	if b.Missing || b.ExternalName != "" || isVirtual(b) {
@@ -103,8 +105,8 @@ func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend
 	return some
 }
 
-// portOf returns the target port of a backend in one slice. If pods of a Service use different target ports, they are
-// in different slices.
+// portOf returns the target port of a backend in an EndpointSlice. It returns false if the slice does not contain the
+// port. Pods with different target ports are in different slices.
 func portOf(slice *discoveryv1.EndpointSlice, b *ir.Backend) (string, bool) {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return "", false
@@ -125,7 +127,7 @@ func protocolOf(p *discoveryv1.EndpointPort) ir.Protocol {
 	return ir.Protocol(strings.ToLower(string(value(p.Protocol, corev1.ProtocolTCP))))
 }
 
-// isReady treats an unknown state as ready, as the API requires.
+// isReady reports whether an endpoint is ready. As the Kubernetes API requires, an unknown condition counts as ready.
 func isReady(c *discoveryv1.EndpointConditions) bool { return value(c.Ready, true) }
 
 func isTerminating(c *discoveryv1.EndpointConditions) bool {

@@ -19,32 +19,34 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// Table holds the endpoints of all backends by ID. Its methods may be called from any goroutine.
+// Table holds the endpoints of all backends by ID. It is safe for concurrent use.
 //
-// An ID keeps the same *balancer.Backend for as long as there is a reference to it, even if it is deleted and set
-// again. A route keeps the pointer and sees every later list without a look-up.
+// An ID keeps the same *balancer.Backend as long as anything refers to it, even if the backend is deleted and set
+// again. So a route can keep the pointer and always sees the current endpoints without a lookup.
 type Table struct {
 	mu sync.Mutex
-	// set keeps the backends alive that were set or configured. known also finds backends that only a route refers to.
+	// set keeps the backends alive for which Set, Configure or Keep was called. known also contains backends that only
+	// a route refers to.
 	set   map[string]*balancer.Backend
 	known map[string]weak.Pointer[balancer.Backend]
 
 	guard *reach.Guard
-	// setting guards refused and quotas. It is held while endpoints are set, so that Sift and Set do not mix different
-	// lists. refused holds the endpoints that are left out, by backend ID.
+	// setting guards refused and quotas. It is held while the endpoints of a backend are replaced, so that concurrent
+	// calls of Sift and Set do not overwrite each other's result. refused maps backend IDs to the endpoints that are
+	// not used because connections to them are not allowed.
 	setting sync.Mutex
 	refused map[string][]Refused
-	// quotas holds the quotas by namespace. setting guards it.
+	// quotas maps each namespace to its quota. It is guarded by setting.
 	quotas map[string]*quota
 }
 
-// Refused is an endpoint that is left out because connecting to its address is not allowed.
+// Refused is an endpoint that is not used because connections to its address are not allowed.
 type Refused struct {
 	ir.Endpoint
 	Reason reach.Reason
 }
 
-// NewTable returns a table without backends.
+// NewTable returns an empty table.
 func NewTable() *Table {
 	return &Table{
 		set: map[string]*balancer.Backend{}, known: map[string]weak.Pointer[balancer.Backend]{},
@@ -52,17 +54,17 @@ func NewTable() *Table {
 	}
 }
 
-// Guard returns the guard that decides to which addresses connections are allowed. After changing it, call Sift.
+// Guard returns the guard that decides which addresses endpoints may have. After changing the guard, call Sift.
 func (t *Table) Guard() *reach.Guard { return t.guard }
 
-// Backend returns the backend of an ID. A backend that was never set has no endpoints.
+// Backend returns the backend with the given ID. It has no endpoints until Set is called.
 func (t *Table) Backend(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.backend(id)
 }
 
-// Split returns the backends of a TCP or UDP port, which share connections by weight.
+// Split returns the backends of a TCP or UDP port, among which connections are distributed by weight.
 func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend] {
 	if len(to.Split) == 0 {
 		return split.Only(t.Backend(to.Backend))
@@ -74,16 +76,16 @@ func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend
 	return split.New((*balancer.Backend).Empty, shares...)
 }
 
-// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed, and endpoints over the quota
-// of the namespace, are left out. Before routes are served, Set must be called for each of their backends, with an
-// empty list if there are no endpoints.
+// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed, and endpoints that exceed
+// the quota of the namespace, are not used. Before a route is served, Set must be called for each of its backends, even
+// if there are no endpoints.
 func (t *Table) Set(id string, list []ir.Endpoint) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	t.sift(id, t.keep(id), t.admit(id, list))
 }
 
-// Sift checks the endpoints of all backends again. It must be called after the Guard has changed.
+// Sift checks the endpoints of all backends again. It must be called after the guard has changed.
 func (t *Table) Sift() {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -103,7 +105,8 @@ func (t *Table) Sift() {
 	}
 }
 
-// sift sets the allowed endpoints of a list as the endpoints of a backend.
+// sift sets the endpoints of a backend to the endpoints in list to which connections are allowed. It records the others
+// in t.refused. The caller must hold t.setting.
 func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 	var left []Refused
 	allowed := list
@@ -125,11 +128,11 @@ func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 	b.SetEndpoints(allowed)
 }
 
-// overUDP is the suffix of the IDs of backends of UDP ports.
+// overUDP is the suffix of the backend IDs of UDP ports.
 const overUDP = "/udp"
 
-// judge returns the reason why an endpoint is left out, or "". A host name, which a handwritten document may contain,
-// is checked when a connection is opened.
+// judge returns why an endpoint must not be used, or "" if it may be used. A host name, which only a configuration that
+// was written by hand can contain, is checked later, when a connection is opened.
 func (t *Table) judge(id, address string) reach.Reason {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -146,25 +149,25 @@ func (t *Table) judge(id, address string) reach.Reason {
 	return ""
 }
 
-// Refused returns the endpoints of a backend that are left out.
+// Refused returns the endpoints of a backend to which connections are not allowed.
 func (t *Table) Refused(id string) []Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	return t.refused[id]
 }
 
-// AllRefused returns the endpoints of all backends that are left out, by backend ID.
+// AllRefused maps backend IDs to the endpoints to which connections are not allowed.
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	return maps.Clone(t.refused)
 }
 
-// Configure sets how the endpoints of a backend are chosen; nil means round robin. It must be called before the routes
-// to the backend are served. The setting stays until the backend is released.
+// Configure sets the policy for choosing an endpoint of a backend; nil means round robin. It must be called before
+// routes to the backend are served. The policy is kept until the backend is deleted and no route refers to it.
 func (t *Table) Configure(id string, lb *ir.LoadBalancing) { t.keep(id).SetPolicy(lb) }
 
-// keep returns the backend of an ID, and keeps it alive until Delete is called.
+// keep returns the backend with the given ID, and keeps it alive until Delete is called.
 func (t *Table) keep(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,15 +176,16 @@ func (t *Table) keep(id string) *balancer.Backend {
 	return b
 }
 
-// Keep keeps a backend alive as Set does, but does not change its endpoints. It is for backends whose endpoints arrive
-// later.
+// Keep keeps a backend alive until Delete is called, without changing its endpoints. It is called if the endpoints are
+// not known yet.
 func (t *Table) Keep(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set[id] = t.backend(id)
 }
 
-// Delete releases a backend. Existing references keep its last endpoints, so that requests in flight can finish.
+// Delete stops keeping a backend alive. Routes that still refer to the backend keep its last endpoints, so that
+// requests in flight can finish.
 func (t *Table) Delete(id string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -192,7 +196,8 @@ func (t *Table) Delete(id string) {
 	delete(t.set, id)
 }
 
-// Addresses yields the endpoint addresses of all backends that were set. An address may occur more than once.
+// Addresses yields the addresses of the endpoints of all backends that Set, Configure or Keep was called for. An
+// address may occur more than once.
 func (t *Table) Addresses() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		t.mu.Lock()
@@ -224,7 +229,7 @@ type known struct {
 	pointer weak.Pointer[balancer.Backend]
 }
 
-// forget removes an ID whose backend has been garbage-collected, unless it has a new backend.
+// forget removes a backend from known after it has been garbage-collected, unless the ID already has a new backend.
 func (t *Table) forget(k known) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,23 +15,23 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// method is the method of gRPC's standard health checking protocol.
+// method is the path of the Check method in gRPC's standard health checking protocol.
 const method = "/grpc.health.v1.Health/Check"
 
 const (
-	// frameHead is the length of the prefix of each message: a flag and the message length.
+	// frameHead is the length of the prefix of each gRPC message: one byte for the compression flag and four bytes for
+	// the message length.
 	frameHead = 5
-	// serviceField is the tag of the request's only field in protocol buffers, and statusField the tag of the
-	// response's.
+	// serviceField and statusField are the Protocol Buffers tags of the only field in the request and in the response.
 	serviceField, statusField = 0x0a, 0x08
 	serving                   = 1
 )
 
-// servings are the names of the service states, by their numbers in the protocol.
+// servings lists the names of the serving states. The index is the number of the state in the protocol.
 var servings = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
-// probeGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in the path is serving.
-// An empty name stands for the server as a whole.
+// probeGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in check.Path is
+// serving. An empty name means the server as a whole.
 func (c *Checker) probeGRPC(ctx context.Context, address string, check *ir.HealthCheck) error {
 	service := strings.TrimPrefix(check.Path, "/")
 	message := binary.AppendUvarint([]byte{serviceField}, uint64(len(service)))
@@ -86,7 +86,8 @@ func judgeGRPC(response *http.Response, body []byte) error {
 	return nil
 }
 
-// statusOf returns the status in a response. Protocol buffers omit a zero status.
+// statusOf returns the serving state in a response message. If the message is empty, it returns zero, because Protocol
+// Buffers omit zero values.
 func statusOf(body []byte) uint64 {
 	if len(body) < frameHead+2 || body[0] != 0 || body[frameHead] != statusField {
 		return 0

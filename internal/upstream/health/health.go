@@ -1,4 +1,4 @@
-// Package health runs active health checks of endpoints, if an Ingress configures them. An unhealthy endpoint gets no
+// Package health runs active health checks of endpoints, as configured by Ingresses. An unhealthy endpoint gets no
 // requests until it is healthy again.
 package health
 
@@ -30,44 +30,48 @@ type Backend interface {
 	SetHealthy(address string, healthy bool)
 }
 
-// Checker runs the health checks of all backends. Its methods may be called from any goroutine.
+// Checker runs the health checks of all backends. It is safe for concurrent use.
 type Checker struct {
-	// client is used for HTTP checks. h2c and grpcs are used for gRPC checks, without and with TLS.
+	// client is used for HTTP checks, h2c for gRPC checks without TLS, and grpcs for gRPC checks with TLS.
 	client, h2c, grpcs *http.Client
-	// guard decides to which addresses connections are allowed.
+	// guard decides which addresses may be connected to.
 	guard *reach.Guard
-	// authority returns the contents of a Secret.
+	// authority returns the certificate authority in a Secret.
 	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
 	running map[string]*round
 	all     panics.Group
-	// byNamespace holds the slots of each namespace that has a round.
+	// byNamespace maps each namespace with health checks to the semaphore that limits its concurrent probes.
 	byNamespace map[string]*slots
 }
 
-// slots limits the concurrent probes of one namespace. rounds is the number of rounds that use it.
+// slots is the semaphore that limits the concurrent probes of one namespace. rounds is the number of health checks that
+// use it.
 type slots struct {
 	free   chan struct{}
 	rounds int
 }
 
-// round is the health check of one backend.
+// round is the running health check of one backend.
 type round struct {
 	check  ir.HealthCheck
 	cancel context.CancelFunc
-	// slots are the slots of the backend's namespace.
+	// slots is the semaphore of the backend's namespace.
 	slots chan struct{}
-	// next means that another round continues with the results of this one. It is set before cancel is called.
+	// next is set if the health check is replaced by a changed one, which takes over its results. It is set before
+	// cancel is called.
 	next atomic.Bool
-	// known holds the results by address. It belongs to the round's goroutine until done is closed.
+	// known maps the address of each endpoint to its results. Only the goroutine of the health check may use it until
+	// done is closed.
 	known map[string]*streak
 	done  chan struct{}
 	state atomic.Pointer[State]
 }
 
-// New returns a checker without checks. It opens only connections that guard allows. authority returns the contents of
-// Secrets, for checks that verify endpoints or send them a client certificate.
+// New returns a Checker without health checks. It only connects to addresses that guard allows. authority returns the
+// certificate authority in a Secret. It is called for checks that verify the certificates of endpoints or send a client
+// certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
 	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, byNamespace: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
@@ -76,17 +80,18 @@ func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *C
 	return c
 }
 
-// backendKey is the context key for the ID of the checked backend.
+// backendKey is the context key for the ID of the backend that is being checked.
 type backendKey struct{}
 
-// speaking returns a client that uses one protocol.
+// speaking returns an HTTP client that uses only the protocol that speaks enables.
 func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			backend, _ := ctx.Value(backendKey{}).(string)
 			return c.guard.Dial(ctx, net.Dialer{}, backend, address)
 		},
-		// Each probe opens a new connection: an old one would only show that the endpoint was healthy earlier.
+		// Open a new connection for each probe: an existing connection would only show that the endpoint was healthy
+		// earlier.
 		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure, Protocols: new(http.Protocols),
 	}
 	speaks(t.Protocols, true)
@@ -96,9 +101,9 @@ func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Confi
 	}
 }
 
-// Set sets the health check of the backend with an ID. A nil check, or a check without an interval, stops it. An
-// unchanged check continues. A changed check starts with the known results: an endpoint that was unhealthy must first
-// pass its probes.
+// Set sets the health check of the backend with the given ID. The check is stopped if it is nil or has no interval. An
+// unchanged check continues. A changed check takes over the results of the previous one, so an unhealthy endpoint stays
+// unhealthy until it has passed enough probes.
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +119,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	if check == nil || check.Interval <= 0 {
 		return
 	}
-	// A check does not belong to a request: it ends with Set or Close.
+	// A health check does not belong to a request, so it has no context of a caller: it ends with Set or Close.
 	background := context.Background() //nolint:forbidigo // see above
 	ctx, cancel := context.WithCancel(context.WithValue(background, backendKey{}, id))
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
@@ -129,7 +134,8 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	})
 }
 
-// hold returns the slots of a namespace until release is called. The caller holds the mutex.
+// hold returns the semaphore of a namespace, and keeps it in c.byNamespace until release is called. The caller must
+// hold c.mu.
 func (c *Checker) hold(namespace string) chan struct{} {
 	s := c.byNamespace[namespace]
 	if s == nil {
@@ -149,7 +155,7 @@ func (c *Checker) release(namespace string) {
 	}
 }
 
-// inherit waits until the previous round, which was cancelled, has ended, and takes over its results.
+// inherit waits until the previous health check, which was cancelled, has ended. It then takes over its results.
 func (r *round) inherit(old *round) {
 	if old != nil {
 		<-old.done
@@ -157,7 +163,7 @@ func (r *round) inherit(old *round) {
 	}
 }
 
-// Close ends all checks, and waits for running probes.
+// Close stops all health checks, and waits until running probes have ended.
 func (c *Checker) Close() {
 	c.mu.Lock()
 	for id, r := range c.running {
@@ -168,9 +174,10 @@ func (c *Checker) Close() {
 	c.all.Wait()
 }
 
-// follow checks all endpoints of a backend once per interval. An endpoint that is no longer checked becomes healthy.
-// Each backend has its own goroutine and timer, and only the probes of one namespace wait for each other. With a common
-// queue or limit, the timeouts of one tenant's dead endpoints would delay the checks of other tenants.
+// follow checks all endpoints of a backend once per interval, until ctx ends. It then marks them as healthy, unless
+// another check takes over the results. Each backend has its own goroutine and timer, and only probes in the same
+// namespace wait for each other. With a single queue for all namespaces, the timeouts of one tenant's dead endpoints
+// would delay the checks of other tenants.
 func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	// Use a random delay, so that the replicas of the controller do not all send probes at the same time.
 	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
@@ -194,11 +201,11 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	}
 }
 
-// maxProbes is the maximum number of concurrent probes of one backend, and maxPerNamespace of all backends of a
-// namespace. Each probe uses a connection.
+// maxProbes is the maximum number of concurrent probes of one backend. maxPerNamespace is the maximum number of
+// concurrent probes of all backends in one namespace. Each probe uses a connection.
 const maxProbes, maxPerNamespace = 16, 64
 
-// probeAll probes each endpoint once.
+// probeAll probes each endpoint of a backend once, and reports changes to the backend.
 func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
@@ -227,8 +234,8 @@ func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 			if ctx.Err() != nil {
 				return
 			}
-			// Report an unhealthy endpoint each time, because the backend forgets endpoints that were removed for a
-			// while.
+			// Report an unhealthy endpoint after each probe, because the backend may have removed the endpoint and
+			// added it again as healthy.
 			if changed := s.add(err, check); changed || !s.healthy {
 				b.SetHealthy(e.Address, s.healthy)
 			}
@@ -238,22 +245,23 @@ func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
-			// If the endpoint comes back, it is checked as a new one.
+			// If the address is added again, it is checked like a new endpoint.
 			b.SetHealthy(address, true)
 		}
 	}
 }
 
-// streak holds the recent results of an endpoint.
+// streak holds the latest results of an endpoint's probes.
 type streak struct {
 	healthy bool
-	// against is the number of consecutive results that contradict healthy.
+	// against is the number of consecutive results that differ from healthy.
 	against int
-	// reason is the error of the last failed probe.
+	// reason is the error message of the last failed probe.
 	reason string
 }
 
-// add adds the result of a probe. It returns true if the health of the endpoint changes.
+// add adds the result of a probe; failure is nil if the probe succeeded. It returns true if s.healthy has changed,
+// which needs several consecutive results.
 func (s *streak) add(failure error, check *ir.HealthCheck) bool {
 	well := failure == nil
 	if !well {
@@ -280,7 +288,7 @@ const maxResponse = 64 << 10
 
 const userAgent = "k8singress-health-check"
 
-// probe sends one probe to an endpoint. It returns an error if the probe fails.
+// probe sends one probe to an endpoint. It returns nil if the endpoint passes the check.
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) error {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
@@ -294,7 +302,7 @@ func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthChe
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("there was no response within %v", check.Timeout)
 	case errors.As(err, &in):
-		// Omit the URL, which only repeats the address.
+		// Omit the URL from the error, because it only repeats the address.
 		return in.Err
 	}
 	return err
@@ -341,16 +349,17 @@ func (c *Checker) probeHTTP(ctx context.Context, address string, check *ir.Healt
 	return nil
 }
 
-// State is the result of the last round of probes of a backend.
+// State summarizes the latest results of a backend's health check.
 type State struct {
-	// Endpoints is the number of endpoints probed; Unhealthy is how many of them are skipped.
+	// Endpoints is the number of endpoints that were probed. Unhealthy is the number of unhealthy endpoints among them.
 	Endpoints, Unhealthy int
-	// Address is the address of one unhealthy endpoint, and Reason its last error.
+	// Address is the address of one unhealthy endpoint, and Reason the error message of its last failed probe. They are
+	// empty if all endpoints are healthy.
 	Address, Reason string
 }
 
-// State returns the state of a backend. It returns false if the backend is not checked, or its first round has not
-// ended.
+// State returns the state of the backend with the given ID. It returns false if the backend has no health check, or if
+// its endpoints have not been probed yet.
 func (c *Checker) State(id string) (State, bool) {
 	c.mu.Lock()
 	r := c.running[id]
@@ -361,7 +370,7 @@ func (c *Checker) State(id string) (State, bool) {
 	return *r.state.Load(), true
 }
 
-// States yields the states of all checked backends.
+// States yields the ID and the state of each backend whose endpoints have been probed.
 func (c *Checker) States() iter.Seq2[string, State] {
 	return func(yield func(string, State) bool) {
 		c.mu.Lock()
@@ -378,14 +387,14 @@ func (c *Checker) States() iter.Seq2[string, State] {
 	}
 }
 
-// publish stores the results of a round as its state.
+// publish makes the results of the last probes available to State.
 func (r *round) publish() {
 	s := &State{Endpoints: len(r.known)}
 	for address, k := range r.known {
 		if k.healthy {
 			continue
 		}
-		// Always name the smallest address, so that the state does not change between rounds.
+		// Always choose the smallest address, so that the state does not change without a reason.
 		if s.Unhealthy++; s.Address == "" || address < s.Address {
 			s.Address, s.Reason = address, k.reason
 		}

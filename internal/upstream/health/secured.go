@@ -21,8 +21,8 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	return c.client, nil
 }
 
-// secured returns a client for one probe. Connections are not reused anyway, and the Secret may change before the next
-// probe.
+// secured returns a client that uses the Secret of the check. It is created for each probe, because the Secret may
+// change before the next probe, and connections are not reused anyway.
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
@@ -34,6 +34,6 @@ func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	return c.speaking((*http.Protocols).SetHTTP1, config), nil
 }
 
-// careless returns the TLS configuration for endpoints that are not verified. Proxied requests to these endpoints do
-// not verify them either.
+// careless returns a TLS configuration that does not verify the endpoint's certificate. It is used if proxied requests
+// do not verify it either.
 func careless() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }

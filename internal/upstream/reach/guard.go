@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Transport is the protocol of a port.
+// Transport is the transport protocol of a port: TCP or UDP.
 type Transport string
 
 // The supported protocols.
@@ -21,8 +21,8 @@ const (
 	UDP Transport = "udp"
 )
 
-// Refusal is the error for an address to which connections are not allowed. The endpoint is not at fault, so a Refusal
-// must not count as its failure.
+// Refusal is the error for an address to which connections are not allowed. It must not count as a failure of the
+// endpoint.
 type Refusal struct {
 	Address netip.Addr
 	Reason  Reason
@@ -33,7 +33,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("connections to %s are not allowed: it is %s", r.Address, r.Reason.predicate())
 }
 
-// predicate returns the words that follow "it is" in the error message for the reason.
+// predicate returns the end of the error message, after "it is".
 func (r Reason) predicate() string {
 	switch r {
 	case Loopback, Unspecified, LinkLocal, Multicast:
@@ -49,17 +49,17 @@ func (r Reason) predicate() string {
 	}
 }
 
-// Listening is a range of ports on which this process, another replica, or a load balancer in front of them listens. If
-// Host is invalid or unspecified, it stands for all addresses of this machine.
+// Listening is a range of ports on which this process, another replica, or a load balancer in front of them listens. An
+// invalid or unspecified Host means all addresses of this machine.
 type Listening struct {
 	Transport   Transport
 	Host        netip.Addr
 	First, Last uint16
-	// Public means that clients connect there.
+	// Public is true if clients connect to this address.
 	Public bool
 }
 
-// listened maps each port to the addresses on which this process listens. A zero address stands for all addresses of
+// listened maps each port to the addresses on which this process listens. An invalid address means all addresses of
 // this machine.
 type listened map[port][]netip.Addr
 
@@ -68,26 +68,27 @@ type port struct {
 	number    uint16
 }
 
-// Guard decides to which addresses connections are allowed. Its methods may be called from any goroutine. A nil Guard
-// applies the default policy.
+// Guard decides which addresses may be connected to. It is safe for concurrent use. A nil *Guard applies the default
+// policy.
 type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
-	// public is the part of own that is for clients. clients holds the IDs whose connections to public addresses are
-	// allowed.
+	// public contains the addresses in own that clients connect to. clients holds the backend IDs that may connect to
+	// the addresses in public.
 	public  atomic.Pointer[listened]
 	clients sync.Map
-	// names holds the IDs of the backends whose endpoints are the addresses of a DNS name.
+	// names holds the IDs of the backends whose endpoints come from a DNS name.
 	names     sync.Map
 	machine   *machine
 	apiServer netip.Addr
 
 	mu sync.Mutex
-	// parts holds the addresses in own, by the component that listens on them.
+	// parts maps each component of this process to the addresses it listens on. own contains the addresses of all
+	// components.
 	parts map[string][]Listening
 }
 
-// NewGuard returns a guard with the default policy, which applies until Configure is called.
+// NewGuard returns a guard that applies the default policy until Configure is called.
 func NewGuard() *Guard {
 	g := &Guard{machine: newMachine(MachineAddresses), apiServer: apiServer(), parts: map[string][]Listening{}}
 	g.policy.Store(standard)
@@ -96,10 +97,11 @@ func NewGuard() *Guard {
 	return g
 }
 
-// Configure replaces the policy for new connections.
+// Configure replaces the policy. Existing connections are not affected.
 func (g *Guard) Configure(o Options) { g.policy.Store(NewPolicy(o)) }
 
-// Listen replaces the addresses that one component of this process listens on. It returns false if they did not change.
+// Listen replaces the addresses that the component part of this process listens on. It returns false if they did not
+// change.
 func (g *Guard) Listen(part string, all []Listening) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,12 +133,12 @@ func (l listened) add(of Listening) {
 	}
 }
 
-// AllowOwnAddresses allows the connections for an ID to the addresses where this process serves clients. As with
-// ingress-nginx, a service for external authentication may be behind the same host whose requests it decides on. Such
-// requests cannot loop forever: other code ends them.
+// AllowOwnAddresses allows connections with this backend ID to the addresses at which this process serves clients. As
+// with ingress-nginx, a service for external authentication may be reached through this controller. Other code prevents
+// endless loops of such requests.
 func (g *Guard) AllowOwnAddresses(id string) { g.clients.Store(id, nil) }
 
-// SetName sets whether the endpoints of a backend are the addresses of a DNS name.
+// SetName sets whether the endpoints of a backend come from a DNS name.
 func (g *Guard) SetName(backend string, isName bool) {
 	if isName {
 		g.names.Store(backend, nil)
@@ -145,10 +147,11 @@ func (g *Guard) SetName(backend string, isName bool) {
 	}
 }
 
-// kubernetes is the prefix of the backend IDs of the API server's own Service.
+// kubernetes is the prefix of the backend IDs for the Service of the Kubernetes API server. The endpoints of this
+// Service may have the API server's address.
 const kubernetes = "default/kubernetes/"
 
-// Check returns a *Refusal if connections to an address are not allowed for the backend with an ID, otherwise nil.
+// Check returns a *Refusal if the backend with the given ID may not connect to an address, otherwise nil.
 func (g *Guard) Check(backend string, over Transport, to netip.AddrPort) error {
 	if g == nil {
 		return refusal(to.Addr(), standard.Endpoint(to.Addr()))
@@ -194,8 +197,8 @@ func (g *Guard) isName(backend string) bool {
 	return ok
 }
 
-// isOneOf reports whether a connection to an address would reach one of the hosts. The unspecified address reaches this
-// machine.
+// isOneOf reports whether a connection to the address a would reach one of the hosts. A connection to the unspecified
+// address (0.0.0.0 or ::) reaches this machine.
 func (g *Guard) isOneOf(hosts []netip.Addr, a netip.Addr) bool {
 	for _, host := range hosts {
 		if host == a || a.IsUnspecified() || !host.IsValid() && g.machine.has(a) {
@@ -205,8 +208,8 @@ func (g *Guard) isOneOf(hosts []netip.Addr, a netip.Addr) bool {
 	return false
 }
 
-// Dial opens a TCP connection to an endpoint's address, host:port. If the host is a name, each of its addresses is
-// checked.
+// Dial opens a TCP connection to an address of the form host:port, if Check allows it. If the host is a name, each IP
+// address that it resolves to is checked.
 func (g *Guard) Dial(ctx context.Context, d net.Dialer, backend, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// lifetime is how long the list of this machine's addresses is cached. Listing them takes a system call, and they
-// hardly ever change.
+// lifetime is how long the addresses of this machine are cached. Listing them takes a system call, and they rarely
+// change.
 const lifetime = 5 * time.Second
 
-// MachineAddresses returns the addresses of the network interfaces. In a pod, these are the pod's own.
+// MachineAddresses returns the addresses of the network interfaces. In a pod without the host network, these are only
+// the addresses of the pod.
 func MachineAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -37,8 +38,8 @@ type machine struct {
 
 func newMachine(list func() ([]netip.Addr, error)) *machine { return &machine{list: list} }
 
-// addresses returns the addresses of this machine. If listing them fails, it returns the previous ones, or an error if
-// there are none.
+// addresses returns the set of this machine's addresses. If they cannot be listed, it returns the addresses that were
+// listed before, or an error if they were never listed.
 func (m *machine) addresses() (map[netip.Addr]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +62,8 @@ func (m *machine) addresses() (map[netip.Addr]bool, error) {
 	return m.known, nil
 }
 
-// has reports whether an address belongs to this machine. If the addresses are unknown, it returns true to be safe.
+// has reports whether an address belongs to this machine. If the machine's addresses cannot be listed, it returns true
+// to be safe.
 func (m *machine) has(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true

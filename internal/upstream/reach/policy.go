@@ -1,9 +1,9 @@
-// Package reach decides to which addresses requests, streams and health checks may connect. The author of an
-// EndpointSlice, or the owner of a DNS name, must not reach addresses that only this machine can reach, nor addresses
-// on which this process listens.
+// Package reach decides which addresses requests, TCP and UDP connections, and health checks may connect to. The author
+// of an EndpointSlice or the owner of a DNS name must not be able to reach addresses that only this machine can reach,
+// or addresses on which this process listens.
 //
-// The decision is made in one function, Guard.Check, for the final address after each lookup. Every dialer for client
-// traffic calls it.
+// All decisions are made in a single function, Guard.Check, which gets the IP address after each DNS lookup. Everything
+// that opens connections for clients calls it.
 package reach
 
 import (
@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// Reason is the reason why an address is not allowed. It is also the value of a metric label.
+// Reason says why connections to an address are not allowed. It is also used as a metric label.
 type Reason string
 
 // The possible reasons.
@@ -29,13 +29,14 @@ const (
 	Denied      Reason = "in reach_deny"
 )
 
-// rule allows or rejects the addresses of a network. An empty reason allows them.
+// rule allows or rejects the addresses of a network. If reason is empty, they are allowed.
 type rule struct {
 	network netip.Prefix
 	reason  Reason
 }
 
-// usual are the networks that are rejected by default. Private networks are not among them, because Services are there.
+// usual lists the networks that are rejected by default. Private networks are allowed, because the pods of Services use
+// them.
 var usual = []rule{
 	{netip.MustParsePrefix("127.0.0.0/8"), Loopback},
 	{netip.MustParsePrefix("::1/128"), Loopback},
@@ -46,7 +47,7 @@ var usual = []rule{
 	{netip.MustParsePrefix("224.0.0.0/4"), Multicast},
 	{netip.MustParsePrefix("255.255.255.255/32"), Multicast},
 	{netip.MustParsePrefix("ff00::/8"), Multicast},
-	// The metadata services of clouds, which give secrets to every machine and every pod.
+	// The metadata services of cloud providers, which give credentials to every machine and pod.
 	{netip.MustParsePrefix("169.254.169.254/32"), Metadata},
 	{netip.MustParsePrefix("169.254.170.2/32"), Metadata},
 	{netip.MustParsePrefix("169.254.170.23/32"), Metadata},
@@ -57,26 +58,26 @@ var usual = []rule{
 	{netip.MustParsePrefix("168.63.129.16/32"), Metadata},
 }
 
-// Policy defines which networks may be reached. The narrowest network that contains an address decides. For equal
-// networks Deny takes precedence over Allow, and Allow over the defaults. So if Allow contains a wide network,
-// narrower networks in it that are rejected by default stay rejected; Allow must contain them, too. A Policy is
-// immutable.
+// Policy defines which networks may be connected to. If several networks contain an address, the rule of the narrowest
+// network applies. For the same network, Deny takes precedence over Allow, and Allow takes precedence over the
+// defaults. So if Allow contains a wide network, the narrower networks in it that are rejected by default are still
+// rejected, unless Allow also contains them. A Policy is immutable.
 type Policy struct {
-	// endpoints are the rules for endpoints, and names the rules for addresses of DNS names. The narrowest networks
-	// come first.
+	// endpoints are the rules for endpoints. names are the rules for endpoints whose addresses come from a DNS name.
+	// The narrowest networks come first.
 	endpoints, names []rule
-	// anyName is copied from the options. differs means that names and endpoints have different rules.
+	// anyName is a copy of Options.AnyName. differs is true if names and endpoints may contain different rules.
 	anyName, differs bool
 }
 
-// Options are the administrator's settings.
+// Options are the settings of a Policy that the administrator can change.
 type Options struct {
-	// Allow allows networks that are rejected by default. It applies only to endpoints, because anyone can own a DNS
-	// name.
+	// Allow lists networks that are allowed although they are rejected by default. It does not apply to addresses of
+	// DNS names, because anyone can own a DNS name.
 	Allow []netip.Prefix
 	// Deny rejects networks.
 	Deny []netip.Prefix
-	// AnyName allows DNS names to have addresses that are rejected by default.
+	// AnyName allows DNS names to resolve to addresses that are rejected by default. Deny still applies.
 	AnyName bool
 }
 
@@ -101,19 +102,20 @@ func rules(networks []netip.Prefix, reason Reason) []rule {
 	return all
 }
 
-// ordered joins lists of rules, narrowest networks first. For equal networks the rule of the first list comes first.
+// ordered concatenates lists of rules and sorts the rules, narrowest networks first. For the same network, the rule
+// from the earlier list comes first.
 func ordered(lists ...[]rule) []rule {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, func(a, b rule) int { return b.network.Bits() - a.network.Bits() })
 	return all
 }
 
-// Endpoint returns the reason why an endpoint may not have an address, or "" if it may.
+// Endpoint returns why an endpoint may not have the address a, or "" if it may.
 func (p *Policy) Endpoint(a netip.Addr) Reason { return refused(p.endpoints, a) }
 
-// Name returns the reason why a DNS name may not have an address, whatever the port, or "" if it may. It applies the
-// rules without AnyName. They are stricter than the rules for endpoints: a name must not resolve to an address of this
-// machine. own are the addresses of this machine.
+// Name returns why a DNS name may not resolve to the address a, or "" if it may. It applies the default rules. They are
+// stricter than the rules for endpoints, because a name must not resolve to an address of this machine, no matter which
+// port is used. own lists the addresses of this machine.
 func Name(a netip.Addr, own []netip.Addr) Reason {
 	inner := Innermost(a)
 	switch reason := refused(standard.names, a); {
@@ -129,8 +131,8 @@ func Name(a netip.Addr, own []netip.Addr) Reason {
 
 var standard = NewPolicy(Options{})
 
-// apiServer returns the address of the API server, which Kubernetes passes to each pod. Outside of a pod the result is
-// invalid.
+// apiServer returns the IP address of the Kubernetes API server from the environment variable that each pod gets.
+// Outside of a pod, the result is not valid.
 func apiServer() netip.Addr {
 	a, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
 	if err != nil {
@@ -139,7 +141,8 @@ func apiServer() netip.Addr {
 	return Innermost(a)
 }
 
-// refused applies the rules to an address, and to the IPv4 address that is embedded in it.
+// refused returns the reason of the rule that applies to an address, or "" if the address is allowed. It also checks
+// the IPv4 address that is embedded in an IPv6 address.
 func refused(all []rule, a netip.Addr) Reason {
 	a = a.WithZone("").Unmap()
 	inner := Innermost(a)
@@ -158,7 +161,7 @@ func first(all []rule, a netip.Addr) Reason {
 	return ""
 }
 
-// Networks whose IPv6 addresses embed the IPv4 address to which packets may be delivered.
+// The networks with IPv6 addresses that contain an IPv4 address, to which packets may be delivered.
 var (
 	translated      = netip.MustParsePrefix("64:ff9b::/96")
 	translatedHere  = netip.MustParsePrefix("64:ff9b:1::/48")
@@ -168,7 +171,8 @@ var (
 	teredo          = netip.MustParsePrefix("2001::/32")
 )
 
-// Innermost returns the IPv4 address that is embedded in an IPv6 address, or the address itself.
+// Innermost returns the IPv4 address that is embedded in an IPv6 address. It returns the address itself if it contains
+// no other address.
 func Innermost(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if !a.Is6() || a.IsUnspecified() || a.IsLoopback() {
@@ -186,7 +190,7 @@ func Innermost(a netip.Addr) netip.Addr {
 	return a
 }
 
-// ParseNetwork parses a network such as 10.0.0.0/8, or a single address.
+// ParseNetwork parses a network such as 10.0.0.0/8, or a single IP address.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		a = a.Unmap()

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// datagram is the maximum size of a DNS response over UDP, in bytes. It passes through all networks without
-	// fragmentation.
+	// datagram is the maximum size in bytes of a DNS response over UDP. Packets of this size are not fragmented in any
+	// usual network.
 	datagram = 1232
-	// maxAliases is the maximum number of further queries for aliases.
+	// maxAliases is the maximum number of queries for one name and address family, as each alias (CNAME) may need
+	// another query.
 	maxAliases = 8
 )
 
-// chase queries the addresses of one family. If the response ends with an alias, it queries the alias. Most servers
-// follow aliases themselves.
+// chase queries the IPv4 or the IPv6 addresses of a name. If the response ends with an alias (CNAME) without an
+// address, chase queries the alias. This is rarely needed, because most DNS servers resolve aliases themselves.
 func (c *client) chase(ctx context.Context, name string, family uint16) (lookupResult, error) {
 	ttl := maxTTL
 	for range maxAliases {
@@ -47,8 +48,8 @@ func (c *client) chase(ctx context.Context, name string, family uint16) (lookupR
 	return lookupResult{}, fmt.Errorf("it has a chain of more than %d aliases", maxAliases)
 }
 
-// read follows the aliases in a response. It returns the addresses of the last name, or the last name itself if there
-// are none.
+// read follows the aliases (CNAME) of a name in a DNS response. It returns the addresses of the last name in this
+// chain, and the last name.
 func read(m *dns.Msg, name string, family uint16) (lookupResult, string) {
 	a := lookupResult{ttl: maxTTL}
 	for range len(m.Answer) + 1 {
@@ -89,7 +90,7 @@ func addressOf(record dns.RR) (netip.Addr, bool) {
 	return a.Unmap(), ok
 }
 
-// query sends a query to one server after the other, until one returns a usable response.
+// query sends a query to one DNS server after the other, until one of them returns a usable response.
 func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(name, family)
@@ -115,10 +116,10 @@ func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Ms
 	return nil, failure
 }
 
-// exchange queries one server over UDP, and over TCP if the response is truncated.
+// exchange queries one DNS server by UDP. If the response is truncated, it queries the server again by TCP.
 func (c *client) exchange(ctx context.Context, question *dns.Msg, server string) (*dns.Msg, error) {
 	m, err := c.over(ctx, "udp", question, server)
-	// Check m, not err: a truncated message may not be parseable.
+	// Check m and not err, because a truncated message may have a parse error.
 	if m != nil && m.Truncated {
 		m, err = c.over(ctx, "tcp", question, server)
 	}
@@ -135,13 +136,13 @@ func (c *client) over(ctx context.Context, network string, question *dns.Msg, se
 		return nil, err
 	}
 	defer conn.Close()
-	// A read ends only at its deadline, not when the context ends.
+	// Close the connection when ctx ends, because a read would only end at its deadline.
 	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
 	m, _, err := dnsClient.ExchangeWithConnContext(ctx, question, conn)
 	return m, err
 }
 
-// checkResponse returns an error if another server must be queried, because the response is unusable.
+// checkResponse returns an error if the response is unusable and another server must be queried.
 func checkResponse(question, m *dns.Msg) error {
 	sent := question.Question[0]
 	switch {

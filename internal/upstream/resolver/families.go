@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// reachable removes the IPv6 addresses of a name that also has IPv4 addresses, on a machine without IPv6. Otherwise
-// requests would first have to fail at each of them.
+// reachable removes the IPv6 addresses of a name if this machine has no IPv6 address, because each request to them
+// would fail first. It keeps them if the name has no IPv4 addresses. own lists the addresses of this machine.
 func reachable(found, own []netip.Addr) []netip.Addr {
 	isIPv4 := func(a netip.Addr) bool { return a.Is4() }
 	speaksIPv6 := func(a netip.Addr) bool { return a.Is6() && !a.IsLoopback() && !a.IsLinkLocalUnicast() }

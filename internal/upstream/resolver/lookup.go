@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// client resolves names. It is immutable.
+// client resolves names with a fixed configuration. It is immutable.
 type client struct {
 	// servers are the DNS servers, as host:port.
 	servers  []string
@@ -26,11 +26,11 @@ type client struct {
 	hosts    map[string][]netip.Addr
 }
 
-// lookupResult is the result of a look-up. The addresses are sorted and without duplicates.
+// lookupResult is the result of a lookup. The addresses are sorted and without duplicates.
 type lookupResult struct {
 	addresses []netip.Addr
 	ttl       time.Duration
-	// fixed means that the result does not come from DNS and stays valid as long as the client is in use.
+	// fixed is true if the result does not come from DNS, and so stays valid until the configuration changes.
 	fixed bool
 }
 
@@ -39,7 +39,7 @@ var (
 	errNoAddress  = errors.New("the name exists in the DNS, but has no address")
 )
 
-// lookup returns the addresses of a host, at least one, or an error.
+// lookup returns the addresses of a host. If there are no addresses, it returns an error.
 func (c *client) lookup(ctx context.Context, host string) (lookupResult, error) {
 	if list := c.known(host); len(list) > 0 {
 		return lookupResult{addresses: sorted(list), fixed: true}, nil
@@ -59,14 +59,15 @@ func (c *client) lookup(ctx context.Context, host string) (lookupResult, error) 
 				result = err
 			}
 		default:
-			// Do not try the next candidate: it may be the name of another host.
+			// Do not try the next name of the search list: it may belong to another host.
 			return lookupResult{}, err
 		}
 	}
 	return lookupResult{}, result
 }
 
-// known returns the addresses that need no query: of IP literals, of localhost, and of names in the hosts file.
+// known returns the addresses of a host for which no DNS query is needed: an IP address, localhost, or a name in the
+// hosts file. It returns nil for all other hosts.
 func (c *client) known(host string) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
 		return []netip.Addr{a.Unmap()}
@@ -81,8 +82,8 @@ func (c *client) known(host string) []netip.Addr {
 	return nil
 }
 
-// isName reports whether a host is a valid DNS name. It is strict, because package dns interprets a backslash as an
-// escape, unlike others.
+// isName reports whether a host is a valid DNS name. Only letters, digits, "-", "_" and "." are allowed, because
+// package dns interprets a backslash as an escape character.
 func isName(host string) bool {
 	for _, c := range host {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
@@ -93,7 +94,8 @@ func isName(host string) bool {
 	return ok && host != "." && !strings.HasPrefix(host, ".") && !strings.Contains(host, "..")
 }
 
-// candidates returns the names to query, in the order of resolv.conf(5).
+// candidates returns the names to query for a host, which depend on the search list, in the order defined by
+// resolv.conf(5).
 func (c *client) candidates(host string) []string {
 	list := (&dns.ClientConfig{Search: c.search, Ndots: c.ndots}).NameList(host)
 	return slices.DeleteFunc(list, func(name string) bool {
@@ -102,7 +104,8 @@ func (c *client) candidates(host string) []string {
 	})
 }
 
-// addresses queries both address families at the same time. The addresses of one family are enough.
+// addresses queries the IPv4 and IPv6 addresses of a name at the same time. It returns an error only if neither query
+// returns addresses.
 func (c *client) addresses(ctx context.Context, name string) (lookupResult, error) {
 	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
 	var results [len(types)]lookupResult
@@ -131,7 +134,8 @@ func (c *client) addresses(ctx context.Context, name string) (lookupResult, erro
 	return lookupResult{}, worst(errs[:])
 }
 
-// worst returns the most informative error: a failed query rather than a response without addresses.
+// worst returns the most important error: a failed query before a name without addresses, and this before a name that
+// does not exist.
 func worst(errs []error) error {
 	result := errNoSuchName
 	for _, err := range errs {

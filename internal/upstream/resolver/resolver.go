@@ -1,8 +1,8 @@
 // Package resolver resolves the DNS names of ExternalName Services. It looks up each name again when the TTL of the
 // response has passed.
 //
-// It uses package dns because net.Resolver does not return the TTL. Without the TTL, names that fail over within
-// seconds would have to be queried as rarely as names that never change.
+// It uses package dns because net.Resolver does not return the TTL. Without the TTL, all names would have to be queried
+// at the same interval, although some names fail over to another address within seconds.
 package resolver
 
 import (
@@ -24,17 +24,18 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Access limits the addresses that a name may have. The author of a Service chooses the name, and the owner of the name
-// chooses the addresses. Both could choose addresses that only this machine can reach.
+// Access defines which addresses a name may resolve to. The author of a Service chooses the name, and the owner of the
+// name chooses the addresses. Without this restriction, both could choose addresses that only this machine can reach.
 type Access int
 
 const (
-	// Usual rejects addresses that are not unique between machines, the machine's own addresses, and the addresses of
-	// internal interfaces of clouds and the cluster. Private networks are allowed, because Services are there.
+	// Usual rejects loopback and link-local addresses, addresses of this machine, of the API server and of cloud
+	// metadata services, and other addresses that reach.Name rejects. Private networks are allowed, because the pods of
+	// Services use them.
 	Usual Access = iota
 	// Everything allows all addresses.
 	Everything
-	// Nothing disables all look-ups.
+	// Nothing disables all lookups.
 	Nothing
 )
 
@@ -46,8 +47,8 @@ type Options struct {
 	Access  Access
 }
 
-// Resolver keeps the addresses of names up to date. Its methods may be called from any goroutine. Names are looked up
-// while Run runs, and only after Configure was called.
+// Resolver keeps the addresses of names up to date. It is safe for concurrent use. Names are looked up only while Run
+// is running, and only after Configure was called.
 type Resolver struct {
 	log   *zap.Logger
 	set   func(id string, addresses []string)
@@ -61,46 +62,47 @@ type Resolver struct {
 	client *client
 	names  map[string]*name
 	ids    map[string]target
-	// queue holds the names by the time of their next look-up. due holds the names that wait for their turn or are
-	// being looked up.
+	// queue holds the names, ordered by the time of their next lookup. due holds the names that are being looked up,
+	// and the names whose lookup is due but has to wait because too many lookups are running.
 	queue *delayqueue.Queue[*name]
 	due   *turns.Queue[turn]
 }
 
-// target is the parsed "name:port" of a backend.
+// target is the host and the port of a backend. port is empty if it is invalid.
 type target struct{ host, port string }
 
-// name is one host name, with the backends that use it.
+// name is a host name to resolve, with the backends that use it.
 type name struct {
 	host string
-	// ports maps backend IDs to ports.
+	// ports maps the IDs of the backends that use the name to their ports.
 	ports map[string]string
 
-	// resolved means that at least one look-up has ended.
+	// resolved is true after the first lookup has ended, even if it failed.
 	resolved bool
-	// found holds the addresses of the last response. use holds the allowed addresses among them, and refused the
-	// other addresses with the reasons.
+	// found holds the addresses in the last response. use holds the addresses among them that are allowed, and refused
+	// describes the others with the reason.
 	found    []netip.Addr
 	use      []netip.Addr
 	refused  []string
 	warned   bool
 	err      error
 	failures int
-	// waiting are the namespaces in whose queues the name waits for its turn.
+	// waiting lists the namespaces in whose queues in Resolver.due the name waits to be looked up.
 	waiting []string
 }
 
-// turn is a name in the queue of one of the namespaces that use it. A name is looked up as soon as the first of these
-// namespaces has its turn, so that other namespaces cannot delay it.
+// turn is an entry for a name in the queue of one namespace. A name has an entry in the queue of each namespace that
+// uses it. It is looked up when the first of these entries reaches the front of its queue, so that other namespaces
+// cannot delay the lookup.
 type turn struct {
 	*name
 	namespace string
 }
 
-// New returns a resolver without names.
+// New returns a resolver that does not resolve any names yet.
 //
-// The resolver calls set for a backend after the first look-up of its name and whenever the addresses change. The
-// addresses are sorted and have the form host:port. After Unfollow has returned, set is no longer called for the
+// The resolver calls set for each backend after the first lookup of its name, and whenever the addresses have changed.
+// The addresses have the form host:port and are sorted. After Unfollow has returned, set is no longer called for the
 // backend. set must not call the resolver.
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
@@ -110,7 +112,8 @@ func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	}
 }
 
-// Configure reads the system's files. If these or the options have changed, it looks up all names again.
+// Configure sets the options and reads the system's files. If the options or the files have changed, all names are
+// looked up again.
 func (r *Resolver) Configure(o Options) {
 	c := newClient(o.Servers, r.files)
 	r.mu.Lock()
@@ -124,7 +127,7 @@ func (r *Resolver) Configure(o Options) {
 		if n.resolved || o.Access == Nothing {
 			r.sift(n, n.found)
 		}
-		// A name that is not queued is being looked up, and is queued again afterwards.
+		// A name that is not in the queue is being looked up now, and is added to the queue afterwards.
 		if r.queue.Contains(n) {
 			r.queue.Set(n, now)
 		}
@@ -132,7 +135,7 @@ func (r *Resolver) Configure(o Options) {
 	r.rouse()
 }
 
-// rouse makes Run check the queue.
+// rouse makes Run check the queues.
 func (r *Resolver) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -140,8 +143,8 @@ func (r *Resolver) rouse() {
 	}
 }
 
-// Follow starts resolving the name of a backend, given as "name:port". The backend keeps its old addresses until the
-// first look-up has ended.
+// Follow starts resolving the name of the backend with the given ID. external has the form "name:port". The backend
+// keeps its current addresses until the first lookup has ended.
 func (r *Resolver) Follow(id, external string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +167,7 @@ func (r *Resolver) Follow(id, external string) {
 	}
 }
 
-// Unfollow stops resolving the name of a backend. It does nothing if the backend is not followed.
+// Unfollow stops resolving the name of a backend. It does nothing if Follow was not called for the backend.
 func (r *Resolver) Unfollow(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +188,7 @@ func (r *Resolver) unfollow(id string) {
 	}
 }
 
-// forgetTurns removes a name from the queues in which it waits.
+// forgetTurns removes a name from the queues of all namespaces.
 func (r *Resolver) forgetTurns(n *name) {
 	for _, namespace := range n.waiting {
 		r.due.Remove(turn{n, namespace})
@@ -204,16 +207,16 @@ func (n *name) namespaces() []string {
 	return slices.Compact(all)
 }
 
-// State is the state of the name of a backend.
+// State describes the result of resolving the name of a backend.
 type State struct {
 	Name string
-	// Err is the error of the last look-up, or nil. After an error the previous addresses stay in use.
+	// Err is the error of the last lookup, or nil. After an error, the previous addresses stay in use.
 	Err error
-	// Refused are the addresses of the name that are not used, with the reasons.
+	// Refused lists the addresses of the name that are not used, with the reasons.
 	Refused []string
 }
 
-// State returns the state of a backend's name. It returns false if the backend is not followed.
+// State returns the state of a backend's name. It returns false if Follow was not called for the backend.
 func (r *Resolver) State(id string) (State, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +234,8 @@ func (r *Resolver) State(id string) (State, bool) {
 	return State{Name: n.host, Err: n.err, Refused: n.refused}, true
 }
 
-// sift puts the allowed addresses of a response into use. If it cannot be determined which are allowed, none is used.
+// sift makes the backends of a name use the allowed addresses in found. If it cannot be determined which addresses are
+// allowed, the backends get no addresses.
 func (r *Resolver) sift(n *name, found []netip.Addr) {
 	use, refused, err := r.allowed(found)
 	if err != nil {
@@ -252,7 +256,7 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 	}
 }
 
-// allowed splits the addresses of a response into those that may be used, and the rejected ones with the reasons.
+// allowed returns the addresses in found that may be used, and descriptions of the other addresses with the reasons.
 func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []string, err error) {
 	switch r.options.Access {
 	case Everything:

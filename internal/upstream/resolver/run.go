@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// maxLookups is the maximum number of concurrent look-ups, and maxPerNamespace the maximum for one namespace. A
-	// namespace whose DNS servers do not respond must not occupy all slots.
+	// maxLookups is the maximum number of concurrent lookups. maxPerNamespace is the maximum for one namespace: if the
+	// DNS servers of its names do not respond, lookups of other namespaces must not be delayed.
 	maxLookups      = 16
 	maxPerNamespace = maxLookups / 4
-	// Minimum and maximum time to use a response. Within these limits its TTL decides.
+	// The minimum and maximum time after which a name is looked up again. In between, the TTL of the response is used.
 	minTTL = 5 * time.Second
 	maxTTL = 5 * time.Minute
-	// Failed look-ups are retried; the delay doubles each time.
+	// The delay before the first retry of a failed lookup, and the maximum delay. The delay doubles with each failure.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// lookupTimeout is the maximum duration of one look-up, with all its queries.
+	// lookupTimeout is the maximum duration of a lookup with all of its queries.
 	lookupTimeout = 20 * time.Second
-	// idle is how long Run waits if no name is queued.
+	// idle is how long Run waits if there are no names to look up.
 	idle = time.Hour
 )
 
-// Run looks up names until ctx ends. It returns after all look-ups have ended.
+// Run looks up names until ctx ends. It returns after all running lookups have ended.
 func (r *Resolver) Run(ctx context.Context) {
 	var looking panics.Group
 	defer looking.Wait()
@@ -48,8 +48,8 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// next returns a due name that has its turn. If there is none, it returns how long to wait. Within a namespace, names
-// whose last look-up failed come last.
+// next returns the next name to look up. If no lookup may start now, it returns how long to wait. In the queue of each
+// namespace, names whose last lookup failed come last.
 func (r *Resolver) next() (turn, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,8 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	return turn{}, nil, idle
 }
 
-// lookUp looks up a name and records the result. It reads n.host without the lock, because the host never changes.
+// lookUp looks up a name and stores the result. It reads n.host without holding the mutex, because the host never
+// changes.
 func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	n := of.name
 	limited, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -88,7 +89,7 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	r.due.Done(of)
 	r.rouse()
 	if ctx.Err() != nil || r.names[n.host] != n {
-		// The name is no longer followed, or Run is ending.
+		// No backend uses the name any more, or Run is ending.
 		return
 	}
 	wait := min(max(a.ttl, minTTL), maxTTL)
@@ -101,14 +102,14 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	case c != r.client:
 		r.queue.Set(n, time.Now())
 	case err == nil && a.fixed:
-		// Keep the name in the queue, so that Configure finds it.
+		// Keep the name in the queue, because Configure only looks up names in the queue.
 		r.queue.Set(n, time.Now().Add(forever))
 	default:
 		r.queue.Set(n, time.Now().Add(wait))
 	}
 }
 
-// forever is the retry interval for names that do not come from DNS, such as IP addresses.
+// forever is the delay before the next lookup of a name that is not resolved by DNS, such as an IP address.
 const forever = 10 * 365 * 24 * time.Hour
 
 func (r *Resolver) succeeded(n *name, a lookupResult) {
@@ -119,7 +120,7 @@ func (r *Resolver) succeeded(n *name, a lookupResult) {
 	r.sift(n, a.addresses)
 }
 
-// failed keeps the last addresses, and returns when to retry.
+// failed records a failed lookup and returns the delay before the next one. The name keeps its previous addresses.
 func (r *Resolver) failed(n *name, err error) time.Duration {
 	if n.failures == 0 {
 		r.log.Warn("looking up a name failed; its previous addresses, if any, stay in use",

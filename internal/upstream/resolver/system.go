@@ -12,19 +12,19 @@ import (
 	"github.com/miekg/dns"
 )
 
-// systemFiles are the paths of the system's files for name resolution.
+// systemFiles holds the paths of the system's resolv.conf and hosts files.
 type systemFiles struct{ resolvConf, hosts string }
 
 var theSystem = systemFiles{resolvConf: "/etc/resolv.conf", hosts: "/etc/hosts"}
 
-// The limits of resolv.conf(5).
+// The maximum values that resolv.conf(5) documents.
 const (
 	maxTimeout  = 30
 	maxAttempts = 5
 )
 
-// newClient returns a client with the current contents of the files. As in other resolvers, an unreadable file counts
-// as empty.
+// newClient returns a client for the current contents of the files. As in other resolvers, a file that cannot be read
+// counts as empty. If servers is not empty, it replaces the DNS servers in resolv.conf.
 func newClient(servers []string, files systemFiles) *client {
 	text, _ := os.ReadFile(files.resolvConf)
 	config, err := dns.ClientConfigFromReader(bytes.NewReader(text))
@@ -53,7 +53,7 @@ func newClient(servers []string, files systemFiles) *client {
 	return c
 }
 
-// withPort adds the DNS port to an address without a port.
+// withPort adds the port 53 to an address that has no port.
 func withPort(server string) string {
 	if _, _, err := net.SplitHostPort(server); err == nil {
 		return server
@@ -61,7 +61,7 @@ func withPort(server string) string {
 	return net.JoinHostPort(strings.Trim(server, "[]"), "53")
 }
 
-// rotates reports whether the option "rotate" is set, which package dns does not parse.
+// rotates reports whether resolv.conf contains the option "rotate", which package dns does not parse.
 func rotates(resolvConf string) bool {
 	for line := range strings.Lines(resolvConf) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "options" &&
@@ -72,7 +72,8 @@ func rotates(resolvConf string) bool {
 	return false
 }
 
-// readHosts parses a hosts file. Kubernetes writes the hostAliases of a pod there.
+// readHosts parses a hosts file and adds its names and addresses to into. In a pod, the file contains the pod's
+// hostAliases.
 func readHosts(text string, into map[string][]netip.Addr) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")

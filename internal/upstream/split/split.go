@@ -1,4 +1,4 @@
-// Package split divides requests and connections by weight.
+// Package split distributes requests and connections among targets according to their weights.
 package split
 
 import (
@@ -8,29 +8,30 @@ import (
 	"sync/atomic"
 )
 
-// Share is one of the targets of a split.
+// Share is a target of a split, with its weight.
 type Share[T any] struct {
 	To T
-	// Weight is the share's part of the sum of all weights. A negative weight means zero.
+	// Weight is proportional to the number of requests that the target gets. A negative weight means zero.
 	Weight int
-	// Fallback means that the share also gets the requests for shares that are empty. If several shares have it set,
-	// the first is used.
+	// Fallback is true if the target also gets the requests for targets that are empty. If several shares set it, only
+	// the first is used as the fallback.
 	Fallback bool
 }
 
-// Split chooses one share at a time. Its methods may be called from any goroutine.
+// Split chooses a share for each request or connection. It is safe for concurrent use.
 type Split[T any] struct {
-	// Shares must not be changed.
+	// Shares lists the shares. It must not be changed.
 	Shares []Share[T]
 	// total is the sum of the weights.
 	total uint64
-	// fallback is the share with Fallback set, or nil.
+	// fallback is the first share with Fallback set, or nil.
 	fallback *Share[T]
 	empty    func(T) bool
 	turn     atomic.Uint64
 }
 
-// New returns a split of the shares. empty reports whether a target is empty. It may be nil if no share is a fallback.
+// New returns a split among the shares. empty reports whether a target is empty, such as a backend without endpoints.
+// It may be nil if no share has Fallback set.
 func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	s := &Split[T]{Shares: shares, empty: empty}
 	for i := range shares {
@@ -44,10 +45,10 @@ func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	return s
 }
 
-// Only returns a split with a single share.
+// Only returns a split with a single target.
 func Only[T any](to T) *Split[T] { return New(nil, Share[T]{To: to, Weight: 1}) }
 
-// Check returns an error if no share has a weight, so that Next cannot choose one.
+// Check returns an error if the sum of the weights is zero, in which case Next must not be called.
 func (s *Split[T]) Check() error {
 	if s.total == 0 {
 		return errors.New("all weights of the split are zero")
@@ -55,11 +56,11 @@ func (s *Split[T]) Check() error {
 	return nil
 }
 
-// golden is 2^64 divided by the golden ratio. Its multiples are spread so evenly that even short runs of choices, and
-// every second choice, match the weights. Random choices would match them only in large numbers.
+// golden is 2^64 divided by the golden ratio. Its multiples are distributed so evenly that even a few consecutive
+// choices, or every second choice, match the weights. Random choices would match the weights only in large numbers.
 const golden = 0x9e3779b97f4a7c15
 
-// Next chooses a share. It panics if Check returns an error.
+// Next returns the target for the next request or connection. It panics if Check returns an error.
 func (s *Split[T]) Next() T {
 	at, _ := bits.Mul64(s.turn.Add(golden), s.total)
 	chosen := s.Shares

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// datagramSize is larger than the largest UDP datagram.
+	// datagramSize is the size of the buffer for a datagram in bytes. It is larger than the largest UDP datagram.
 	datagramSize = 64 << 10
-	// batchSize is the maximum number of messages per system call.
+	// batchSize is the maximum number of messages that are sent or received with one system call.
 	batchSize = 64
-	// stride is the distance in bytes between the datagrams of a batch in memory. It is not a power of two, because all
-	// datagrams would then compete for the same cache lines.
+	// stride is the distance in bytes between the buffers of a batch in memory. It is not a power of two; otherwise all
+	// buffers would compete for the same cache lines.
 	stride = datagramSize + 17*64
 )
 
-// message is the kernel's struct mmsghdr. golang.org/x/net also has these calls, but it sets up every message of a
-// batch for each call and allocates an address for each datagram.
+// message is the kernel's struct mmsghdr. golang.org/x/net also supports recvmmsg and sendmmsg, but it initializes
+// every message of a batch for each call, and allocates an address for each datagram.
 type message struct {
 	unix.Msghdr
 	length uint32
@@ -31,12 +31,13 @@ func receiveMessages(socket int, into []message) (int, error) {
 	return exchangeMessages(unix.SYS_RECVMMSG, socket, into)
 }
 
-// sendMessages returns the number of messages that were sent. An error is about the message after them.
+// sendMessages sends messages without blocking, and returns the number of messages that were sent. If there is an
+// error, it concerns the first message that was not sent.
 func sendMessages(socket int, messages []message) (int, error) {
 	return exchangeMessages(unix.SYS_SENDMMSG, socket, messages)
 }
 
-// exchangeMessages sends or receives without blocking.
+// exchangeMessages makes a recvmmsg or sendmmsg system call, without blocking. It retries if the call is interrupted.
 func exchangeMessages(call uintptr, socket int, messages []message) (int, error) {
 	for {
 		n, _, errno := unix.Syscall6(call, uintptr(socket), uintptr(unsafe.Pointer(&messages[0])),
@@ -50,27 +51,31 @@ func exchangeMessages(call uintptr, socket int, messages []message) (int, error)
 	}
 }
 
-// name is a socket address in the kernel's format, for IPv6 or the shorter one for IPv4.
+// name is a socket address in the kernel's format. Its size is enough for IPv6; an IPv4 address is shorter.
 type name [unix.SizeofSockaddrInet6]byte
 
-// batch holds the messages of one pass of a forwarder. Only the pages that contain datagrams use memory.
+// batch holds the messages that a forwarder receives and sends at a time. Its buffers are large, but physical memory is
+// only used for pages that have contained datagrams.
 type batch struct {
 	memory  []byte
 	vectors [batchSize]unix.Iovec
-	// requests are received with the addresses of their senders, responses without. Both use the same memory.
+	// requests are messages for receiving datagrams from clients, with the client's address. responses are messages for
+	// receiving datagrams from endpoints, without an address. Both use the same buffers.
 	requests, responses [batchSize]message
 	names               [batchSize]name
 	controls            [batchSize]control
-	// sizes are the sizes of the datagrams in each message. If GRO joined several datagrams, the last one may be
-	// smaller.
+	// sizes holds the size of the datagrams in each message. If GRO (generic receive offload) has joined several
+	// datagrams, the last one may be smaller.
 	sizes [batchSize]int
-	// next links the requests of one session. responded is the number of responses.
+	// next links the requests of each session: it maps the index of a request to the index of the next one, or -1.
+	// responded is the number of responses in the batch.
 	next      [batchSize]int
 	responded int
 
-	// outgoing holds the messages to send.
+	// outgoing holds the messages that are sent next.
 	outgoing outgoing
-	// gathered are the requests of one session in order, and gatheredSizes the sizes of their datagrams.
+	// gathered holds the requests of one session in the order of their arrival, and gatheredSizes the sizes of the
+	// datagrams in them.
 	gathered      [batchSize]unix.Iovec
 	gatheredSizes [batchSize]int
 }
@@ -84,7 +89,7 @@ func newBatch() *batch {
 	return b
 }
 
-// reset prepares one slot for the next datagram.
+// reset prepares the messages with the index i for receiving the next datagram.
 func (b *batch) reset(i int) {
 	b.vectors[i].SetLen(datagramSize)
 	m := unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1, Control: (*byte)(unsafe.Pointer(&b.controls[i]))}
@@ -94,8 +99,8 @@ func (b *batch) reset(i int) {
 	b.requests[i].Msghdr = m
 }
 
-// parse sets the length of a received message, and the size of the datagrams in it. It returns the local address to
-// which the message was sent, which is invalid without packet info.
+// parse sets the length of a received message and the size of the datagrams in it. It returns the local address to
+// which the message was sent. This address is not valid if the socket does not provide packet info.
 func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	b.sizes[i] = int(m.length)
 	b.vectors[i].SetLen(b.sizes[i])
@@ -115,10 +120,11 @@ func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	return local
 }
 
-// carried returns the numbers of datagrams and bytes in a received message.
+// carried returns the number of datagrams in a received message, and their bytes.
 func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
 
-// key returns the session key of a request that was sent to a local address.
+// key returns the key of the session to which a request belongs. local is the address to which the client has sent the
+// request.
 func (b *batch) key(i int, local netip.Addr) key {
 	raw := &b.names[i]
 	port := binary.BigEndian.Uint16(raw[2:])
@@ -132,8 +138,8 @@ func (b *batch) key(i int, local netip.Addr) key {
 	return key{client: netip.AddrPortFrom(address, port), local: local}
 }
 
-// batches holds the unused batches. There are as many batches as goroutines that ever forwarded datagrams at the same
-// time. A goroutine that waits has no batch.
+// batches holds the batches that are not in use. Forwarders share them: a goroutine uses a batch only while it forwards
+// datagrams, not while it waits for them. Batches are never freed.
 var batches struct {
 	mu   sync.Mutex
 	free []*batch

@@ -6,19 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// phase is the phase of a forwarder's shutdown. Zero means that the forwarder accepts new clients.
+// phase is the phase of a forwarder's shutdown. Zero means that the forwarder is not shutting down.
 type phase int32
 
 const (
-	// draining means that new clients are rejected and the forwarder ends when all its sessions have ended.
+	// draining means that new clients are rejected, and that the forwarder stops when all of its sessions have ended.
 	draining phase = iota + 1
 	closing
 )
 
-// drainIdle is the idle timeout of sessions while a forwarder drains. Most DNS clients wait this long for a response.
+// drainIdle is the maximum idle timeout of sessions while a forwarder is draining. Most DNS clients wait this long for
+// a response.
 const drainIdle = 5 * time.Second
 
-// finished updates the phase, and reports whether the loop must end.
+// finished updates the phase, and reports whether the loop of Run must end.
 func (f *Forwarder) finished() bool {
 	if f.phase = phase(f.requested.Load()); f.phase == draining {
 		select {
@@ -33,16 +34,16 @@ func (f *Forwarder) finished() bool {
 	return f.phase == closing || f.phase == draining && len(f.sessions.byKey) == 0
 }
 
-// Close stops a running forwarder and ends all its sessions. When Close returns, the address is free; the sessions end
-// soon afterwards.
+// Close stops a running forwarder and ends all of its sessions. When Close returns, the socket is closed, so that the
+// address can be used again. The sessions end soon afterwards.
 func (f *Forwarder) Close() error {
 	f.enter(closing)
 	<-f.closed
 	return nil
 }
 
-// Drain rejects new clients and lets active sessions continue. It returns true if there are no sessions; the address is
-// free then.
+// Drain makes the forwarder reject new clients; active sessions continue. It returns true if there are no sessions. The
+// socket is then already closed.
 func (f *Forwarder) Drain() bool {
 	f.enter(draining)
 	select {
@@ -53,20 +54,20 @@ func (f *Forwarder) Drain() bool {
 	}
 }
 
-// Closed returns a channel that is closed when the socket is closed.
+// Closed returns a channel that is closed after the socket was closed.
 func (f *Forwarder) Closed() <-chan struct{} { return f.closed }
 
-// enter requests a phase. It may be called on any goroutine.
+// enter requests that the loop of Run enters a phase. It is safe for concurrent use.
 func (f *Forwarder) enter(p phase) {
 	f.requested.Store(int32(p))
 	f.wake()
 }
 
-// wake interrupts the loop's wait. It fails only if the loop has ended.
+// wake makes the loop of Run stop waiting. It can only fail if the loop has ended.
 func (f *Forwarder) wake() { _ = f.epoll.SetReadDeadline(time.Unix(1, 0)) }
 
-// wait sets how long the loop waits for a socket to be ready; zero means without a limit. If another phase was
-// requested in the meantime, the wait ends at once.
+// wait sets the time until which the loop of Run waits for a socket to be ready; zero means no limit. If another phase
+// was requested in the meantime, the loop does not wait.
 func (f *Forwarder) wait(until time.Time) {
 	_ = f.epoll.SetReadDeadline(until)
 	if phase(f.requested.Load()) != f.phase {
@@ -84,7 +85,8 @@ func (f *Forwarder) close() {
 	_ = f.epoll.Close()
 }
 
-// reset ends all sessions. It does not use the lists of sessions, which may be damaged.
+// reset ends all sessions. It does not use the linked lists of sessions, which may be inconsistent after an internal
+// error.
 func (f *Forwarder) reset() {
 	for _, s := range f.sessions.byKey {
 		s.disconnect()

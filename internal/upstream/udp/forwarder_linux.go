@@ -1,5 +1,5 @@
-// Package udp forwards the datagrams of UDP ports to endpoints, and the responses back to the clients. A session is one
-// client of a port, with a socket to its endpoint.
+// Package udp forwards the datagrams that clients send to UDP ports to endpoints, and the responses back to the
+// clients. A session consists of one client of a port and a socket that is connected to an endpoint.
 package udp
 
 import (
@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// queueBytes is the requested size of a port's socket buffer in each direction.
+	// queueBytes is the requested size in bytes of a port's send buffer and of its receive buffer.
 	queueBytes = 4 << 20
 	// minSweep and maxSweep are the minimum and maximum interval between two searches for idle sessions.
 	minSweep = time.Second
 	maxSweep = 5 * time.Second
-	// faultPause is how long a forwarder pauses after an internal error.
+	// faultPause is how long a forwarder waits after an internal error, before it continues.
 	faultPause = 5 * time.Millisecond
 )
 
-// Forwarder forwards the datagrams of one socket. The goroutine of Run does all the work, so no locks are needed, and
-// each session costs only a socket. The goroutine waits in Go's scheduler on an epoll instance that contains all
-// sockets, and reads and writes the ready ones without blocking.
+// Forwarder forwards the datagrams of one socket. The goroutine of Run does all the work, so no locks are needed, and a
+// session costs only a socket. All sockets are in an epoll instance. The goroutine waits for the epoll instance with
+// Go's netpoller, and then reads from and writes to the ready sockets without blocking.
 type Forwarder struct {
-	// current returns the current settings. settings are used for the current batch.
+	// current returns the latest settings. settings is their value for the batch that is being forwarded.
 	current  func() *Settings
 	settings *Settings
 	traffic  *Traffic
 	socket   int
-	// address is the local address of the socket.
+	// address is the local address of the port's socket.
 	address netip.AddrPort
-	// packetInfo means that received messages contain the address to which they were sent.
+	// packetInfo is true if received messages contain the local address to which they were sent.
 	packetInfo bool
-	// gso means that the kernel supports UDP_SEGMENT.
+	// gso is true if the kernel supports generic segmentation offload (UDP_SEGMENT).
 	gso    bool
 	epoll  *os.File
 	number int
@@ -49,30 +49,30 @@ type Forwarder struct {
 	poll   func(epoll uintptr) bool
 	events [batchSize]unix.EpollEvent
 	ready  int
-	// failed is the error of epoll_wait.
+	// failed is the error of the last epoll_wait call, or nil.
 	failed error
-	// requested is the phase that other goroutines have requested, and phase is the current phase of the loop.
+	// requested is the phase that other goroutines have requested. phase is the phase that the loop of Run has entered.
 	requested atomic.Int32
 	phase     phase
-	// drains is closed when draining has started and there are sessions left. closed is closed when the socket is
-	// closed.
+	// drains is closed when the forwarder has started draining and still has sessions. closed is closed after the
+	// port's socket was closed.
 	drains, closed chan struct{}
 
 	sessions sessions
-	// bySocket finds a session by its socket to the endpoint.
+	// bySocket maps the file descriptor of each socket to an endpoint to its session.
 	bySocket map[int32]*session
 	batch    *batch
-	// queued are the sessions with requests in the batch.
+	// queued holds the sessions with requests in the current batch.
 	queued []*session
 	now    time.Duration
 	swept  bool
 }
 
-// start is the reference point of all times.
+// start is the time to which all durations that represent a time are relative.
 var start = time.Now()
 
-// New returns a forwarder that takes over a socket, and closes the original. settings is called for each batch of
-// datagrams. If it returns nil now, New returns an error.
+// New returns a forwarder for a socket. It duplicates the socket and closes listening. settings is called for each
+// batch of datagrams. If it returns nil during the call of New, New returns an error.
 func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) (*Forwarder, error) {
 	f := &Forwarder{
 		current: settings, settings: settings(), traffic: traffic, bySocket: map[int32]*session{},
@@ -99,7 +99,8 @@ func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) 
 	return f, nil
 }
 
-// adopt duplicates the socket and removes it from Go's poller, which would wake a goroutine for each datagram.
+// adopt duplicates the socket, so that Go's netpoller does not watch it: the netpoller would wake up a goroutine for
+// each datagram.
 func (f *Forwarder) adopt(listening net.PacketConn) error {
 	if wrapped, ok := listening.(interface{ Unwrap() net.PacketConn }); ok {
 		listening = wrapped.Unwrap()
@@ -136,8 +137,8 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 	return err
 }
 
-// enablePacketInfo makes the kernel report the address to which a datagram was sent. A node has several addresses, and
-// clients ignore responses from another address.
+// enablePacketInfo makes the kernel report the local address to which each datagram was sent. A node has several
+// addresses, and clients ignore responses that come from another address.
 func (f *Forwarder) enablePacketInfo() error {
 	domain, err := unix.GetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err == nil && domain == unix.AF_INET {
@@ -171,7 +172,7 @@ func (f *Forwarder) Run() {
 	}
 }
 
-// step waits for ready sockets and forwards their datagrams.
+// step waits until sockets are ready, and forwards their datagrams.
 func (f *Forwarder) step() error {
 	f.failed = nil
 	err := errors.Join(f.raw.Read(f.poll), f.failed)
@@ -186,7 +187,8 @@ func (f *Forwarder) step() error {
 	return err
 }
 
-// pollOnce finds the ready sockets. It returns false if there are none, so that Go waits for one.
+// pollOnce finds the ready sockets, without blocking. If it returns false, no socket is ready, and Go's netpoller waits
+// for one.
 func (f *Forwarder) pollOnce(epoll uintptr) bool {
 	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
 	f.ready = max(n, 0)
@@ -223,7 +225,7 @@ func (f *Forwarder) receiveRequests() {
 	b := f.batch
 	n, err := receiveMessages(f.socket, b.requests[:])
 	if err != nil {
-		// The error is harmless: another process has received the datagram, or it was damaged.
+		// The error is harmless: another process has received the datagram, or the datagram was corrupt.
 		return
 	}
 	for i := range n {
@@ -239,7 +241,7 @@ func (f *Forwarder) receiveRequests() {
 	}
 }
 
-// queue adds one datagram of a client to the list of its session.
+// queue adds a request to the list of requests of its session. It creates the session for a new client.
 func (f *Forwarder) queue(i int) {
 	b := f.batch
 	k := b.key(i, b.parse(i, &b.requests[i]))
@@ -259,7 +261,7 @@ func (f *Forwarder) queue(i int) {
 	s.last = i
 }
 
-// admit creates the session of a new client. It returns nil if the client cannot be accepted.
+// admit creates a session for a new client. It returns nil if the client is rejected, and counts the datagram as lost.
 func (f *Forwarder) admit(k key, i int) *session {
 	traffic := f.traffic
 	// A response to port 0 cannot be sent.
@@ -296,7 +298,8 @@ func (f *Forwarder) admit(k key, i int) *session {
 	return s
 }
 
-// evict ends a session to make room for another one. It returns false if no session can be ended.
+// evict ends the session that can best be ended, for the benefit of a new one. It returns false if no session can be
+// ended.
 func (f *Forwarder) evict() bool {
 	s := f.sessions.evictable(f.now)
 	if s == nil {
@@ -307,7 +310,7 @@ func (f *Forwarder) evict() bool {
 	return true
 }
 
-// forward sends the requests of a session to its endpoint.
+// forward sends the requests of a session in the current batch to its endpoint.
 func (f *Forwarder) forward(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
@@ -324,8 +327,8 @@ func (f *Forwarder) forward(s *session) {
 	b.outgoing.count, s.first = 0, -1
 }
 
-// send sends the outgoing messages to the endpoint of a session. It does not wait: datagrams that do not fit into the
-// send buffer are lost.
+// send sends the outgoing messages to the endpoint of a session. It does not block: datagrams that do not fit into the
+// send buffer are dropped.
 func (f *Forwarder) send(s *session) {
 	o, again, refusals := &f.batch.outgoing, false, 0
 	for at := 0; at < o.count; {
@@ -341,7 +344,7 @@ func (f *Forwarder) send(s *session) {
 			again, refusals = false, 0
 		case isUnreachable(err):
 			f.onRefused(s, err)
-			// If there is only one endpoint, and no route to it, every attempt fails.
+			// Limit the number of attempts: if there is only one endpoint and no route to it, every attempt fails.
 			if refusals++; refusals > f.settings.Tries {
 				f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
 				return
@@ -358,13 +361,13 @@ func (f *Forwarder) send(s *session) {
 			f.traffic.lose(NotSendable, 1)
 			at, again = at+1, false
 		default:
-			// The error may concern an earlier datagram, so try once more.
+			// The error may have been caused by an earlier datagram, so try once more.
 			again = true
 		}
 	}
 }
 
-// onRefused records that a datagram for the endpoint of a session was rejected with an ICMP message.
+// onRefused is called when an ICMP message reports that a datagram did not reach the endpoint of a session.
 func (f *Forwarder) onRefused(s *session, err error) {
 	f.traffic.lose(EndpointRefused, 1)
 	f.settings.NoEndpoint("an endpoint rejects datagrams",
@@ -372,7 +375,7 @@ func (f *Forwarder) onRefused(s *session, err error) {
 	s.markRefused(f.now)
 }
 
-// countSent counts datagrams that were sent to an endpoint.
+// countSent updates the metrics and the session after datagrams were sent to the endpoint.
 func (f *Forwarder) countSent(s *session, sent load) {
 	if sent.datagrams > 0 {
 		s.countRequests(sent.datagrams, f.now)
@@ -380,7 +383,8 @@ func (f *Forwarder) countSent(s *session, sent load) {
 	}
 }
 
-// connect finds an endpoint for a session. If there are no sockets left, it ends another session.
+// connect connects a session to an endpoint. If the system has no sockets left, it ends another session and tries
+// again. It returns false if no endpoint is available.
 func (f *Forwarder) connect(s *session) bool {
 	before, to := s.upstream, f.settings.backendOf(s)
 	s.tried = to
@@ -403,7 +407,7 @@ func (f *Forwarder) connect(s *session) bool {
 	return err == nil
 }
 
-// receiveResponses receives the datagrams of the endpoint of a session.
+// receiveResponses receives datagrams from the endpoint of a session. sendResponses sends them to the client later.
 func (f *Forwarder) receiveResponses(s *session) {
 	b := f.batch
 	if b.responded == batchSize {
@@ -430,7 +434,7 @@ func (f *Forwarder) receiveResponses(s *session) {
 	}
 }
 
-// sendResponses sends the responses to the clients.
+// sendResponses sends the responses in the current batch to their clients.
 func (f *Forwarder) sendResponses() {
 	b, o, traffic := f.batch, &f.batch.outgoing, f.traffic
 	for at := 0; at < o.count; {
@@ -468,7 +472,7 @@ func (f *Forwarder) remove(s *session) {
 	f.traffic.Sessions.Add(-1)
 }
 
-// reportEnd reports an ended session to the Ended callback.
+// reportEnd calls the callback Ended in the settings for a session that has ended.
 func (f *Forwarder) reportEnd(s *session) {
 	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
 	if s.key.local.IsValid() {
@@ -484,7 +488,7 @@ func (f *Forwarder) reportEnd(s *session) {
 	f.settings.Ended(e)
 }
 
-// sweep ends idle sessions, and schedules the next sweep.
+// sweep ends all idle sessions, and sets when the next sweep is due.
 func (f *Forwarder) sweep() {
 	idle := f.current().IdleTimeout
 	if f.phase == draining {

@@ -7,14 +7,14 @@ import (
 	"net"
 )
 
-// errNotLinux is returned for each UDP port on other systems. There, the module is meant for development and serves
-// only HTTP and TCP ports.
+// errNotLinux is returned for each UDP port on operating systems other than Linux. There, the module is only meant for
+// development, and serves only HTTP and TCP ports.
 var errNotLinux = errors.New("UDP ports are served on Linux only")
 
-// Forwarder is not available on this system.
+// Forwarder is not implemented on this operating system.
 type Forwarder struct{}
 
-// New returns an error on this system.
+// New always returns an error on this operating system.
 func New(net.PacketConn, func() *Settings, *Traffic) (*Forwarder, error) { return nil, errNotLinux }
 
 // Close does nothing.
@@ -23,7 +23,7 @@ func (*Forwarder) Close() error { return nil }
 // Drain does nothing and returns true.
 func (*Forwarder) Drain() bool { return true }
 
-// Closed returns a nil channel, which is never closed.
+// Closed returns nil.
 func (*Forwarder) Closed() <-chan struct{} { return nil }
 
 // Run does nothing.

@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxGSOBytes is the maximum number of bytes in a GSO message, the same as in one datagram.
+// maxGSOBytes is the maximum number of bytes in a GSO message: the maximum length of a packet without the IPv6 and UDP
+// headers.
 const maxGSOBytes = 65535 - 40 - 8
 
-// control is a buffer for the control messages of a message: the source address, and the segment size for GSO.
+// control is a buffer for the control data (cmsg) of a message: the source address, and the segment size for GSO.
 type control [64 / 8]uint64
 
-// add writes a control message header at an offset. It returns a pointer to the data, and the offset of the next
-// control message.
+// add writes a control message header at the offset at. It returns a pointer to the space for the data, and the offset
+// of the next header.
 func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) {
 	header := (*unix.Cmsghdr)(unsafe.Add(unsafe.Pointer(c), at))
 	header.Level, header.Type = int32(level), int32(kind)
@@ -22,7 +23,8 @@ func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) 
 	return unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0)), at + unix.CmsgSpace(size)
 }
 
-// from sets the source address of a message, and returns the offset of the next control message.
+// from adds the source address of a message, and returns the offset of the next header. It adds nothing, and returns
+// zero, if the address is not valid or is a multicast address.
 func (c *control) from(address netip.Addr) int {
 	switch {
 	case !address.IsValid() || address.IsMulticast():
@@ -38,34 +40,34 @@ func (c *control) from(address netip.Addr) int {
 	}
 }
 
-// destination describes how to send datagrams to a client or an endpoint. The zero value is for a connected socket.
+// destination describes where and how to send datagrams. The zero value is used for a socket that is connected.
 type destination struct {
 	name          name
 	nameLength    uint32
 	control       control
 	controlLength int
-	// noGSO means that the kernel does not accept GSO messages for this destination.
+	// noGSO is true if the kernel does not accept GSO messages for this destination.
 	noGSO bool
 }
 
-// outgoing holds messages to send. Datagrams of the same size and destination form one GSO message (generic
-// segmentation offload). The kernel processes it as one packet and splits it only where it leaves the system, or for a
-// receiver without GRO. The last datagram may be smaller.
+// outgoing holds messages to send. Datagrams with the same size and destination are joined to a GSO message (generic
+// segmentation offload); only the last of them may be smaller. The kernel processes such a message as a single packet.
+// It splits the packet only when it leaves the system, or for a receiver without GRO.
 type outgoing struct {
 	messages     [batchSize]message
 	controls     [batchSize]control
 	destinations [batchSize]*destination
 	loads        [batchSize]load
-	// sizes are the sizes of the datagrams in each message.
+	// sizes holds the size of the datagrams in each message.
 	sizes [batchSize]int
 	count int
-	// segments are the datagrams of a rejected GSO message, and segmentBytes point to their bytes.
+	// segments are used to send the datagrams of a rejected GSO message one by one. segmentBytes describes their bytes.
 	segments     [batchSize]message
 	segmentBytes [batchSize]unix.Iovec
 }
 
-// add adds datagrams for a destination. Each vector holds one datagram, or several that GRO joined; sizes are the sizes
-// of the datagrams. The memory must not change until the messages are sent.
+// add adds datagrams for a destination. Each vector contains one datagram, or several that GRO has joined; sizes
+// contains the size of the datagrams in each vector. The memory must not change until the messages have been sent.
 func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	for len(vectors) > 0 {
 		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])
@@ -77,12 +79,13 @@ func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	}
 }
 
-// coalesce returns how many vectors fit into the first GSO message, and its load.
+// coalesce returns how many of the vectors, starting with the first, fit into one GSO message. It also returns the
+// number of datagrams and bytes in them.
 func coalesce(vectors []unix.Iovec, sizes []int) (n int, carried load) {
 	size := sizes[0]
 	carried = loadOf(int(vectors[0].Len), size)
 	for n = 1; n < len(vectors); n++ {
-		// A smaller datagram must be the last, and an empty one would be lost.
+		// Only the last datagram of a GSO message may be smaller, and empty datagrams would be lost.
 		if size == 0 || carried.bytes%size != 0 || vectors[n].Len == 0 {
 			break
 		}
@@ -113,7 +116,7 @@ func (o *outgoing) put(vectors []unix.Iovec, size int, carried load, d *destinat
 	m.SetControllen(length)
 }
 
-// address sets the destination of a message.
+// address initializes a message with the destination and its control data.
 func (d *destination) address(m *message, c *control) {
 	m.Msghdr = unix.Msghdr{}
 	if d.nameLength > 0 {
@@ -129,7 +132,7 @@ func (d *destination) address(m *message, c *control) {
 // isGSO reports whether a message contains more than one datagram.
 func (o *outgoing) isGSO(i int) bool { return o.loads[i].datagrams > 1 }
 
-// total returns the sum of the loads of the messages in a range of indexes.
+// total returns the number of datagrams and bytes in the messages with indexes from ≤ i < to.
 func (o *outgoing) total(from, to int) (sum load) {
 	for i := from; i < to; i++ {
 		sum.add(o.loads[i])
@@ -138,7 +141,7 @@ func (o *outgoing) total(from, to int) (sum load) {
 }
 
 // sendSegments sends the datagrams of a rejected GSO message one by one, and disables GSO for their destination. It
-// returns the load that was sent.
+// returns the number of datagrams and bytes that were sent.
 func (o *outgoing) sendSegments(socket, i int) (sent load) {
 	o.destinations[i].noGSO = true
 	n, size := 0, o.sizes[i]
@@ -160,7 +163,8 @@ func (o *outgoing) sendSegments(socket, i int) (sent load) {
 	return sent
 }
 
-// sendEach sends segments one by one, and skips those that are rejected.
+// sendEach sends the first n segments one by one, and skips the segments that the kernel rejects. It returns the number
+// of datagrams and bytes that were sent.
 func (o *outgoing) sendEach(socket, n int) (sent load) {
 	for at := 0; at < n; {
 		passed, err := sendMessages(socket, o.segments[at:n])

@@ -17,52 +17,54 @@ import (
 )
 
 const (
-	// unverifiedTime is how long a new client may wait for its response before its session can be evicted.
+	// unverifiedTime is how long the session of a new client is protected from eviction after its last datagram.
 	unverifiedTime = time.Second
-	// quietTime is the idle time after which the session of a verified client can be evicted.
+	// quietTime is how long the session of a verified client is protected from eviction after its last datagram.
 	quietTime = 10 * time.Second
 )
 
-// key identifies a session: the client, and the local address to which it sends. Responses must come from that address.
+// key identifies a session by the client's address and the local address to which the client sends. Responses must be
+// sent from this local address.
 type key struct {
 	client netip.AddrPort
 	local  netip.Addr
 }
 
-// session is one client of a port, with its endpoint.
+// session consists of one client of a port and the endpoint that was chosen for it.
 type session struct {
 	key key
-	// share is the budget from which the session's socket was taken.
+	// share is the budget for file descriptors to which the session's socket counts.
 	share *budget.Share
-	// backend is the backend of choice. choice is valid while upstream is open.
+	// backend is the backend to which choice belongs. Both are valid only while upstream is open.
 	backend *balancer.Backend
-	// tried is the backend in which an endpoint was last searched, or nil.
+	// tried is the backend for which the session last tried to find an endpoint, or nil.
 	tried    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
-	// toEndpoint and toClient are the destinations of requests and responses.
+	// toEndpoint is the destination of requests, and toClient is the destination of responses.
 	toEndpoint, toClient destination
-	// refused means that an ICMP message rejected a datagram to the endpoint.
+	// refused is true if an ICMP message has reported that the current endpoint cannot be reached.
 	refused bool
-	// requests and responses are the numbers of datagrams to and from the endpoint. waitingSince is the time of the
-	// first request.
+	// requests is the number of datagrams sent to the endpoint, and responses is the number of datagrams received from
+	// it. waitingSince is the time of the first request.
 	requests, responses int64
 	waitingSince        time.Duration
 
-	// began is the start of the session. received and sent are the numbers of bytes from the client and from endpoints.
+	// began is when the session started, as the time since start. received and sent count the bytes from the client and
+	// from endpoints, respectively.
 	began          time.Duration
 	received, sent uint64
-	// active is the time of the last datagram in either direction.
+	// active is the time of the last datagram in either direction, as the time since start.
 	active time.Duration
-	// verified means that the client has sent a datagram after a response, so its address is not forged.
+	// verified is true if the client has sent another datagram after a response. Its address is then not forged.
 	verified bool
 	place    *list.Element
-	// first and last are the indexes of the session's first and last request in the batch. first is -1 if there are
-	// none.
+	// first and last are the indexes of the session's first and last request in the current batch. If the batch
+	// contains no requests of the session, first is -1.
 	first, last int
 }
 
-// disconnect closes the socket to the endpoint.
+// disconnect closes the socket to the endpoint, if it is open.
 func (s *session) disconnect() {
 	if !s.upstream.isOpen() {
 		return
@@ -73,7 +75,7 @@ func (s *session) disconnect() {
 	s.requests, s.responses = 0, 0
 }
 
-// markRefused records that the endpoint rejected a datagram.
+// markRefused records a failure of the endpoint, because it cannot be reached.
 func (s *session) markRefused(now time.Duration) {
 	if !s.refused && s.upstream.isOpen() {
 		s.refused = true
@@ -81,7 +83,7 @@ func (s *session) markRefused(now time.Duration) {
 	}
 }
 
-// countRequests counts datagrams that were sent to the endpoint.
+// countRequests adds n to the number of datagrams that were sent to the endpoint.
 func (s *session) countRequests(n int, now time.Duration) {
 	if s.requests == 0 {
 		s.waitingSince = now
@@ -89,8 +91,8 @@ func (s *session) countRequests(n int, now time.Duration) {
 	s.requests += int64(n)
 }
 
-// countResponses counts datagrams from the endpoint. It reports whether the session is complete, which means that
-// perRequest responses have arrived for each request. If perRequest is zero, a session is never complete.
+// countResponses adds n to the number of datagrams from the endpoint. It reports whether the session is complete, which
+// means that perRequest responses have arrived for each request. If perRequest is zero, a session is never complete.
 func (s *session) countResponses(n int, now time.Duration, perRequest int64) (complete bool) {
 	if s.responses == 0 && s.requests > 0 {
 		s.choice.Observe(now-s.waitingSince, false)
@@ -99,14 +101,15 @@ func (s *session) countResponses(n int, now time.Duration, perRequest int64) (co
 	return perRequest > 0 && s.responses >= s.requests*perRequest
 }
 
-// sessions holds the sessions of one socket. Times are relative to any fixed point.
+// sessions holds the sessions of one port. All times are relative to the same point in time.
 type sessions struct {
 	byKey map[key]*session
-	// unverified and verified list the sessions, with the longest idle session first.
+	// unverified and verified list the sessions of new and of verified clients. The session that has been idle for the
+	// longest time comes first.
 	unverified, verified list.List
 }
 
-// find returns the session with a key, or nil.
+// find returns the session with the given key, or nil.
 func (ss *sessions) find(k key) *session { return ss.byKey[k] }
 
 func (ss *sessions) add(k key, now time.Duration) *session {
@@ -131,7 +134,7 @@ func (ss *sessions) of(s *session) *list.List {
 	return &ss.unverified
 }
 
-// touch records that a session is active.
+// touch records that a session has sent or received a datagram now.
 func (ss *sessions) touch(s *session, now time.Duration) {
 	s.active = now
 	ss.of(s).MoveToBack(s.place)
@@ -147,8 +150,8 @@ func (ss *sessions) verify(s *session) {
 	s.place = ss.verified.PushBack(s)
 }
 
-// idlest returns the session that has been idle for the longest time, or nil. It skips the few sessions with requests
-// in the batch.
+// idlest returns the session in a list that has been idle for the longest time, or nil. It skips sessions with requests
+// in the current batch.
 func idlest(of *list.List) *session {
 	for e := of.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*session); s.first < 0 {
@@ -158,7 +161,7 @@ func idlest(of *list.List) *session {
 	return nil
 }
 
-// oldest is like idlest, but includes sessions with requests in the batch.
+// oldest is like idlest, but does not skip sessions with requests in the current batch.
 func oldest(of *list.List) *session {
 	if e := of.Front(); e != nil {
 		return e.Value.(*session)
@@ -166,8 +169,8 @@ func oldest(of *list.List) *session {
 	return nil
 }
 
-// evictable returns the session to end if there is no room for a new client, or nil. Client addresses may be forged in
-// large numbers, so a verified client is kept as long as it is active.
+// evictable returns the session to end if there are too many sessions for a new client, or nil. Client addresses may be
+// forged in large numbers, so the session of a verified client is never evicted while it is active.
 func (ss *sessions) evictable(now time.Duration) *session {
 	unverified, verified := idlest(&ss.unverified), idlest(&ss.verified)
 	switch {
@@ -179,7 +182,7 @@ func (ss *sessions) evictable(now time.Duration) *session {
 	return unverified
 }
 
-// expired returns a session that has been idle for at least the given time, or nil.
+// expired returns a session that has been idle for at least the duration idle, or nil.
 func (ss *sessions) expired(now, idle time.Duration) *session {
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
 		if s != nil && now-s.active >= idle {
@@ -189,7 +192,7 @@ func (ss *sessions) expired(now, idle time.Duration) *session {
 	return nil
 }
 
-// untilExpiry returns the time until the next session expires.
+// untilExpiry returns the time until the next session has been idle for the duration idle.
 func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	left := idle
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
@@ -200,47 +203,49 @@ func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	return left
 }
 
-// Settings configure how the datagrams of a port are forwarded. They are immutable.
+// Settings defines how the datagrams of a port are forwarded. It is immutable.
 type Settings struct {
-	// Backends are the backends among which sessions are divided.
+	// Backends are the backends among which sessions are distributed.
 	Backends *split.Split[*balancer.Backend]
 	// IdleTimeout is the time without datagrams after which a session ends.
 	IdleTimeout time.Duration
-	// Responses is the number of responses per request after which a session ends. Zero means no limit.
+	// Responses is the expected number of responses per request. A session ends when all of them have arrived. Zero
+	// means that the number is unknown: a session only ends when it is idle.
 	Responses int64
-	// MaxSessions is the maximum number of sessions of a port. Each session also takes one file descriptor from Share.
+	// MaxSessions is the maximum number of sessions of a port. Each session also takes one file descriptor from the
+	// budget Share.
 	MaxSessions int64
 	Share       *budget.Share
-	// Outgoing holds the addresses of all our sockets to endpoints. A datagram from one of them is part of a loop and
-	// is dropped.
+	// Outgoing holds the local addresses of all our sockets to endpoints. A datagram that comes from one of these
+	// addresses is part of a loop and is dropped.
 	Outgoing *loops.Sockets
-	// Guard decides to which addresses sockets may be connected.
+	// Guard decides which addresses datagrams may be sent to.
 	Guard *reach.Guard
-	// Tries is the maximum number of endpoints to try for a session.
+	// Tries is the maximum number of endpoints to try when a session is connected.
 	Tries int
-	// NoEndpoint is called when an endpoint rejects datagrams or cannot be found. Broken is called after an internal
-	// error.
+	// NoEndpoint is called when no endpoint is available, or when an endpoint cannot be reached. Broken is called after
+	// an internal error.
 	NoEndpoint, Broken func(message string, fields ...zap.Field)
-	// Ended is called after a session has ended, except after an internal error.
+	// Ended is called for each session that has ended, except after an internal error.
 	Ended func(Ended)
 }
 
 // Ended describes a session that has ended.
 type Ended struct {
-	// Client and Server are the remote and the local address.
+	// Client is the address of the client, and Server is the local address to which it has sent datagrams.
 	Client, Server netip.AddrPort
-	// Backend is the ID of the last backend, and Endpoint the address of the last endpoint. They are empty if there was
-	// none.
+	// Backend is the ID of the last backend, and Endpoint is the address of the last endpoint. They are empty if there
+	// was no backend or endpoint.
 	Backend, Endpoint string
-	// Served means that an endpoint accepted the datagrams, as far as this can be known. Either it sent a response, or
-	// no responses were expected and no datagram was rejected.
+	// Served is true if an endpoint accepted the datagrams, as far as this is known: either it has sent a response, or
+	// no responses are expected and no datagram was rejected.
 	Served bool
-	// Received and Sent are the numbers of bytes from the client and from endpoints.
+	// Received and Sent count the bytes from the client and from endpoints, respectively.
 	Received, Sent uint64
 	Began          time.Time
 }
 
-// connected reports whether a session has an endpoint to which its next datagrams may be sent.
+// connected reports whether the next datagrams of a session may be sent to the endpoint that it is connected to.
 func (c *Settings) connected(s *session) bool {
 	return s.upstream.isOpen() && c.has(s.backend) && !s.refused && s.choice.Endpoint.Listed()
 }
@@ -249,7 +254,8 @@ func (c *Settings) has(b *balancer.Backend) bool {
 	return slices.ContainsFunc(c.Backends.Shares, func(s split.Share[*balancer.Backend]) bool { return s.To == b })
 }
 
-// backendOf returns the backend of a session. A session keeps its backend as long as the backend has endpoints.
+// backendOf returns the backend for a session. It is the backend that the session already uses, as long as this backend
+// has endpoints and belongs to the port.
 func (c *Settings) backendOf(s *session) *balancer.Backend {
 	if c.has(s.backend) && !s.backend.Empty() {
 		return s.backend
@@ -257,8 +263,8 @@ func (c *Settings) backendOf(s *session) *balancer.Backend {
 	return c.Backends.Next()
 }
 
-// connect finds an endpoint for a session that is not connected. If an endpoint has rejected datagrams, it prefers
-// another one.
+// connect connects a session to an endpoint of the given backend. If the session's current endpoint cannot be reached,
+// it prefers another endpoint.
 func (c *Settings) connect(s *session, to *balancer.Backend) error {
 	var tried []*balancer.Endpoint
 	if s.upstream.isOpen() && s.refused {
@@ -271,7 +277,7 @@ func (c *Settings) connect(s *session, to *balancer.Backend) error {
 			break
 		}
 		if s.upstream.isOpen() && s.choice.Endpoint == choice.Endpoint {
-			// It is the only endpoint, and may accept datagrams again.
+			// Pick has returned the same endpoint again, because there is no other. It may be reachable now.
 			s.refused = false
 			return nil
 		}

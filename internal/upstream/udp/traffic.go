@@ -2,18 +2,19 @@ package udp
 
 import "sync/atomic"
 
-// Loss is the reason why a datagram was not forwarded.
+// Loss is the reason why a datagram was dropped.
 type Loss int
 
 // The possible losses.
 const (
-	// NoEndpoint means that there was no endpoint for the datagram.
+	// NoEndpoint means that no endpoint was available for the datagram.
 	NoEndpoint Loss = iota
-	// TooManySessions means that the datagram came from a new client, but the port had its maximum number of sessions.
+	// TooManySessions means that the datagram came from a new client, but the port already had its maximum number of
+	// sessions.
 	TooManySessions
-	// EndpointRefused means that the system or network of the endpoint rejected the datagram.
+	// EndpointRefused means that an ICMP message reported that the endpoint cannot be reached.
 	EndpointRefused
-	// EndpointBusy and ClientBusy mean that the send buffer was full.
+	// EndpointBusy and ClientBusy mean that the send buffer of the socket to the endpoint, or to the clients, was full.
 	EndpointBusy
 	ClientBusy
 	// NotSendable means that the operating system refused to send the datagram.
@@ -23,9 +24,9 @@ const (
 	// NoDescriptors means that the datagram came from a new client, but the port or its namespace had used up its file
 	// descriptors.
 	NoDescriptors
-	// Loop means that the datagram came from one of our own sockets to endpoints.
+	// Loop means that the datagram came from one of our own sockets that are connected to endpoints.
 	Loop
-	// Losses is the number of the constants above.
+	// Losses is the number of possible reasons.
 	Losses
 )
 
@@ -37,17 +38,17 @@ func (l Loss) String() string {
 	}[l]
 }
 
-// Traffic holds the metrics of a port. The forwarder updates them once per batch.
+// Traffic holds the metrics of a UDP port. The forwarder updates them once per batch of datagrams.
 type Traffic struct {
-	// Sessions is the number of current sessions. Opened and Evicted are the total numbers of sessions, and of sessions
-	// that were ended to make room for others.
+	// Sessions is the current number of sessions. Opened is the total number of sessions so far. Evicted is the number
+	// of sessions that were ended early in favor of a new client.
 	Sessions, Opened, Evicted atomic.Int64
-	// In counts the datagrams sent to endpoints, and Out those sent to clients.
+	// In counts the datagrams that were sent to endpoints, and Out the datagrams that were sent to clients.
 	In, Out Tally
 	Lost    [Losses]atomic.Uint64
 }
 
-// Tally counts datagrams and their bytes.
+// Tally counts datagrams and the bytes in them.
 type Tally struct{ Datagrams, Bytes atomic.Uint64 }
 
 func (t *Tally) add(l load) {
@@ -60,7 +61,8 @@ func (t *Traffic) lose(why Loss, n int) { t.Lost[why].Add(uint64(n)) }
 // load is a number of datagrams and their total size in bytes.
 type load struct{ datagrams, bytes int }
 
-// loadOf returns the load of bytes that consist of datagrams of one size. The last datagram may be smaller.
+// loadOf returns the load of a message with the given number of bytes, which consists of datagrams of the given size.
+// The last datagram may be smaller.
 func loadOf(bytes, size int) load {
 	if bytes <= size {
 		return load{1, bytes}

@@ -11,10 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// upstreamConn is a socket that is connected to the endpoint of a session. The zero value is not open.
+// upstreamConn is a socket that is connected to the endpoint of a session. The zero value means that there is no
+// socket.
 type upstreamConn struct {
 	socket int
-	// local is the socket's own address. It is in known while the socket is open.
+	// local is the socket's own address. It is contained in known while the socket is open.
 	local netip.AddrPort
 	known *loops.Sockets
 }
@@ -27,8 +28,8 @@ func (u upstreamConn) close() {
 	_ = unix.Close(u.socket)
 }
 
-// dial opens a socket that is connected to an endpoint of a backend. The socket's address is in Outgoing until the
-// socket is closed.
+// dial opens a socket that is connected to an endpoint of a backend. The socket's own address is added to c.Outgoing
+// until the socket is closed.
 func (c *Settings) dial(backend, address string) (upstreamConn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err == nil {
@@ -74,11 +75,12 @@ func localOf(socket int) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// enableGRO lets the kernel return several datagrams of the same sender and size as one message. Kernels without GRO
-// return each datagram separately.
+// enableGRO lets the kernel return several datagrams with the same sender and size as one message (generic receive
+// offload). Kernels without GRO return each datagram separately.
 func enableGRO(socket int) { _ = unix.SetsockoptInt(socket, unix.IPPROTO_UDP, unix.UDP_GRO, 1) }
 
-// isUnreachable reports whether err is from an ICMP message: the port, host or network of the endpoint is unreachable.
+// isUnreachable reports whether err was caused by an ICMP message: the port, host or network of the endpoint is
+// unreachable.
 func isUnreachable(err error) bool { return isOneOf(err, unreachable) }
 
 var unreachable = []error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOPROTOOPT}
@@ -88,7 +90,8 @@ func isBusy(err error) bool { return isOneOf(err, busy) }
 
 var busy = []error{unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM}
 
-// isExhausted reports whether err means that this process or the system has no sockets left.
+// isExhausted reports whether err means that no more sockets can be opened, because this process or the system has
+// reached a limit.
 func isExhausted(err error) bool { return isOneOf(err, exhausted) }
 
 var exhausted = []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EAGAIN,
