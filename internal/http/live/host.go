@@ -82,7 +82,7 @@ type host struct {
 	clients *mtls.Policy
 	// clientAuth is the configuration from which clients was created.
 	clientAuth *ir.ClientAuth
-	// passthrough is nil for a host whose TLS is terminated here.
+	// passthrough is nil if the controller terminates TLS for the host.
 	passthrough *Passthrough
 }
 

@@ -20,9 +20,9 @@ type Passthrough struct {
 	streams *streams
 }
 
-// passthrough returns the TLS passthrough of a host, or nil if TLS is terminated here. If no backend has a positive
-// weight, the returned Passthrough closes all connections. TLS is not terminated here in this case, because the owner
-// of the host has configured passthrough.
+// passthrough returns the TLS passthrough of a host, or nil if the controller terminates TLS. If no backend has a
+// positive weight, the returned Passthrough closes all connections. The controller must not terminate TLS in this case,
+// because the owner of the host has configured passthrough.
 func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthrough {
 	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func (t *Table) PassesAny(port uint16) bool {
 		func(l *listener) bool { return l.group.index.Load().withPassthrough > 0 })
 }
 
-// Passthrough returns the TLS passthrough for a server name on a port, or nil if TLS is terminated here. server is the
-// server name as the client sent it. It may be empty. TLS for unknown names is always terminated here.
+// Passthrough returns the TLS passthrough for a server name on a port, or nil if the controller terminates TLS, as for
+// all unknown names. server is the server name as the client sent it. It may be empty.
 func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	x := t.indexFor(port, message.Hostname(server))
 	if x.withPassthrough == 0 || server == "" {

@@ -10,8 +10,8 @@ import (
 )
 
 // Limits for ambiguous paths, which servers may interpret in more than one way. They apply to hosts whose routes may
-// accept different clients. Each interpretation costs a route lookup. An S3 object key has at most 1024 bytes, which
-// become 3072 if each byte is escaped.
+// accept different clients. Each interpretation costs a route lookup. An S3 object key, for example, has at most 1024
+// bytes, or 3072 bytes if each byte is percent-encoded.
 const (
 	maxAmbiguous = 4 << 10
 	maxReadings  = 16
@@ -68,7 +68,7 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 // route that accepts all clients.
 func (r *Route) guardKey() string {
 	if r.refused() != nil {
-		// The part of the configuration that is rejected may be the part that protects the route.
+		// The part of the configuration that was rejected may have restricted access to the route.
 		return "refused"
 	}
 	return strings.Trim(r.accessKey(), ",")

@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// HealthPath and StatusPath are the paths that load balancers and monitors request on unknown hosts. ingress-nginx
-// serves the same paths.
+// HealthPath and StatusPath are requested by load balancers and monitoring systems. The controller serves them on hosts
+// without an Ingress, like ingress-nginx.
 const (
 	HealthPath = "/healthz"
 	StatusPath = "/nginx_status"

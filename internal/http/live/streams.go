@@ -121,7 +121,7 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	for _, r := range before.all {
 		k := key{r.Type, r.Path, r.accessKey()}
 		if _, ok := left[k]; !ok {
-			// Other routes with the same key share these streams, or get no requests.
+			// Later routes with the same key share these streams, or never get requests.
 			left[k] = r.streams
 		}
 	}

@@ -38,7 +38,7 @@ type Table struct {
 	backends *endpoints.Table
 	// authorities holds the CAs that client and backend certificates are verified against.
 	authorities *trust.Store
-	// connections holds the connections to endpoints. They outlive the chains that use them.
+	// connections holds the connections to endpoints. They stay open when the chains that use them are replaced.
 	connections *proxy.Pool
 	// services holds the connections to services that filters call, such as external authentication services.
 	services *proxy.Pool
@@ -69,7 +69,7 @@ type Options struct {
 	Via bool
 }
 
-// SetOptions replaces the options for new requests.
+// SetOptions replaces the options. New requests use the new options.
 func (t *Table) SetOptions(o Options) {
 	t.options.Store(&o)
 	t.global.responseHeaders.Store(newResponseHeaders(t.Global(), &o))
