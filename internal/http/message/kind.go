@@ -13,7 +13,7 @@ const (
 	// Other is any field that is not handled specially.
 	Other Kind = iota
 
-	// Fields about the connection or the framing. They are not forwarded; outgoing messages get their own.
+	// Fields about the connection or the framing. They are not forwarded. Outgoing messages get new fields instead.
 	Host
 	ContentLength
 	TransferEncoding

@@ -122,7 +122,7 @@ func (r *Request) OutTarget() string {
 	if r.Query == "" && !r.ForceQuery {
 		return r.EscapedPath
 	}
-	// Usually the target is unchanged, and no new string is needed.
+	// Usually no filter has changed the target, so no new string is allocated.
 	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' &&
 		rest[1:] == r.Query {
 		return r.Target
@@ -162,7 +162,7 @@ func (r *Request) UpgradeProtocol() string {
 }
 
 // IsWebSocket reports whether a request asks to upgrade to WebSocket, the only supported upgrade. With other protocols,
-// such as h2c, a client could send requests to an endpoint without any of the checks here.
+// such as h2c, a client could send requests to an endpoint that are not checked by the controller.
 func (r *Request) IsWebSocket() bool { return strings.EqualFold(r.UpgradeProtocol(), "websocket") }
 
 // Response is the head of a response.
