@@ -143,7 +143,7 @@ func (c *conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.server.closing.Load() {
-		// Shutdown has set the deadline, or is about to set it.
+		// Shutdown has set the read deadline, or is about to set it.
 		c.mu.Lock()
 		c.reads.invalidate()
 		c.mu.Unlock()

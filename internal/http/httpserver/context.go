@@ -134,5 +134,5 @@ func (x *requestContext) unwatch() {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// over is the value of watched if the socket must not be watched any more.
+// over is stored in requestContext.watched if the socket must not be watched any more.
 var over = make(chan struct{})

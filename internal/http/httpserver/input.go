@@ -82,7 +82,7 @@ func (c *conn) readHead() error {
 		}
 		switch {
 		case err != nil:
-			// The rejected request must not contain parts of the previous one.
+			// Clear the request, so that the rejected request does not contain parts of the previous request.
 			c.forget()
 			return err
 		case head != nil:
