@@ -141,8 +141,8 @@ func skipGraphic(b []byte, i int) int {
 	return i
 }
 
-// lines parses the lines of a head. text has the same content as bytes. Names and values are substrings of text, so
-// that nothing else is allocated.
+// lines parses the lines of a head. text has the same content as bytes. Field names and values are substrings of text,
+// so that they are not allocated separately.
 type lines struct {
 	bytes []byte
 	text  string
