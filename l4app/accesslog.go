@@ -12,15 +12,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// logRecord is the access log record of one TCP connection. A nil *logRecord means that the connection is not logged.
+// logRecord is the access log record of one TCP connection. A nil *logRecord means that the connection is not logged;
+// its methods then do nothing.
 type logRecord struct {
 	accesslog.Session
 	log *accesslog.Streams
 }
 
 // newRecord starts the access log record of a connection. It returns nil if there is no access log. The initial status
-// is StreamUnread: the connection ended before its client sent the data that the port requires. The methods setStatus
-// and setTraffic set another status.
+// is StreamUnread, which means that the connection ended before its client had sent the data that the port requires.
+// setStatus and setTraffic set another status.
 func (p *port) newRecord(conn net.Conn) *logRecord {
 	log := p.accessLog()
 	if log == nil {
@@ -34,41 +35,42 @@ func (p *port) newRecord(conn net.Conn) *logRecord {
 
 const recordVar = "k8singress.noted"
 
-// attach attaches the record to a connection of caddy-l4.
+// attach stores the record in a caddy-l4 connection, so that recordOf finds it.
 func (n *logRecord) attach(cx *layer4.Connection) {
 	if n != nil {
 		cx.SetVar(recordVar, n)
 	}
 }
 
-// recordOf returns the record that is attached to a connection, or nil.
+// recordOf returns the access log record of a connection, or nil.
 func recordOf(cx *layer4.Connection) *logRecord {
 	n, _ := cx.GetVar(recordVar).(*logRecord)
 	return n
 }
 
-// setStatus sets the status in the record.
+// setStatus sets the status in the access log record.
 func (n *logRecord) setStatus(status int) {
 	if n != nil {
 		n.Status = status
 	}
 }
 
-// setClient sets the client address in the record to the address from a PROXY protocol header.
+// setClient replaces the client address in the access log record by the address from a PROXY protocol header.
 func (n *logRecord) setClient(client net.Addr) {
 	if n != nil {
 		n.Client = addressOf(client)
 	}
 }
 
-// setBackend sets the backend in the record.
+// setBackend sets the backend in the access log record.
 func (n *logRecord) setBackend(to *balancer.Backend) {
 	if n != nil {
 		n.Backend = to.ID()
 	}
 }
 
-// setTraffic sets the status in the record to StreamServed, and copies the endpoint and the traffic from l.
+// setTraffic sets the status in the access log record to StreamServed, and copies the endpoint's address and the
+// numbers of bytes from l.
 func (n *logRecord) setTraffic(l *link) {
 	if n != nil {
 		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(),
@@ -83,7 +85,7 @@ func (n *logRecord) end() {
 	}
 }
 
-// logDatagrams logs an ended session of a UDP client.
+// logDatagrams writes the access log record of a UDP session that has ended.
 func logDatagrams(log *accesslog.Streams, of udp.Ended) {
 	status := accesslog.StreamNoEndpoint
 	if of.Served {

@@ -14,54 +14,55 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// failure is the reason why a connection was refused or ended early.
+// failure is the reason why a connection was rejected or ended early.
 type failure int
 
 const (
-	// tooMany means that the connection exceeds the limit of its port.
+	// tooMany means that the port already had its maximum number of open connections.
 	tooMany failure = iota
 	// notTrusted means that the peer is not allowed to send a PROXY protocol header.
 	notTrusted
 	// noHeader means that the connection does not start with the required PROXY protocol header.
 	noHeader
-	// noEndpoint means that no endpoint could be reached.
+	// noEndpoint means that no endpoint was available or could be reached.
 	noEndpoint
-	// idled means that no bytes were transferred for the idle timeout.
+	// idled means that no bytes were transferred during the idle timeout.
 	idled
-	// drained means that the endpoint has been gone for longer than the drain time.
+	// drained means that the endpoint was removed, and the drain time has passed since then.
 	drained
-	// portClosed means that the port has been gone for longer than the drain time.
+	// portClosed means that the port was closed, and the drain time has passed since then.
 	portClosed
-	// noClientHello means that the client did not send a complete ClientHello with the host in time.
+	// noClientHello means that the client did not send a complete TLS ClientHello in time, so the host is not known.
 	noClientHello
 	// noHandshake means that the TLS handshake with the client failed.
 	noHandshake
-	// noDescriptors means that the port or its namespace has used up its share of file descriptors.
+	// noDescriptors means that the port or its namespace has used up its share of the file descriptors.
 	noDescriptors
-	// loop means that the connection comes from this process.
+	// loop means that the connection comes from this process itself.
 	loop
-	// internalError means an internal error, such as a panic.
+	// internalError means that an internal error occurred, such as a panic.
 	internalError
 	failures
 )
 
-// reasons are the values of the metric label "reason" for the failures.
+// reasons maps each failure to the value of the metric label "reason".
 var reasons = [failures]string{
 	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone",
 	"client_hello", "tls_handshake",
 	"no_descriptors", "loop", "internal",
 }
 
-// quiet is the minimum time between two log lines about the same kind of failure on a port. Clients can cause such
-// failures as often as they like.
+// quiet is the minimum time between two log messages about the same kind of failure on a port, because clients can
+// cause such failures as often as they like.
 const quiet = 10 * time.Second
 
-// account holds the metrics of one port, or of the passthrough connections of an HTTPS port. It is kept when the port
-// gets other handlers, and when the port is closed and opened again while old connections last.
+// account holds the metrics of one port, or of the TLS passthrough connections of an HTTPS port. It is kept when the
+// handlers of the port are replaced. It is also kept when the port is closed and opened again, as long as old
+// connections remain.
 type account struct {
 	protocol, port string
-	// users is the number of ports that use the account, including closed ports whose last connections have not ended.
-	// The mutex of accounts guards it.
+	// users is the number of ports that use the account, including closed ports that still have open connections. It is
+	// guarded by accounts.mu.
 	users int
 
 	opened, active atomic.Int64
@@ -73,8 +74,8 @@ type account struct {
 	traffic udp.Traffic
 }
 
-// enter counts a connection as open until leave is called. It returns false if limit connections are already open; zero
-// means no limit.
+// enter counts a connection as open until leave is called. If limit connections are already open, it returns false and
+// does not count the connection. A limit of zero means no limit.
 func (a *account) enter(limit int) bool {
 	if n := a.active.Add(1); limit > 0 && n > int64(limit) {
 		a.active.Add(-1)
@@ -89,7 +90,8 @@ func (a *account) leave() { a.active.Add(-1) }
 // fail counts a failure.
 func (a *account) fail(f failure) { a.failed[f].Add(1) }
 
-// warn counts a failure and logs it, unless a failure of the same kind was logged less than quiet ago.
+// warn counts a failure. It also logs it, unless a failure of the same kind was logged less than the duration quiet
+// ago.
 func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap.Field) {
 	a.fail(f)
 	now, last := time.Now().UnixNano(), a.warned[f].Load()
@@ -100,15 +102,15 @@ func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap
 	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.unwarned[f].Swap(0)))...)
 }
 
-// accounts holds the accounts of all ports. It is a prometheus.Collector.
+// accounts holds the metrics of all ports. It is a prometheus.Collector.
 type accounts struct {
 	budget *budget.Budget
 	mu     sync.Mutex
 	all    map[string]*account
 }
 
-// use returns the account of the port with the given name, and creates it if necessary. The caller must call release
-// when the port no longer needs it.
+// use returns the account of the port with the given name, such as "tcp/5432". It creates the account if necessary. The
+// caller must call release when the port no longer needs the account.
 func (a *accounts) use(name string) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,7 +189,7 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	}
 	if a.protocol == string(ir.UDP) {
 		collectTraffic(&a.traffic, send)
-		// All other failures of a UDP port concern datagrams, and collectTraffic has sent them.
+		// The other failures of a UDP port are counted per datagram, and collectTraffic has already sent them.
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[internalError].Load()), reasons[internalError])
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/trust"
 )
 
-// secured is the TLS configuration for connections to the endpoints of a port. The Secret is read at each handshake;
-// while it is invalid, handshakes fail.
+// secured holds the TLS configuration for connections to the endpoints of a port. The current contents of its Secret
+// are used for each handshake; while they are invalid, handshakes fail.
 type secured struct {
 	settings  ir.BackendTLS
 	authority *trust.Authority
@@ -23,7 +23,7 @@ type secured struct {
 	current atomic.Pointer[secretTLS]
 }
 
-// secretTLS is the TLS configuration made from one version of a Secret, or the error if the Secret is invalid.
+// secretTLS is the TLS configuration for certain contents of a Secret, or the error if these contents are invalid.
 type secretTLS struct {
 	contents *trust.Contents
 	config   *tls.Config
@@ -49,7 +49,8 @@ func (s *secured) contents() *trust.Contents {
 	return s.authority.Contents()
 }
 
-// nothing is used if there is no Secret: the endpoint is not verified, and no client certificate is sent.
+// nothing is used if no Secret is configured: the endpoint's certificate is not verified, and no client certificate is
+// sent.
 var nothing = new(trust.Contents)
 
 func (s *secured) now() *secretTLS {

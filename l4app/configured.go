@@ -13,8 +13,8 @@ import (
 )
 
 // takenBy returns the addresses on which the servers of a Caddy configuration listen. The apps of the configuration
-// must be provisioned. Provisioned apps change neither their servers nor the addresses, so they may start or run at the
-// same time.
+// must be provisioned, because their servers and addresses do not change afterwards. The apps may be started while
+// takenBy runs.
 func takenBy(ctx caddy.Context) []netaddr.Taken {
 	var all []netaddr.Taken
 	// An error means that the app is not configured, so it uses no addresses.
@@ -35,11 +35,12 @@ func takenBy(ctx caddy.Context) []netaddr.Taken {
 	return all
 }
 
-// appendTaken appends the listen addresses of a server. A server with HTTP/3 also uses each of them for UDP.
+// appendTaken appends the listen addresses of a server. If the server supports HTTP/3, it also uses each of its TCP
+// addresses for UDP.
 func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool) []netaddr.Taken {
 	replacer := caddy.NewReplacer()
 	for _, text := range texts {
-		// The server itself reports an invalid address.
+		// Skip invalid addresses, because the server itself returns an error for them.
 		address, err := caddy.ParseNetworkAddress(replacer.ReplaceAll(text, ""))
 		if err != nil {
 			continue
@@ -54,8 +55,8 @@ func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool)
 	return all
 }
 
-// Check returns an error if a server of the Caddy configuration or an open port uses the address. It is for code that
-// opens addresses beside these ports, and must be called on the goroutine that changes the ports.
+// Check returns an error if a server of the Caddy configuration or an open port already uses the address. Code that
+// listens on an address outside of Ports must call it first, on the goroutine that changes the ports.
 func (p *Ports) Check(address caddy.NetworkAddress) error {
 	if err := p.check([]string{address.String()}); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (p *Ports) Check(address caddy.NetworkAddress) error {
 	return nil
 }
 
-// check returns an error if a server of the Caddy configuration uses one of the addresses. Without the check, Caddy
-// would silently share the address, and each side would get a part of the connections.
+// check returns an error if a server of the Caddy configuration uses one of the addresses. Without this check, Caddy
+// would silently share the address, and the server and the port would each get a part of the connections.
 func (p *Ports) check(addresses []string) error {
 	for _, text := range addresses {
 		address, err := caddy.ParseNetworkAddress(text)

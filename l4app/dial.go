@@ -14,34 +14,36 @@ import (
 )
 
 const (
-	// idleTimeout is ingress-nginx's default of proxy-stream-timeout.
+	// idleTimeout is the default idle timeout, which is also ingress-nginx's default for proxy-stream-timeout.
 	idleTimeout = 600 * time.Second
-	// connectTimeout is the time that one endpoint has to accept a connection: ingress-nginx's proxy-connect-timeout
-	// for HTTP. ingress-nginx has no such setting for streams and uses nginx's default of 60 seconds. Most clients do
-	// not wait that long for three endpoints.
+	// connectTimeout is the default time in which an endpoint must accept a connection, which is also ingress-nginx's
+	// default for HTTP (proxy-connect-timeout). For TCP ports, ingress-nginx has no such setting and uses nginx's
+	// default of 60 seconds, but most clients do not wait until three endpoints have timed out after that.
 	connectTimeout = 5 * time.Second
-	// tries is the maximum number of endpoints to try: ingress-nginx's default of proxy-stream-next-upstream-tries.
+	// tries is the default maximum number of endpoints to try for a connection, which is also ingress-nginx's default
+	// for proxy-stream-next-upstream-tries.
 	tries = 3
-	// triesTimeout is the time after which no further endpoint is tried: ingress-nginx's default of
-	// proxy-stream-next-upstream-timeout.
+	// triesTimeout is the default time after which no further endpoint is tried, which is also ingress-nginx's default
+	// for proxy-stream-next-upstream-timeout.
 	triesTimeout = 600 * time.Second
 )
 
-// attempt is the search for an endpoint that accepts the connection of one client.
+// attempt holds what is needed to find an endpoint that accepts the connection of one client.
 type attempt struct {
 	handler *Handler
 	to      *balancer.Backend
 	client  balancer.Address
-	// greeting is sent first on each connection to an endpoint: a PROXY protocol header, or nothing.
+	// greeting is the PROXY protocol header that is sent first on each connection to an endpoint. It is empty if no
+	// header must be sent.
 	greeting []byte
 }
 
-// dial connects to an endpoint of the backend, and tries other endpoints after a failure. The returned choice has
-// begun; the caller must call its End method.
+// dial connects to an endpoint of the backend. If an endpoint fails, it tries other endpoints. The endpoint of the
+// returned Choice counts as in use until the caller calls the Choice's End method.
 func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	err, policy := balancer.ErrNoEndpoint, &a.handler.Policy
 	if a.handler.secured != nil {
-		// An invalid Secret is not the fault of an endpoint, so no endpoint is tried.
+		// An invalid Secret is not the fault of the endpoints, so do not try any of them.
 		if err := a.handler.secured.now().err; err != nil {
 			return nil, balancer.Choice{}, err
 		}
@@ -66,8 +68,8 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	return nil, balancer.Choice{}, err
 }
 
-// try connects to one endpoint. The balancer gets the connect time as the endpoint's latency, because the client
-// decides how long a connection lasts.
+// try connects to one endpoint. It reports the time for connecting to the balancer as the endpoint's latency, because
+// the duration of the whole connection depends on the client.
 func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, error) {
 	begin := time.Now()
 	choice.Begin()
@@ -82,15 +84,16 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 	return conn, err
 }
 
-// connect connects to an endpoint, sends the greeting and performs the TLS handshake, so that the client's bytes can
-// follow.
+// connect connects to an endpoint, sends the PROXY protocol header and performs the TLS handshake, as far as they are
+// configured. Then the client's bytes can be sent.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(cmp.Or(a.handler.Policy.ConnectTimeout, connectTimeout))
 	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
 	}
-	// Add the address immediately: the connection may lead back to one of our own ports.
+	// Add our own address to outgoing immediately, so that a loop is detected if the connection leads back to one of
+	// our ports.
 	local := addressOf(conn.LocalAddr())
 	a.handler.outgoing.Add(local)
 	ready, err := a.greet(ctx, conn, deadline)
@@ -102,7 +105,7 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	return ready, nil
 }
 
-// greet sends the greeting to an endpoint, and then performs the TLS handshake if the endpoint uses TLS.
+// greet sends the PROXY protocol header to an endpoint, and then performs the TLS handshake, if they are configured.
 func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
 	if len(a.greeting) > 0 {
 		if _, err := conn.Write(a.greeting); err != nil {
@@ -117,8 +120,8 @@ func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) 
 	return a.handler.secured.speak(ctx, conn)
 }
 
-// open connects to an endpoint if the guard allows its address. TCP keep-alive is off, because the watch ends the
-// connections of endpoints that have disappeared.
+// open connects to an endpoint, if the guard allows its address. TCP keep-alive is disabled, because the port's watch
+// ends the connections to endpoints that have disappeared.
 func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
 	return a.handler.guard.Dial(ctx, net.Dialer{Deadline: deadline, KeepAlive: -1}, a.to.ID(), address)
 }

@@ -26,28 +26,29 @@ import (
 func init() { caddy.RegisterModule(new(Handler)) }
 
 // Handler forwards a TCP connection, or the datagrams of a UDP client, to an endpoint of one of its backends. It is the
-// last handler of a port that a Kubernetes object defines. If an endpoint does not respond, another endpoint is tried.
+// last handler of each port that a Kubernetes object defines. If an endpoint cannot be reached, another endpoint is
+// tried.
 type Handler struct {
 	document.StreamBackends
-	// ProxyProtocol is "v1" or "v2" to send a PROXY protocol header with the client's address to the endpoint first. It
-	// is for TCP only. Default: no header is sent.
+	// ProxyProtocol is the version of the PROXY protocol header, "v1" or "v2", that is sent to the endpoint first and
+	// contains the client's address. It has an effect for TCP only. Default: no header is sent.
 	ProxyProtocol ir.ProxyVersion `json:"proxy_protocol,omitempty"`
-	// Policy holds the timeouts and limits.
+	// Policy holds the timeouts and limits of the port.
 	Policy ir.StreamPolicy `json:"policy,omitzero"`
-	// TLS configures TLS to the endpoints. It is for TCP only. Default: no TLS.
+	// TLS configures TLS for the connections to endpoints. It has an effect for TCP only. Default: no TLS.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
 
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
-	// accessLog is used for UDP only: TCP connections carry their access log record with them.
+	// accessLog is used for UDP only, because the access log record of a TCP connection is attached to the connection.
 	accessLog func() *accesslog.Streams
 	outgoing  *loops.Sockets
 	guard     *reach.Guard
 	share     *budget.Share
 	workers   *workerPool
 	watch     *watch
-	// ends is cancelled when all connections must end, including those that still have no endpoint.
+	// ends is cancelled when all connections must end, including connections for which no endpoint has been found yet.
 	ends context.Context //nolint:containedctx // a connection has no context of its own
 	log  *zap.Logger
 }
@@ -89,7 +90,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// check rejects negative values.
+// check returns an error if a value is negative.
 func check(p *ir.StreamPolicy) error {
 	for name, value := range map[string]int64{
 		"idle_timeout": int64(p.IdleTimeout), "connect_timeout": int64(p.ConnectTimeout), "tries": int64(p.Tries),
@@ -103,7 +104,7 @@ func check(p *ir.StreamPolicy) error {
 	return nil
 }
 
-// Handle serves a connection until it ends.
+// Handle forwards a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	return h.pass(cx, h.backends.Next())
 }
@@ -131,8 +132,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	local := addressOf(backend.LocalAddr())
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
-	// Closing only the client's socket is not enough: once the client has sent everything, no goroutine reads from that
-	// socket and would notice.
+	// Close both sockets: after the client has sent everything, no goroutine reads from the client's socket, so closing
+	// only this socket would not be noticed.
 	defer panics.AfterContext(h.ends, "l4app/link", l.close)()
 	h.watch.add(l)
 	begin := time.Now()
@@ -143,7 +144,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	return nil
 }
 
-// unreachable logs that there was no endpoint for a connection. It logs nothing if we ended the connection ourselves.
+// unreachable logs and counts that no endpoint could be reached for a connection. It does nothing if the connection had
+// to end before.
 func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err error) error {
 	if h.ends.Err() != nil {
 		return nil
@@ -153,7 +155,7 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	return nil
 }
 
-// ended records in metrics and logs why a connection ended.
+// ended updates metrics and writes log messages when a connection has ended. err is the error that ended it, or nil.
 func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, errIdle):

@@ -21,25 +21,26 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Passage forwards TLS connections, which another server has accepted, to endpoints. It does not terminate TLS.
+// Passage forwards TLS connections that another server has accepted to endpoints, without terminating TLS.
 type Passage struct {
 	account *account
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
-	// name is the name of the port, such as "tcp/443". It identifies the port's share of the budget.
+	// name is the name of the port, such as "tcp/443". It identifies the share of the port in the budget for file
+	// descriptors.
 	name     string
 	budget   *budget.Budget
 	outgoing *loops.Sockets
 	guard    *reach.Guard
-	// newest holds the conditions of the most recent connection.
+	// newest holds the policy and the watch of the latest connection.
 	newest atomic.Pointer[conditions]
 }
 
-// Passage returns a Passage for the connections that another server accepts at an address. It calls policy for each new
-// connection; open connections keep their policy. The connections appear in the metrics of that port. The account of
-// the port is never released: connections can outlive the listener, and the next listener on the port continues its
-// counters. Passage may be called on any goroutine.
+// Passage returns a Passage for the connections that another server accepts at the address at. It calls policy for each
+// new connection; open connections keep their policy. The connections are counted in the metrics of the port in this
+// address. These metrics are kept forever, because connections can outlive the listener, and the next listener on the
+// port continues the counters. Passage is safe for concurrent use.
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
 	name := at.Network() + "/" + portOf(at)
 	return &Passage{
@@ -49,7 +50,8 @@ func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Log
 	}
 }
 
-// portOf returns the port of an address for the metrics. If the address has no TCP port, it returns the whole address.
+// portOf returns the port number of a TCP address, for use in metrics. For any other address, it returns the whole
+// address.
 func portOf(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok {
 		return strconv.Itoa(tcp.Port)
@@ -57,30 +59,31 @@ func portOf(at net.Addr) string {
 	return at.String()
 }
 
-// CountNoClientHello counts a connection whose client did not send its ClientHello in time, or sent one that is too
-// long.
+// CountNoClientHello counts a connection whose client did not send a complete ClientHello in time, or sent a
+// ClientHello that is too long.
 func (p *Passage) CountNoClientHello() { p.account.fail(noClientHello) }
 
-// conditions are the policy and the watch shared by all connections that start between two changes of the policy.
+// conditions holds the policy and the watch that are shared by all connections that start between two changes of the
+// policy.
 type conditions struct {
 	policy ir.StreamPolicy
 	watch  watch
 }
 
-// now returns the conditions for a new connection.
+// now returns the policy and the watch for a new connection.
 func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {
 		newest = &conditions{policy: policy, watch: watch{
 			idle: cmp.Or(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
 		}}
-		// Two connections that start at the same time may each get their own conditions, which is harmless.
+		// If two connections start at the same time, each may get its own conditions. This is harmless.
 		p.newest.Store(newest)
 	}
 	return newest
 }
 
-// Passed is one connection of a Passage.
+// Passed is a connection that a Passage forwards.
 type Passed struct {
 	cx      *layer4.Connection
 	handler *Handler
@@ -89,7 +92,8 @@ type Passed struct {
 	End context.CancelFunc
 }
 
-// Take adds a connection to the passage. ahead holds the bytes that were already read from it.
+// Take returns a Passed for a connection. The caller must call its Pass method to forward the connection to an endpoint
+// of the backend to. ahead holds the bytes that were already read from the connection.
 func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
@@ -101,8 +105,7 @@ func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passe
 	}}
 }
 
-// Pass forwards the connection to an endpoint of its backend, as Handler does. It returns after the connection has
-// ended and is closed.
+// Pass forwards the connection to an endpoint of its backend. It returns after the connection has ended, and closes it.
 func (c *Passed) Pass() (err error) {
 	defer c.End()
 	defer c.cx.Close()

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// spliced is the maximum number of bytes per splice call, and the requested size of a pipe. Once an unprivileged
-	// process has 64 pipes of this size, the kernel gives it smaller ones.
+	// spliced is the maximum number of bytes per splice call, and the requested size of a pipe. After an unprivileged
+	// process has created 64 pipes of this size, the kernel only gives it smaller pipes.
 	spliced = 1 << 20
-	// idlePipes is the maximum number of idle pipes to keep. Each pipe uses two file descriptors.
+	// idlePipes is the maximum number of idle pipes that are kept for reuse. Each pipe uses two file descriptors.
 	idlePipes = 64
-	// withoutWaiting is SPLICE_F_NONBLOCK: splice returns EAGAIN if the socket has no data.
+	// withoutWaiting is the flag SPLICE_F_NONBLOCK. It makes splice return EAGAIN instead of blocking.
 	withoutWaiting = 2
 )
 
-// pipe is a kernel pipe through which splice moves bytes from one socket to another, without copying them into this
-// process. An idle pipe is empty. A pipe belongs to one direction of one connection only while it holds bytes, so idle
-// connections have no pipes.
+// pipe is a kernel pipe. splice uses it to move bytes from one socket to another without copying them into this
+// process. A connection uses a pipe for one direction, and only while the pipe contains bytes. So idle pipes are empty,
+// and idle connections use no pipes.
 type pipe struct{ in, out int }
 
 var pipes = make(chan pipe, idlePipes)
 
-// pipeShare is the budget for the file descriptors of pipes. They have a separate budget because clients can hold pipes
-// by not reading; connections that get no pipe copy their bytes instead.
+// pipeShare is the budget for the file descriptors of pipes. It is separate from the budget for connections, because a
+// client can occupy a pipe by not reading. If no pipe is available, the bytes of a connection are copied instead.
 var pipeShare = sync.OnceValue(func() *budget.Share { return budget.Pipes.Budget().Share("", "") })
 
 // perPipe is the number of file descriptors per pipe.
@@ -47,12 +47,12 @@ func takePipe() (pipe, error) {
 		pipeShare().Give(perPipe)
 		return pipe{}, err
 	}
-	// A failure is harmless: a smaller pipe only needs more calls.
+	// Ignore the error: with a smaller pipe, more splice calls are needed.
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(ends[0]), syscall.F_SETPIPE_SZ, spliced)
 	return pipe{in: ends[1], out: ends[0]}, nil
 }
 
-// give returns an empty pipe to the idle pipes.
+// give keeps an empty pipe for reuse, or closes it if enough pipes are idle.
 func (p pipe) give() {
 	select {
 	case pipes <- p:
@@ -66,20 +66,22 @@ func (p pipe) close() {
 	pipeShare().Give(perPipe)
 }
 
-// splicer moves the bytes that arrive on one TCP connection to another.
+// splicer moves the bytes that arrive on one TCP connection to another TCP connection.
 type splicer struct {
 	from, to syscall.RawConn
 	note     func(int)
 	pipe     pipe
-	// full is the number of bytes in the pipe. moved and err are the results of the last splice call.
+	// full is the number of bytes in the pipe. moved is the number of bytes that fill has moved into the pipe. err is
+	// the error of the last splice call.
 	full, moved int
 	err         error
-	// readable and writable are the method values fill and drain, stored to avoid an allocation per call.
+	// readable and writable are the methods fill and drain. They are stored here to avoid an allocation for each call.
 	readable, writable func(uintptr) bool
 }
 
-// splice moves bytes in the kernel until the source reaches EOF. It calls note with the number of bytes after each
-// write. If it returns errors.ErrUnsupported, no bytes are lost, and the caller must copy the rest.
+// splice moves bytes from one connection to another within the kernel, until from reaches EOF. After each write, it
+// calls note with the number of bytes. If it returns errors.ErrUnsupported, no bytes are lost, and the caller must copy
+// the remaining bytes.
 func splice(to, from *net.TCPConn, note func(int)) error {
 	source, err := from.SyscallConn()
 	if err != nil {
@@ -98,7 +100,7 @@ func splice(to, from *net.TCPConn, note func(int)) error {
 	}
 }
 
-// step moves the bytes that are available in the source, and waits until there are some.
+// step waits until the source connection has data, and then moves the available bytes to the destination.
 func (s *splicer) step() error {
 	if err := s.from.Read(s.readable); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (s *splicer) step() error {
 			err = s.err
 		}
 		if err != nil {
-			// Do not reuse the pipe: its bytes would end up on another connection.
+			// Do not reuse the pipe, because its bytes would be sent on another connection.
 			s.pipe.close()
 			return writeClosedError{err}
 		}
@@ -121,7 +123,8 @@ func (s *splicer) step() error {
 	return nil
 }
 
-// fill moves bytes from the source socket into a pipe. It returns false if the socket has no data yet.
+// fill moves bytes from the source socket into a pipe. It returns false if it must be called again when the socket has
+// data.
 func (s *splicer) fill(socket uintptr) bool {
 	if s.pipe, s.err = takePipe(); s.err != nil {
 		s.err = errors.ErrUnsupported
@@ -137,14 +140,14 @@ func (s *splicer) fill(socket uintptr) bool {
 		s.err = nil
 		return false
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EPERM):
-		// The kernel cannot splice this kind of socket, or does not allow it for this process.
+		// The kernel cannot splice from this type of socket, or does not allow this process to use splice.
 		s.err = errors.ErrUnsupported
 	}
 	return true
 }
 
-// drain moves bytes from the pipe to the destination socket. It returns false if the socket accepts no more bytes at
-// the moment.
+// drain moves bytes from the pipe to the destination socket. It returns false if it must be called again when the
+// socket accepts more bytes.
 func (s *splicer) drain(socket uintptr) bool {
 	for s.full > 0 {
 		moved, err := transfer(int(socket), s.pipe.out)

@@ -30,27 +30,28 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/udp"
 )
 
-// chain is a provisioned caddy-l4 server without its listeners. This package opens the listeners itself, because
-// caddy-l4's listeners neither track the open connections nor allow replacing the handlers. In addition, caddy-l4's UDP
-// loop truncates datagrams and keeps the clients of a closed socket.
+// chain is a provisioned caddy-l4 server without listeners. This package opens the listeners itself, because caddy-l4's
+// listeners do not track open connections, and their handlers cannot be replaced. In addition, caddy-l4 truncates
+// datagrams, and its UDP clients remain after the socket was closed.
 type chain struct {
 	log       *zap.Logger
 	addresses []string
-	// udp holds the settings of a UDP port, which has no handler. It is nil for a TCP port.
+	// udp holds the settings of a UDP port. It is nil for a TCP port, which has a handler instead.
 	udp         *udp.Settings
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
-	// end is called when the connections must end, before they are closed.
+	// end cancels the context of the open connections. It is called before they are closed.
 	end context.CancelFunc
-	// maxConnections is the maximum number of connections of the port; zero means no limit. share is the budget for
-	// their file descriptors, and outgoing holds the addresses of our own sockets to endpoints.
+	// maxConnections is the maximum number of open connections of the port; zero means no limit. share is the budget
+	// for their file descriptors. outgoing holds the local addresses of our own connections to endpoints.
 	maxConnections int
 	share          *budget.Share
 	outgoing       *loops.Sockets
 }
 
-// newChain provisions a server. The handlers read the port's data from the scope, and set the port's limits in it.
+// newChain provisions a caddy-l4 server. The handlers of the server read data of the port from the scope, and store the
+// port's limits in it.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
@@ -81,8 +82,8 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	return c, nil
 }
 
-// provision returns one handler for the routes of a server. If there is nothing to match, as on our own ports, it calls
-// the handlers directly, without caddy-l4's matching.
+// provision returns one handler for all routes of a caddy-l4 server. If there is a single route without matchers, as
+// for all ports that Render returns, the result calls the route's handlers directly.
 func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	if len(s.Routes) == 1 && len(s.Routes[0].MatcherSetsRaw) == 0 {
@@ -110,16 +111,16 @@ func inTurn(modules []any, last layer4.Handler) layer4.Handler {
 	return last
 }
 
-// close ends all open connections.
+// close closes all open connections.
 func (c *chain) close() {
 	c.end()
 	c.connections.close()
 }
 
-// buffers holds the bytes that caddy-l4 reads while it matches a route.
+// buffers is the pool of buffers for the bytes that caddy-l4 reads while it looks for a matching route.
 var buffers = pools.NewBuffers("l4app: matching", 2<<10)
 
-// serve handles a connection. A panic ends only this connection.
+// serve calls the handlers for a connection. A panic ends only this connection.
 func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	buffer := buffers.Get()
 	var err error
@@ -137,10 +138,10 @@ func (c *chain) serve(conn net.Conn, account *account, n *logRecord) {
 	}
 }
 
-// port is an open port: the listeners on the addresses of a chain. The chain can be replaced by another chain with the
-// same addresses.
+// port is an open port. It has listeners on the addresses of its chain. The chain can be replaced by another one with
+// the same addresses.
 type port struct {
-	// wanted is the definition of the port. It belongs to Ports.
+	// wanted is the definition of the port in the configuration. Only the methods of Ports use it.
 	wanted    *document.Port
 	addresses []string
 	account   *account
@@ -148,15 +149,16 @@ type port struct {
 	accessLog func() *accesslog.Streams
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
-	// forwarders are the forwarders of a UDP port, one for each socket.
+	// forwarders holds one forwarder for each socket of a UDP port.
 	forwarders []*udp.Forwarder
-	// serving tracks the goroutines that accept or forward, and those that serve connections.
+	// serving tracks the goroutines that accept connections, forward datagrams, or serve connections.
 	serving panics.Group
-	// gone is closed when this port is closed. back is closed when a port with the same name is opened afterwards.
+	// gone is closed when this port is closed. back is closed when the closed port is replaced by a new port with the
+	// same name.
 	gone, back chan struct{}
-	// name is the name of the port, and successor is the next port with the same name. waiting is the number of retired
-	// chains whose connections have not ended, including chains of earlier ports with this name. These fields belong to
-	// Ports.
+	// name is the name of the port. successor is the port that was opened with the same name after this port was
+	// closed. waiting is the number of replaced chains that still have connections, including chains of earlier ports
+	// with this name. Only the methods of Ports use these fields.
 	name      string
 	successor *port
 	waiting   int
@@ -201,8 +203,8 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-// bind listens on an address through Caddy, which knows how to open privileged ports. Caddy silently shares a port with
-// any process that allows it, so bind first checks that it can have the address exclusively.
+// bind listens on an address through Caddy, which supports privileged ports. Caddy silently shares a port with any
+// process that allows sharing, so bind first checks that no other process uses the address.
 func bind(ctx caddy.Context, address string) ([]any, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -218,8 +220,8 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	return sockets, nil
 }
 
-// close closes the listeners and accepts no new clients. Open connections continue. The active clients of a UDP port
-// continue, too, and are then among the connections of the chain.
+// close closes the listeners, so that no new clients are accepted. Open connections continue. The sessions of a UDP
+// port also continue; its forwarders are added to the connections of the chain.
 func (p *port) close() {
 	close(p.gone)
 	for _, listener := range p.listeners {
@@ -234,7 +236,7 @@ func (p *port) close() {
 	}
 }
 
-// free releases the addresses of a closed port. It ends the remaining clients of a UDP port.
+// free makes the addresses of a closed port available again. It ends the remaining sessions of a UDP port.
 func (p *port) free() {
 	for _, f := range p.forwarders {
 		_ = f.Close()
@@ -259,7 +261,7 @@ func (p *port) accept(listener net.Listener) {
 			})
 			continue
 		}
-		// Errors such as running out of file descriptors are temporary.
+		// Try again, because errors such as running out of file descriptors are temporary.
 		if !p.pauses(err, pause) {
 			return
 		}
@@ -267,7 +269,8 @@ func (p *port) accept(listener net.Listener) {
 	}
 }
 
-// pauses waits after an error. It returns false if the port is gone, and accepting must stop.
+// pauses is called after an error from Accept. It waits for the duration pause and returns true if the caller must try
+// again. It returns false if the port was closed.
 func (p *port) pauses(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
@@ -281,12 +284,12 @@ func (p *port) pauses(err error, pause time.Duration) bool {
 	}
 }
 
-// handle serves a connection with the current chain.
+// handle serves a connection with the port's current chain.
 func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()
 	for !c.connections.add(conn) {
-		// The chain was replaced after it was loaded, or the port is gone.
+		// The chain was replaced after it was loaded, or the port was closed.
 		next := p.chain.Load()
 		if next == c {
 			return
@@ -311,10 +314,12 @@ func (p *port) handle(conn net.Conn) {
 	c.serve(conn, p.account, n)
 }
 
-// perConnection is the number of file descriptors per connection: one for the client, one for the endpoint.
+// perConnection is the number of file descriptors per connection: one for the client's socket and one for the
+// endpoint's.
 const perConnection = 2
 
-// peerOf returns the address of the peer's socket, whatever a PROXY protocol header says.
+// peerOf returns the address of the peer that has opened the connection, even if a PROXY protocol header contains
+// another address.
 func peerOf(conn net.Conn) netip.AddrPort {
 	if socket, ok := socketOf(conn).(net.Conn); ok {
 		conn = socket
@@ -322,8 +327,8 @@ func peerOf(conn net.Conn) netip.AddrPort {
 	return addressOf(conn.RemoteAddr())
 }
 
-// admit takes the file descriptors of a connection from share. It returns false if the caller must close the
-// connection.
+// admit takes the file descriptors for a connection from share. It returns false if the connection must be closed,
+// because share is used up or the connection comes from this process itself.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
 		a.warn(log, loop,
@@ -346,7 +351,7 @@ type connections struct {
 	open    map[io.Closer]struct{}
 	refused bool
 	closed  bool
-	// ended is closed when new connections are refused and no connection is left.
+	// ended is closed after refuse was called, when the last connection has ended.
 	ended chan struct{}
 }
 
@@ -354,7 +359,7 @@ func newConnections() *connections {
 	return &connections{open: map[io.Closer]struct{}{}, ended: make(chan struct{})}
 }
 
-// add adds a connection. It returns false if new connections are refused.
+// add adds a connection. It returns false if refuse was called before.
 func (c *connections) add(conn io.Closer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -372,8 +377,8 @@ func (c *connections) remove(conn io.Closer) {
 	c.end()
 }
 
-// refuse makes add refuse new connections. The returned channel is closed when the last connection has ended. It is
-// called once.
+// refuse makes add reject new connections. It returns a channel that is closed when the last open connection has ended.
+// It must be called only once.
 func (c *connections) refuse() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -399,34 +404,35 @@ func (c *connections) end() {
 	}
 }
 
-// Tables hold the endpoints, certificates and certificate authorities that the handlers of ports use.
+// Tables holds the endpoints, certificates and certificate authorities that the handlers of ports use.
 type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
-	// Budget limits the file descriptors of all ports and of passthrough; nil means budget.Streams.
+	// Budget limits the file descriptors of all ports and of TLS passthrough. If it is nil, budget.Streams is used.
 	Budget *budget.Budget
-	// AccessLog returns the current access log of connections. A nil function or a nil result disables the log.
+	// AccessLog returns the current access log for connections. If the function or its result is nil, connections are
+	// not logged.
 	AccessLog func() *accesslog.Streams
 }
 
-// scope carries data between a port and its handlers: the handlers read the port's data, and set maxConnections and
-// their limits during provisioning.
+// scope passes data between a port and its handlers while they are provisioned. The handlers read data of the port from
+// it, and store the port's limits in it.
 type scope struct {
 	tables  *Tables
 	account *account
 	log     *zap.Logger
 	workers *workerPool
-	// share is the budget for file descriptors. outgoing holds the addresses of the sockets to endpoints, either for
-	// TCP or for UDP.
+	// share is the port's share of the budget for file descriptors. outgoing holds the local addresses of our own
+	// sockets to endpoints, for the protocol of the port.
 	share    *budget.Share
 	outgoing *loops.Sockets
-	// maxConnections is the maximum number of open connections; zero means no limit. A handler sets it while it is
-	// provisioned.
+	// maxConnections is the maximum number of open connections of the port; zero means no limit. A handler sets it in
+	// its Provision method.
 	maxConnections int
-	// ends is cancelled when open connections must end.
+	// ends is cancelled when the open connections must end.
 	ends context.Context //nolint:containedctx // the handlers of a port are provisioned with it
-	// drain returns how long a connection may last after its port or endpoint is gone.
+	// drain returns how long a connection may continue after its port was closed or its endpoint was removed.
 	drain func() time.Duration
 }
 
@@ -436,7 +442,8 @@ func withScope(ctx context.Context, s *scope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// scopeOf returns the scope of a handler, or nil if the port was not opened by this package.
+// scopeOf returns the scope from the context in which a handler is provisioned. It returns nil if this package does not
+// provision the handler.
 func scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(scopeKey{}).(*scope)
 	return s

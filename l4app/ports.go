@@ -24,49 +24,52 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// drainTime is how long the connections of a closed port may last by default: ingress-nginx's worker-shutdown-timeout.
+// drainTime is the default for how long the connections of a closed port may continue: ingress-nginx's
+// worker-shutdown-timeout.
 const drainTime = 240 * time.Second
 
-// Refusal is a port that is not served, with the error.
+// Refusal describes a port that was closed or could not be opened because of an error, such as a conflict of addresses.
 type Refusal struct {
-	// Name is the key of the port in the document, such as "tcp/5432".
+	// Name is the name of the port in the configuration, such as "tcp/5432".
 	Name string
 	// Origin is the object that defines the port.
 	Origin ir.Ref
 	Err    error
 }
 
-// Ports is the set of open TCP and UDP ports. Opening, changing or closing a port does not affect the others. Only one
-// goroutine may call the methods, except where a method says otherwise. Connections are served on other goroutines.
+// Ports is the set of open TCP and UDP ports. Opening, changing or closing a port does not affect the other ports. The
+// methods must be called from a single goroutine, unless their comment says otherwise. Connections are served on other
+// goroutines.
 type Ports struct {
 	log      *zap.Logger
 	tables   Tables
 	accounts *accounts
 	workers  workerPool
 	budget   *budget.Budget
-	// tcp and udp hold the addresses of our sockets to endpoints.
+	// tcp and udp hold the local addresses of our own sockets to endpoints.
 	tcp, udp loops.Sockets
-	// drain is the drain time in nanoseconds.
+	// drain is how long connections may continue after their port was closed or their endpoint was removed, in
+	// nanoseconds.
 	drain atomic.Int64
 
-	// mu guards open, leaving and left. left means that no port may be opened any more.
+	// mu guards open, leaving and left. If left is true, no more ports may be opened.
 	mu   sync.Mutex
 	open map[string]*port
-	// leaving are closed ports whose last connections have not ended.
+	// leaving holds the closed ports that still have open connections.
 	leaving map[string]*port
 	left    bool
-	// outlasts means that Close does nothing, because Drain ends the ports later.
+	// outlasts is set if Close must do nothing, because Drain closes the ports later.
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
-	// taken are the listen addresses of the Caddy configuration.
+	// taken holds the listen addresses of the servers in the Caddy configuration.
 	taken []netaddr.Taken
-	// running tracks the closed ports and the replaced chains that have not ended.
+	// running tracks closed ports and replaced chains until their last connection has ended.
 	running panics.Group
-	// closing is closed when all connections must end now.
+	// closing is closed when all remaining connections must be closed immediately.
 	closing chan struct{}
 }
 
-// New returns an empty set of ports.
+// New returns a Ports without open ports.
 func New(log *zap.Logger, tables Tables) *Ports {
 	shared := cmp.Or(tables.Budget, budget.Streams.Budget())
 	if tables.AccessLog == nil {
@@ -82,17 +85,19 @@ func New(log *zap.Logger, tables Tables) *Ports {
 	return p
 }
 
-// SetDrain sets how long connections may last after their port or endpoint is gone. Zero means four minutes.
+// SetDrain sets how long connections may continue after their port was closed or their endpoint was removed. Zero means
+// four minutes.
 func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(cmp.Or(d, drainTime))) }
 
 func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load()) }
 
-// Collector returns the metrics of all ports.
+// Collector returns a collector for the metrics of all ports.
 func (p *Ports) Collector() prometheus.Collector { return p.accounts }
 
-// Adopt makes room for the servers of a new Caddy configuration, whose apps must all be provisioned. It closes and
-// returns each port whose address one of these servers uses; open connections of the port are drained. Adopt opens no
-// ports. Retry opens the ports that were refused because of the previous configuration.
+// Adopt prepares for the servers of a new Caddy configuration, whose apps must all be provisioned. It closes and
+// returns each port whose address is used by one of these servers; open connections of the port are drained. Adopt does
+// not open any ports: call Retry afterwards to open ports that were refused because of the previous Caddy
+// configuration.
 func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	p.taken = takenBy(ctx)
 	var refusals []Refusal
@@ -114,12 +119,13 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	return refusals
 }
 
-// Update opens and changes the ports in changes, by name, and closes the ports whose value is nil. It provisions their
-// modules under ctx, which must outlive them.
+// Update changes the ports in changes. The keys are the names of the ports; a port whose value is nil is closed. The
+// Caddy modules of the ports are provisioned with ctx, which must stay valid as long as the ports are open.
 //
-// A changed port keeps its listeners if its addresses stay the same: new connections get the new handlers, and open
-// connections keep the old ones. The connections of a closed port may last for the drain time. Update returns the ports
-// that Caddy or the operating system rejects; such a port is closed if it was open. All other changes are in effect.
+// If the addresses of a changed port stay the same, the port keeps its listeners: new connections get the new handlers,
+// and open connections keep the old handlers. Connections of a closed port may continue for the drain time. Update
+// returns the ports that Caddy or the operating system rejects. Such a port is closed if it was open before. All other
+// changes take effect.
 func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []Refusal {
 	names := slices.Sorted(maps.Keys(changes))
 	for _, name := range names {
@@ -137,7 +143,7 @@ func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []R
 	return refusals
 }
 
-// Retry tries to open the refused ports again. It returns the ports that are still refused.
+// Retry tries to open the ports that Update or Adopt has refused. It returns the ports that are still refused.
 func (p *Ports) Retry(ctx caddy.Context) []Refusal {
 	again := p.refused
 	p.refused = map[string]*document.Port{}
@@ -151,7 +157,7 @@ func (p *Ports) Names() []string {
 	return slices.Sorted(maps.Keys(p.open))
 }
 
-// Addresses returns the addresses of the open ports.
+// Addresses returns the listen addresses of the open ports.
 func (p *Ports) Addresses() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,8 +168,8 @@ func (p *Ports) Addresses() []string {
 	return all
 }
 
-// Close closes all ports and their connections, and waits until they have ended. The set must not be used afterwards.
-// After Outlast, Close does nothing.
+// Close closes all ports and their connections, and waits until they have ended. After Outlast was called, Close does
+// nothing. p must not be used afterwards.
 func (p *Ports) Close() {
 	if !p.outlasts.Load() {
 		p.end()
@@ -190,7 +196,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	}
 	var c *chain
 	var err error
-	// A module that panics affects only its own port.
+	// Catch panics of Caddy modules, so that they affect only this port.
 	if caught := panics.Try(func() { c, err = newChain(ctx, wanted.Server, of) }); caught != nil {
 		err = fmt.Errorf("provisioning it panicked: %w", caught)
 	}
@@ -223,7 +229,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	return nil
 }
 
-// outgoing returns the sockets to endpoints for the protocol of the port.
+// outgoing returns the set of our own sockets to endpoints that use the same protocol as the port.
 func (p *Ports) outgoing(name string) *loops.Sockets {
 	if strings.HasPrefix(name, string(ir.UDP)+"/") {
 		return &p.udp
@@ -231,7 +237,8 @@ func (p *Ports) outgoing(name string) *loops.Sockets {
 	return &p.tcp
 }
 
-// swap replaces the handlers of an open port. It returns false if the port is not open at the addresses of c.
+// swap replaces the chain of an open port, and with it the handlers. It returns false if the port is not open, or if it
+// listens on other addresses than c.
 func (p *Ports) swap(name string, wanted *document.Port, c *chain) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +257,7 @@ func (p *Ports) find(name string) *port {
 	return p.open[name]
 }
 
-// add adds an opened port. If no port may be opened any more, it closes the port and returns false.
+// add adds a port that has just been opened. If no more ports may be opened, it closes the port and returns false.
 func (p *Ports) add(name string, opened *port) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,14 +276,14 @@ func (p *Ports) add(name string, opened *port) bool {
 	return true
 }
 
-// remove closes a port if it is open. Its connections are drained.
+// remove closes the port with the given name if it is open. Its connections are drained.
 func (p *Ports) remove(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(name)
 }
 
-// drop does the same as remove. The caller holds the mutex.
+// drop is like remove, but the caller must hold p.mu.
 func (p *Ports) drop(name string) {
 	gone := p.open[name]
 	if gone == nil {
@@ -290,14 +297,15 @@ func (p *Ports) drop(name string) {
 	p.running.Go("l4app/port", gone.serving.Wait)
 }
 
-// leavingPorts returns the ports that are leaving.
+// leavingPorts returns the closed ports that still have open connections.
 func (p *Ports) leavingPorts() map[string]*port {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.leaving)
 }
 
-// clear releases the addresses of a leaving port, if there is one with this name.
+// clear makes the addresses of a closed port available again, if a port with this name was closed and still has
+// connections.
 func (p *Ports) clear(name string) {
 	p.mu.Lock()
 	gone := p.leaving[name]
@@ -307,7 +315,8 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// chainEnded records that a retired chain of a port, or of one of its predecessors, has ended.
+// chainEnded is called when the last connection of a replaced chain has ended. The chain belonged to the port of, or to
+// an earlier port with the same name.
 func (p *Ports) chainEnded(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,9 +328,9 @@ func (p *Ports) chainEnded(of *port) {
 	}
 }
 
-// retire cancels a chain after the last of its connections has ended. It closes the remaining connections when the port
-// has been gone for the drain time, or when everything is closed. If the port is opened again before that, the
-// connections may continue.
+// retire makes a chain reject new connections, and cancels it after its last connection has ended. If the port is
+// closed, the connections that remain after the drain time are closed. If the port is opened again before this, the
+// connections may continue. When p.closing is closed, all connections are closed.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	of.waiting++
@@ -353,12 +362,12 @@ func (p *Ports) retire(of *port, c *chain) {
 	})
 }
 
-// Outlast announces that the process is ending: Close, which Caddy calls when it stops its apps, then does nothing, and
-// Drain ends the connections. Outlast may be called on any goroutine.
+// Outlast must be called when the process is ending. Close, which is called when Caddy stops its apps, then does
+// nothing, and Drain closes the ports instead. Outlast is safe for concurrent use.
 func (p *Ports) Outlast() { p.outlasts.Store(true) }
 
-// Refuse closes all ports and prevents new ones from being opened. Open connections continue. It may be called on any
-// goroutine, and more than once.
+// Refuse closes all ports and prevents new ports from being opened. Open connections continue. It may be called more
+// than once, and is safe for concurrent use.
 func (p *Ports) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -369,7 +378,7 @@ func (p *Ports) Refuse() {
 }
 
 // Drain calls Refuse and waits until all connections have ended. When ctx ends, it closes the remaining connections.
-// The set must not be used afterwards. Drain is called once, after Outlast.
+// Drain must be called only once, after Outlast. p must not be used afterwards.
 func (p *Ports) Drain(ctx context.Context) {
 	p.Refuse()
 	ended := make(chan struct{})
@@ -386,7 +395,7 @@ func (p *Ports) Drain(ctx context.Context) {
 	p.workers.close()
 }
 
-// end closes all ports and connections without draining.
+// end closes all ports and their connections immediately.
 func (p *Ports) end() {
 	p.Refuse()
 	close(p.closing)

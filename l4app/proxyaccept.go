@@ -23,14 +23,16 @@ import (
 
 func init() { caddy.RegisterModule(new(ProxyAccept)) }
 
-// ProxyAccept reads the PROXY protocol header (version 1 or 2) with which each connection must start. Later handlers
-// see the address in the header as the client's address. Connections without a header, and connections from untrusted
-// peers, are closed. If a header has no TCP client, such as in health checks (LOCAL, UNKNOWN), the peer's address is
-// kept. Unlike after caddy-l4's own handler, the next handler can move the bytes after the header in the kernel.
+// ProxyAccept reads the PROXY protocol header (version 1 or 2) at the start of each connection. The next handlers get
+// the address in the header as the client's address. A connection is closed if it has no header or its peer is not
+// trusted. If the header contains no TCP addresses, as in health checks (LOCAL, UNKNOWN), the peer's address is kept.
+// Unlike with caddy-l4's own handler, the bytes after the header can be moved by the kernel, without copying them into
+// this process.
 type ProxyAccept struct {
-	// Trusted are the networks, as CIDRs or addresses, whose PROXY protocol headers are trusted. Default: all networks.
+	// Trusted lists the networks or IP addresses of peers whose PROXY protocol headers are trusted. Default: all
+	// networks.
 	Trusted []string `json:"trusted,omitempty"`
-	// Timeout is the maximum time to receive the header. Default: 5s.
+	// Timeout is the maximum time for receiving the header. Default: 5s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	trusted *peers.Policy
@@ -44,7 +46,7 @@ func (*ProxyAccept) CaddyModule() caddy.ModuleInfo {
 		New: func() caddy.Module { return new(ProxyAccept) }}
 }
 
-// Provision parses the networks.
+// Provision validates the trusted networks and sets the default timeout.
 func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 	for _, text := range p.Trusted {
 		if _, err := netip.ParsePrefix(text); err == nil {
@@ -65,7 +67,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Handle reads the header and calls the next handler with the client's address.
+// Handle reads the PROXY protocol header, and calls the next handler with a connection that has the client's address.
 func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
@@ -83,7 +85,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers check the port by connecting without sending a byte.
+			// Load balancers check the port by opening a connection without sending any data.
 			return nil
 		}
 		p.account.warn(p.log, noHeader, "closing a connection: it lacks the required PROXY protocol header", peer,
@@ -94,7 +96,8 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	return next.Handle(cx.Wrap(conn))
 }
 
-// addressOf returns the IP address and port of a network address. It returns the zero value if the address has no IP.
+// addressOf converts a network address to an IP address and port. It returns the zero value if the address contains no
+// IP address.
 func addressOf(address net.Addr) netip.AddrPort {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.AddrPort()
@@ -103,12 +106,12 @@ func addressOf(address net.Addr) netip.AddrPort {
 	return parsed
 }
 
-// proxiedConn is a connection whose PROXY protocol header has been read.
+// proxiedConn is a connection from which the PROXY protocol header has been read.
 type proxiedConn struct {
 	net.Conn
-	// source and destination are the addresses in the header.
+	// source and destination are the addresses of the client and the server in the header.
 	source, destination net.Addr
-	// ahead holds the bytes after the header that were read together with it.
+	// ahead holds the bytes that follow the header and were read together with it.
 	ahead []byte
 }
 
@@ -122,29 +125,30 @@ func (h *proxiedConn) Read(b []byte) (int, error) {
 	return h.Conn.Read(b)
 }
 
-// RemoteAddr returns the address of the client.
+// RemoteAddr returns the address of the client from the header.
 func (h *proxiedConn) RemoteAddr() net.Addr { return h.source }
 
-// LocalAddr returns the address to which the client connected.
+// LocalAddr returns the address from the header to which the client has connected.
 func (h *proxiedConn) LocalAddr() net.Addr { return h.destination }
 
 // CloseWrite closes the connection for writing.
 func (h *proxiedConn) CloseWrite() error { return closeWrite(h.Conn) }
 
 const (
-	// usualHeader is the initial buffer size in bytes. It is enough for most headers and some of the bytes after them.
+	// usualHeader is the initial size of the buffer in bytes. It is enough for most headers and some of the data after
+	// them.
 	usualHeader = 512
-	// fixedPart is the length of the fixed start of a version 2 header: signature, command, family and the length of
-	// the rest.
+	// fixedPart is the length in bytes of the first part of a version 2 header: the signature, the command, the address
+	// family, and the length of the rest.
 	fixedPart = 16
-	// longestLine is the maximum length of a version 1 header.
+	// longestLine is the maximum length of a version 1 header in bytes.
 	longestLine = 107
 )
 
-// readHeader reads the header of a connection, however small the packets are. It returns io.EOF if the peer closes the
-// connection without sending a byte.
+// readHeader reads the PROXY protocol header of a connection, which may arrive in several packets. It returns io.EOF if
+// the peer closes the connection without sending any data.
 func readHeader(cx *layer4.Connection) (net.Conn, error) {
-	// First read all bytes that caddy-l4 has buffered, so that it does not return them before the rest.
+	// First read the bytes that caddy-l4 has buffered, because they come before the bytes that are still in the socket.
 	data := make([]byte, len(cx.MatchingBytes()), max(usualHeader, len(cx.MatchingBytes())))
 	if _, err := io.ReadFull(cx, data); err != nil {
 		return nil, err
@@ -173,8 +177,8 @@ func readHeader(cx *layer4.Connection) (net.Conn, error) {
 	}
 }
 
-// headerLength returns the length of the header at the start of data. It returns zero if more bytes are needed to
-// determine it.
+// headerLength returns the length in bytes of the PROXY protocol header at the start of data. It returns zero if data
+// is too short to determine the length.
 func headerLength(data []byte) (int, error) {
 	switch {
 	case begins(data, proxyproto.SIGV2):
@@ -196,13 +200,13 @@ func headerLength(data []byte) (int, error) {
 	return 0, proxyproto.ErrNoProxyProtocol
 }
 
-// begins reports whether data starts with a signature, or could do so once more bytes arrive.
+// begins reports whether data starts with the signature, or is a prefix of it.
 func begins(data, signature []byte) bool {
 	n := min(len(data), len(signature))
 	return bytes.Equal(data[:n], signature[:n])
 }
 
-// unspecified is the command and family of a version 2 header for a proxied connection without addresses.
+// unspecified is the command (PROXY) and the address family (unspecified) of a version 2 header without addresses.
 var unspecified = []byte{0x21, 0}
 
 func newHeaded(conn net.Conn, data []byte, length int) (net.Conn, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // greeting returns the PROXY protocol header to send to the endpoint of a client's connection. It returns nil if
-// version is empty. If one address is IPv4 and the other IPv6, both are written as IPv6.
+// version is empty. If one of the two addresses is IPv4 and the other is IPv6, both are written as IPv6 addresses.
 func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	if version == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	return data, nil
 }
 
-// plain returns a TCP address without its zone, because a zone has no meaning on another host.
+// plain removes the zone from a TCP address, because a zone has no meaning on another host.
 func plain(address net.Addr) net.Addr {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.Zone != "" {
 		return &net.TCPAddr{IP: tcp.IP, Port: tcp.Port}
@@ -46,8 +46,8 @@ func plain(address net.Addr) net.Addr {
 	return address
 }
 
-// extras returns the additional fields of a version 2 header: the server name that the client requested, if it is
-// known, and a unique ID of the connection.
+// extras returns the additional fields (TLVs) of a version 2 header: the server name that the client has requested, if
+// it is known, and a unique ID of the connection.
 func extras(cx *layer4.Connection) []proxyproto.TLV {
 	var all []proxyproto.TLV
 	if name := serverName(cx); name != "" {
@@ -56,8 +56,8 @@ func extras(cx *layer4.Connection) []proxyproto.TLV {
 	return append(all, proxyproto.TLV{Type: proxyproto.PP2_TYPE_UNIQUE_ID, Value: []byte(uniqueID())})
 }
 
-// serverName returns the server name in the ClientHello, if TLS was terminated here or a matcher has read the
-// ClientHello. Otherwise it returns "".
+// serverName returns the server name that the client has sent in its ClientHello. It returns "" if neither this process
+// nor a matcher of caddy-l4 has read the ClientHello.
 func serverName(cx *layer4.Connection) string {
 	if secure, ok := cx.Conn.(*tls.Conn); ok {
 		return secure.ConnectionState().ServerName
@@ -75,5 +75,5 @@ var (
 	serial atomic.Uint64
 )
 
-// uniqueID returns an ID that no other connection of any process has.
+// uniqueID returns a new ID for a connection. No other connection of this or another process has the same ID.
 func uniqueID() string { return processID + "-" + strconv.FormatUint(serial.Add(1), 16) }

@@ -19,29 +19,30 @@ import (
 var (
 	errIdle = errors.New("no data was transferred for the idle timeout")
 	errGone = errors.New("the endpoint was removed, and the drain time has passed")
-	// errPortClosed is used for passthrough connections, too.
+	// errPortClosed is also used for TLS passthrough connections.
 	errPortClosed = errors.New(
 		"the port or the TLS passthrough was removed, and the drain time has passed")
 )
 
-// link connects a client's connection with a connection to an endpoint.
+// link consists of a client's connection and the connection to an endpoint, between which bytes are copied.
 type link struct {
 	client, backend side
 	endpoint        *balancer.Endpoint
-	// up and down are the numbers of bytes sent to the endpoint and to the client. The watch uses them to detect idle
-	// connections.
+	// up is the number of bytes sent to the endpoint, and down is the number of bytes sent to the client. The port's
+	// watch uses them to detect idle connections.
 	up, down atomic.Uint64
-	// cause is the reason why we ended the link. It is nil if the link ended by itself.
+	// cause is the reason why this process has closed the link. It is nil if the client or the endpoint has closed it.
 	cause atomic.Pointer[error]
 
-	// The following fields belong to the watch.
+	// The following fields are guarded by watch.mu.
 	counted   [2]uint64
 	moved     time.Time
 	goneSince time.Time
 }
 
-// carry copies in both directions until both sides have sent everything. When one side has sent everything, the other
-// side is closed for writing and may continue to send. ahead holds the bytes already read from the client.
+// carry copies bytes in both directions until both sides have sent everything. When one side has sent everything, the
+// connection to the other side is closed for writing, and the other side may continue to send. ahead holds the bytes
+// that were already read from the client.
 func (l *link) carry(ahead []byte, by *workerPool) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
@@ -62,7 +63,8 @@ func (l *link) carry(ahead []byte, by *workerPool) error {
 	return endpointErr
 }
 
-// copyBack copies from the endpoint to the client. It runs on its own goroutine, so it catches its own panics.
+// copyBack copies bytes from the endpoint to the client. It runs on its own goroutine, so it has to recover from its
+// own panics.
 func (l *link) copyBack() (err error) {
 	if caught := panics.Try(func() { err = l.copyOneWay(l.client, l.backend, &l.down) }); caught != nil {
 		l.close()
@@ -71,14 +73,14 @@ func (l *link) copyBack() (err error) {
 	return err
 }
 
-// writeClosedError wraps an error from writing to a side that no longer accepts bytes.
+// writeClosedError wraps an error from writing to a connection whose peer no longer accepts data.
 type writeClosedError struct{ error }
 
 func (e writeClosedError) Unwrap() error { return e.error }
 
-// copyOneWay copies in one direction and then closes the destination for writing. If a write fails, the other direction
-// continues, because the side that no longer reads may have sent data before. If a read fails, copyOneWay closes the
-// link, because the other direction is useless then.
+// copyOneWay copies bytes in one direction until EOF, and then closes the destination for writing. If a write fails,
+// the other direction continues, because the peer that no longer reads may already have sent data. If a read fails,
+// copyOneWay closes the link, because the other direction is then useless.
 func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
 	if err == nil {
@@ -88,14 +90,14 @@ func (l *link) copyOneWay(to, from side, count *atomic.Uint64) error {
 		return err
 	}
 	if tcp, ok := to.socket.(*net.TCPConn); ok && errors.Is(err, syscall.ECONNRESET) {
-		// Reset the connection as well: a normal close would suggest that the data is complete.
+		// Reset the other connection as well: a normal close would mean that all data was sent.
 		_ = tcp.SetLinger(0)
 	}
 	l.close()
 	return err
 }
 
-// end closes the link and records the cause. Only the first cause is kept.
+// end closes the link. If it is the first call, it also stores the reason for closing it.
 func (l *link) end(cause error) {
 	l.cause.CompareAndSwap(nil, &cause)
 	l.close()
@@ -103,8 +105,8 @@ func (l *link) end(cause error) {
 
 func (l *link) close() { _, _ = l.client.socket.Close(), l.backend.socket.Close() }
 
-// move copies until the source reaches EOF, and calls note with the number of bytes after each write. Between two plain
-// TCP sockets the kernel moves the bytes without copying them into this process.
+// move copies bytes until from reaches EOF. After each write, it calls note with the number of bytes. Between two TCP
+// sockets, the kernel moves the bytes without copying them into this process.
 func move(to, from net.Conn, note func(int)) error {
 	destination, plain := to.(*net.TCPConn)
 	if source, ok := from.(*net.TCPConn); ok && plain {
@@ -118,7 +120,7 @@ func move(to, from net.Conn, note func(int)) error {
 	return err
 }
 
-// copyWith does the same as move, through a buffer.
+// copyWith is like move, but always copies the bytes through buffer.
 func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	for {
 		n, err := from.Read(buffer)
@@ -137,21 +139,22 @@ func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	}
 }
 
-// copying holds the buffers for bytes that cannot be moved in the kernel. Each buffer has room for two TLS records.
+// copying is the pool of buffers for bytes that the kernel cannot move itself. Each buffer is large enough for two TLS
+// records.
 var copying = pools.NewBuffers("l4app: copying", 32<<10)
 
-// side is one end of a link.
+// side is one of the two connections of a link.
 type side struct {
 	net.Conn
-	// socket is the connection below all layers, such as TLS. Closing it ends the connection.
+	// socket is the underlying socket, below layers such as TLS. Closing it ends the connection.
 	socket io.Closer
 }
 
 func sideOf(conn net.Conn) side { return side{conn, socketOf(conn)} }
 
-// clientOf returns the client's side of a connection, and the bytes that were already read from it: by caddy-l4 for
-// matching, and together with a PROXY protocol header. If no other layer is in between, the side is the socket itself,
-// so that the kernel can move the bytes.
+// clientOf returns the client's side of a link, and the bytes that were already read from the client, by a matcher of
+// caddy-l4 or together with a PROXY protocol header. If the connection has no other layers, such as TLS, the side uses
+// the socket directly, so that the kernel can move the bytes.
 func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	ahead := make([]byte, len(cx.MatchingBytes()))
 	if _, err := io.ReadFull(cx, ahead); err != nil {
@@ -163,7 +166,7 @@ func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	return sideOf(cx.Conn), ahead, nil
 }
 
-// socketOf returns the socket below all layers of a connection.
+// socketOf returns the underlying socket of a connection that may have several layers, such as TLS.
 func socketOf(conn net.Conn) io.Closer {
 	for {
 		switch layer := conn.(type) {
@@ -181,7 +184,8 @@ func socketOf(conn net.Conn) io.Closer {
 	}
 }
 
-// closeWrite closes a connection for writing. If the connection does not support this, closeWrite closes it completely.
+// closeWrite closes a connection for writing. If the connection does not support this, closeWrite closes it for
+// reading, too.
 func closeWrite(conn net.Conn) error {
 	switch conn := conn.(type) {
 	case interface{ CloseWrite() error }:

@@ -1,5 +1,6 @@
-// Package l4app serves TCP and UDP. It renders stream routes as caddy-l4 servers, opens and closes their ports while
-// the others continue, and contains the caddy-l4 handler that forwards connections to the endpoints of a backend.
+// Package l4app serves TCP and UDP ports. It converts stream routes to caddy-l4 servers, and opens and closes their
+// ports without affecting other ports. It also contains the caddy-l4 handler that forwards connections to the endpoints
+// of a backend.
 package l4app
 
 import (
@@ -15,14 +16,16 @@ import (
 )
 
 const (
-	// datagramIdle is the time after which an idle UDP client is forgotten. Each client uses a socket, and most send
-	// only one request.
+	// datagramIdle is the default time without datagrams after which the session of a UDP client ends. Each client uses
+	// a socket, and most clients send only one request.
 	datagramIdle = time.Minute
 )
 
-// Render returns the port of a stream route. It listens on the addresses in bind, or on all addresses if bind is empty.
+// Render returns the configuration of the port for a stream route. The port listens on the addresses in bind, or on all
+// addresses if bind is empty.
 //
-// If the route requires a PROXY protocol header, a client without one is rejected, because its real address is unknown.
+// If the route requires a PROXY protocol header, connections without a header are rejected, because the client's real
+// address is unknown.
 func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	server := layer4.Server{Listen: addresses(r, bind)}
 	if r.Protocol == ir.UDP {

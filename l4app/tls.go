@@ -18,17 +18,16 @@ import (
 
 func init() { caddy.RegisterModule(new(TLS)) }
 
-// tlsTime is the maximum duration of a handshake, the same as for HTTPS.
+// tlsTime is the maximum duration of a TLS handshake, the same as for HTTPS.
 const tlsTime = 10 * time.Second
 
-// TLS terminates the TLS of clients and passes the decrypted connection to the next handler. It looks up the
-// certificate at each handshake, so a new certificate takes effect without a change of the port. While there is no
-// certificate, every handshake fails: private data is never forwarded without TLS, and no other certificate is used
-// instead.
+// TLS terminates TLS and passes the decrypted connection to the next handler. It looks up the certificate at each
+// handshake, so that a new certificate takes effect without changing the port. While there is no certificate, every
+// handshake fails: private data is never forwarded without TLS, and no other certificate is used instead.
 //
 // TLS 1.2 and 1.3 are supported. If a client offers exactly one application protocol (ALPN), that protocol is accepted,
-// because some clients require a response and the port determines who reads the bytes. If it offers several, none is
-// chosen.
+// because some clients require a protocol to be chosen, and the port alone determines which service gets the data. If a
+// client offers several protocols, none of them is chosen.
 type TLS struct {
 	ir.StreamTLS
 
@@ -44,7 +43,7 @@ func (*TLS) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_tls", New: func() caddy.Module { return new(TLS) }}
 }
 
-// Provision looks up the certificate's Secret or host.
+// Provision looks up the Secret or the host from which the certificate comes.
 func (h *TLS) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	switch {
@@ -62,7 +61,7 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Handle performs the handshake and calls the next handler.
+// Handle performs the TLS handshake and calls the next handler with the decrypted connection.
 func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Now().Add(tlsTime)); err != nil {
 		return err
@@ -70,7 +69,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	secure := tls.Server(cx, h.config)
 	if err := secure.HandshakeContext(cx.Context); err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers check the port by connecting without sending a byte.
+			// Load balancers check the port by opening a connection without sending any data.
 			return nil
 		}
 		h.account.warn(h.log, noHandshake, "closing a connection: the TLS handshake failed",
@@ -80,14 +79,14 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// Do not pass on the bytes that cx has buffered: they are TLS records.
+	// Do not pass on the bytes that cx has buffered, because they are encrypted.
 	inner := layer4.WrapConnection(secure, nil, cx.Logger)
 	recordOf(cx).attach(inner)
 	return next.Handle(inner)
 }
 
-// configFor returns an error if there is no certificate. This also covers resumed sessions, for which GetCertificate is
-// not called.
+// configFor returns the TLS configuration for a handshake, or nil for the default one. It returns an error if there is
+// no certificate: for resumed sessions, GetCertificate is not called, so the certificate must be checked here.
 func (h *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if _, err := h.certificate(hello); err != nil || len(hello.SupportedProtos) != 1 {
 		return nil, err

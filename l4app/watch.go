@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	// minTick and maxTick limit the interval between two checks of all connections of a port. The interval is an
-	// eighth of the idle timeout, and short enough to notice that an endpoint is gone.
+	// minTick and maxTick are the minimum and maximum interval between two checks of the connections of a port. The
+	// interval is one eighth of the idle timeout. The maximum is needed to notice soon that an endpoint was removed.
 	minTick = 5 * time.Millisecond
 	maxTick = 5 * time.Second
 )
 
-// watch ends the idle connections of a port. If the endpoint of a connection is gone, it ends the connection after a
-// shorter idle time. A busy connection continues, since its endpoint may still work, for example if it is only not
-// ready. One periodic check of all connections costs less than a timer for each. Without connections there is no timer.
+// watch ends idle connections of a port. If the endpoint of a connection was removed and the drain time has passed, the
+// connection is ended after a shorter idle time. A busy connection may continue, because its endpoint may still work:
+// it may only not be ready. All connections are checked periodically, which costs less than a timer for each
+// connection. While there are no connections, nothing is checked.
 type watch struct {
-	// idle is the time without traffic after which a connection is ended.
+	// idle is the time without traffic after which a connection is closed.
 	idle time.Duration
-	// drain returns how long idle connections may last after their endpoint is gone.
+	// drain returns how long a connection may be idle after its endpoint was removed.
 	drain   func() time.Duration
 	account *account
 
@@ -31,7 +32,7 @@ type watch struct {
 
 func (w *watch) tick() time.Duration { return min(max(w.idle/8, minTick), maxTick) }
 
-// add watches a link until remove is called.
+// add starts watching a link. The caller must call remove when the link has ended.
 func (w *watch) add(l *link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +54,7 @@ func (w *watch) remove(l *link) {
 	w.count(l)
 }
 
-// checkAll checks all links, and schedules the next check while there are any.
+// checkAll checks all links. As long as there are links, it schedules the next check.
 func (w *watch) checkAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +87,8 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 	}
 }
 
-// count adds the bytes that were moved since the last call to the account, and reports whether there were any.
+// count adds the number of bytes that were transferred since the last call to the port's metrics. It reports whether
+// any bytes were transferred.
 func (w *watch) count(l *link) bool {
 	up, down := l.up.Load(), l.down.Load()
 	w.account.up.Add(up - l.counted[0])

@@ -6,18 +6,19 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// workerPool runs functions on goroutines that it reuses. A new goroutine starts with a small stack, which is copied
-// repeatedly until it is large enough for a connection. These copies take a tenth of the time of a short connection.
+// workerPool runs functions on goroutines that are reused. A new goroutine has a small stack, which has to be enlarged
+// several times until it is large enough for serving a connection. This takes a tenth of the time needed for a short
+// connection.
 type workerPool struct {
 	mu     sync.Mutex
 	idle   []chan func()
 	closed bool
 }
 
-// maxIdleWorkers is the maximum number of idle goroutines to keep.
+// maxIdleWorkers is the maximum number of idle goroutines that are kept for reuse.
 const maxIdleWorkers = 128
 
-// run runs f on another goroutine without waiting for it. A nil pool keeps no goroutines.
+// run runs f on another goroutine and does not wait for it. If p is nil, a new goroutine is started.
 func (p *workerPool) run(f func()) {
 	if p == nil {
 		panics.Go("l4app/connection", f)
@@ -37,7 +38,7 @@ func (p *workerPool) wake() chan func() {
 	if last < 0 {
 		return nil
 	}
-	// The goroutine that was busy last has the largest stack.
+	// Use the goroutine that became idle last, because its stack is the largest.
 	next := p.idle[last]
 	p.idle = p.idle[:last]
 	return next
@@ -54,8 +55,8 @@ func (p *workerPool) work(f func()) {
 	}
 }
 
-// park adds a goroutine to the idle ones. It returns false if the goroutine must end, because there are enough or the
-// pool is closed.
+// park makes a goroutine available for reuse. It returns false if the goroutine must end, because enough goroutines are
+// idle or the pool is closed.
 func (p *workerPool) park(next chan func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *workerPool) park(next chan func()) bool {
 	return true
 }
 
-// close ends the idle goroutines. No goroutine is kept afterwards.
+// close ends the idle goroutines. Goroutines that are running end after their current function.
 func (p *workerPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
