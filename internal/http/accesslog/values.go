@@ -57,7 +57,7 @@ var (
 	hostname, _ = os.Hostname() // If there is an error, the name is empty and "-" is logged.
 )
 
-// request returns the request line. As in nginx, it is empty if the request line could not be parsed.
+// request returns the request line. As in nginx, it returns an empty string if the request line could not be parsed.
 func request(e *entry) string {
 	if e.Method == "" {
 		return ""
@@ -89,7 +89,7 @@ func timeLocal(t time.Time) string {
 
 func (e *entry) sent() string {
 	if e.Writer == nil {
-		// The parser rejected the request.
+		// The request could not be parsed.
 		return "0"
 	}
 	return strconv.FormatInt(e.Writer.Sent(), 10)
