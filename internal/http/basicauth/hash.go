@@ -25,7 +25,7 @@ const (
 // desPassword is the number of bytes of a password that DES crypt uses. It ignores the rest.
 const desPassword = 8
 
-// scheme is one password format.
+// scheme is one format of password hashes in htpasswd files.
 type scheme struct {
 	// prefix identifies the scheme. form matches all valid hashes. It is needed because the libraries also accept some
 	// hashes that they cannot verify.
@@ -77,7 +77,7 @@ func readHash(text string) (htpasswd.EncodedPasswd, error) {
 	return password, nil
 }
 
-// costError is the error for a hash that takes too long to verify.
+// costError is the error for a hash that would take too long to verify.
 type costError string
 
 func (e costError) Error() string { return string(e) }

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// fileKey is the key of the htpasswd file in a Secret.
+// fileKey is the key in the Secret's data that contains the htpasswd file.
 const fileKey = "auth"
 
 // userList holds the users of a Secret, except users whose password hash cannot be parsed.

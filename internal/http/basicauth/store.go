@@ -43,7 +43,7 @@ type reference struct {
 	host   string
 }
 
-// NewStore returns a store without users.
+// NewStore returns an empty store.
 func NewStore() *Store {
 	return &Store{entries: map[ir.Users]*entry{}, references: map[string][]reference{}, gate: newGate(),
 		changed: func(ir.Users) {}}

@@ -35,7 +35,7 @@ type contents struct {
 
 // Errors returned by Verify, in addition to ErrBusy and the errors of its context.
 var (
-	// ErrUnavailable means that there is no valid user list.
+	// ErrUnavailable means that the Secret is missing or contains no valid user.
 	ErrUnavailable = errors.New("the Secret with the users cannot be used")
 	// ErrRefused means that the user name or the password is wrong.
 	ErrRefused = errors.New("the user name or the password is wrong")
@@ -129,7 +129,7 @@ type verified struct {
 }
 
 func (v *verified) init() {
-	// rand.Read never returns an error.
+	// rand.Read never returns an error, so it is safe to ignore it.
 	_, _ = rand.Read(v.key[:])
 	v.sums = map[digest]struct{}{}
 }
