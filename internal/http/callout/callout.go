@@ -23,7 +23,8 @@ var ErrBusy = errors.New("the namespace has reached its limit of connections to 
 type Call struct {
 	*Service
 
-	// Namespace is the namespace of the Ingress. Connections are not shared between namespaces.
+	// Namespace is the namespace of the Ingress whose annotation contains the service's URL. Connections to services
+	// are not shared between namespaces.
 	Namespace string
 	// Secure enables TLS. Address is the address of the service as host:port; the host may be an IP address or a DNS
 	// name.
@@ -42,7 +43,7 @@ type Call struct {
 
 // Service holds the settings for all calls to a service. It is immutable.
 type Service struct {
-	// Purpose is the prefix of error messages, such as "external authentication".
+	// Purpose is a prefix for error messages that says what the service is used for, such as "external authentication".
 	Purpose string
 	// Connect is the timeout for opening a connection. Read and Write are the timeouts for each read and write on the
 	// connection.

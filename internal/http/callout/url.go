@@ -198,7 +198,7 @@ func ParseSignIn(text string) (*nginx.Template, error) {
 		return nil, fmt.Errorf("%s is neither a URL such as https://auth.example.com/login nor a path",
 			nginx.Quote(text))
 	}
-	// The URL may have a fragment.
+	// A sign-in URL may have a fragment, which follows the "#".
 	before, behind, _ := strings.Cut(text, "#")
 	for _, part := range []string{before, behind} {
 		if _, err := parseText(part); err != nil {
