@@ -15,8 +15,8 @@ import (
 
 const (
 	gzipName, brotliName = "gzip", "br"
-	// window is the logarithm (base 2) of the window size of a Brotli encoder, which determines its memory. nginx calls
-	// it brotli_window.
+	// window is the base-2 logarithm of the window size of Brotli encoders, like nginx's brotli_window. It determines
+	// the memory of an encoder.
 	window = 19
 	// piece is the size, in bytes, of each write of compressed data to the client.
 	piece = 8 << 10

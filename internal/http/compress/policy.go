@@ -84,7 +84,7 @@ func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 	return accepted
 }
 
-// accepts reports whether an Accept-Encoding list contains a coding with a weight above 0.
+// accepts reports whether list, the value of an Accept-Encoding header, contains the coding name with a weight above 0.
 func accepts(list, name string) bool {
 	for entry := range strings.SplitSeq(list, ",") {
 		coding, parameters, _ := strings.Cut(entry, ";")

@@ -21,7 +21,7 @@ type Writer struct {
 	namespace func() string
 	share     *budget.Share
 	taken     int64
-	// encoder is empty if the body is not compressed.
+	// encoder compresses the body. It is the zero Handle if the body is not compressed.
 	encoder pools.Handle[encoder]
 	// left is the number of uncompressed body bytes that have yet to be written. It is negative if the length of the
 	// body is not known.
@@ -129,7 +129,7 @@ func names(list, name string) bool {
 	return false
 }
 
-// weaken turns a strong entity tag into a weak one, as nginx does, because the bytes of the content change.
+// weaken makes the ETag of a response weak, as nginx does, because compression changes the bytes of the response.
 func weaken(fields *message.Fields) {
 	const name = "ETag"
 	switch tag, ok := fields.Joined(name); {
@@ -141,7 +141,7 @@ func weaken(fields *message.Fields) {
 	}
 }
 
-// Write writes a part of the body.
+// Write writes the next part of the body, and compresses it if the body is compressed.
 func (w *Writer) Write(part []byte) (int, error) {
 	switch {
 	case w.ended:
