@@ -42,8 +42,8 @@ type Exchange struct {
 
 	// ForAllResponses are the header changes that apply to all responses, including error responses.
 	ForAllResponses Changes
-	// CloseConn tells the client to close the connection after the response, unless the connection switches to another
-	// protocol.
+	// CloseConn is true if the connection to the client must be closed after the response. It has no effect if the
+	// connection switches to another protocol.
 	CloseConn bool
 	// PassesOn is true if the next Caddy handler gets the request in case no route matches.
 	PassesOn bool
@@ -52,7 +52,7 @@ type Exchange struct {
 	ErrorFields message.Fields
 	// Status is the status of the response. It is 0 until the head of the response is written.
 	Status int
-	// Prepare prepares a request for Caddy handlers. It is nil if the request is already prepared.
+	// Prepare prepares an HTTP request for use by Caddy handlers. It is nil if the request is already prepared.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 
 	// ForEndpoint are header fields that are sent to the endpoint in addition to the client's header fields.
@@ -103,7 +103,8 @@ type Exchange struct {
 	open   bool
 	// measured is true if the response time of the current attempt was already reported to the load balancer.
 	measured bool
-	// cookie is the Set-Cookie value of the session cookie. If noCookie is true, no session cookie is set.
+	// cookie is the Set-Cookie value of the session cookie, or empty if no cookie is set. If noCookie is true, the
+	// response never sets a session cookie.
 	cookie   string
 	noCookie bool
 	// pageStatus is the status to send to the client instead of the endpoint's status. If it is zero, the endpoint's
@@ -113,7 +114,7 @@ type Exchange struct {
 	atEnd []func()
 }
 
-// Route describes one path of one host. It is immutable.
+// Route describes one path of one host in the configuration. It is immutable.
 type Route struct {
 	// Host, Path and Type are the host, the path and the path type in the configuration.
 	Host, Path, Type string
@@ -121,12 +122,12 @@ type Route struct {
 	Origin string
 	// Regex is the compiled path. It is nil if the path is not a regular expression.
 	Regex *pattern.Pattern
-	// Unlogged excludes requests for this route from the access log.
+	// Unlogged is true if requests for this route are excluded from the access log.
 	Unlogged bool
 }
 
-// Submatch returns the submatch indexes of the route's regular expression in path, as regexp.FindStringSubmatchIndex
-// does. It returns nil if the route has no regular expression.
+// Submatch returns the indexes of the capture groups that the route's regular expression matches in path, like
+// regexp.FindStringSubmatchIndex. It returns nil if the route has no regular expression.
 func (r *Route) Submatch(path string) []int {
 	if r.Regex == nil {
 		return nil

@@ -20,7 +20,8 @@ var (
 	ucBrowserOf = regexp.MustCompile(`UCBrowser/(\d+)\.(\d+)\.(\d+)[.\d]*`)
 )
 
-// refusesSameSiteNone reports whether a user agent does not support SameSite=None.
+// refusesSameSiteNone reports whether a user agent handles cookies with SameSite=None incorrectly, so that the
+// attribute must be omitted.
 func refusesSameSiteNone(agent string) bool {
 	return takesNoneForStrict(agent) || dropsNone(agent)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Pseudonym is the name of this proxy in the Via field.
+// Pseudonym is the name under which this controller appears in Via headers.
 const Pseudonym = "k8singress"
 
 // Via returns the value of the Via header to send: the proxies that the request has passed so far, followed by this one
