@@ -45,7 +45,7 @@ type Cache struct {
 	pending map[Key]*pendingCall
 }
 
-// entry is a cached response.
+// entry is a cached response of an authentication service.
 type entry struct {
 	key     Key
 	verdict *Verdict

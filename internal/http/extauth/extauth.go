@@ -36,7 +36,7 @@ type Verdict struct {
 // with an error.
 func (a *Verdict) Allows() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Denies reports whether the service rejects the request.
+// Denies reports whether the service rejects the request, with status 401 or 403.
 func (a *Verdict) Denies() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
