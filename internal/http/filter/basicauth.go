@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// basicAuth authenticates clients by name and password.
+// basicAuth authenticates clients by user name and password (HTTP basic authentication).
 type basicAuth struct {
 	users *basicauth.Users
 	// challenge is the WWW-Authenticate header field for responses with status 401.

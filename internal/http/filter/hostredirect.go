@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// hostRedirect redirects to the same target on another host.
+// hostRedirect redirects requests to another host. The path and query stay the same.
 type hostRedirect struct{ ir.HostRedirect }
 
 func newHostRedirect(of ir.HostRedirect) (Filter, error) {

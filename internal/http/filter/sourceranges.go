@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// sourceRanges accepts or rejects clients by their address.
+// sourceRanges accepts or rejects clients by their IP address.
 type sourceRanges struct {
 	// allow and deny are the allowed and denied client networks. If allow is nil, all networks that are not denied are
 	// allowed.
