@@ -27,7 +27,7 @@ const maxState = 512
 // statusGone is the status that nginx logs if the client disconnected before the response was sent.
 const statusGone = 499
 
-// Route defines how the requests of a route are traced. It is immutable.
+// Route holds the tracing settings for the requests of one route. It is immutable.
 type Route struct {
 	route     *exchange.Route
 	operation *nginx.Template
