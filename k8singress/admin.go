@@ -22,11 +22,11 @@ func init() { caddy.RegisterModule(new(Admin)) }
 
 // Admin adds routes to Caddy's admin API:
 //
-//   - GET /k8singress/config: the whole served configuration, as one Caddy document;
-//   - PUT /k8singress/config: serves such a document, in a process without its own source;
-//   - GET /k8singress/status: readiness and counts;
-//   - GET /k8singress/objects: the verdict on each object;
-//   - GET /k8singress/process: a text that identifies the process.
+//   - GET /k8singress/config: returns the complete configuration that is served, as Caddy JSON;
+//   - PUT /k8singress/config: replaces the served configuration, if the process watches no objects itself;
+//   - GET /k8singress/status: returns whether the process is ready, and the numbers of objects and problems;
+//   - GET /k8singress/objects: returns for each object whether it is accepted, and its problems;
+//   - GET /k8singress/process: returns a random string that identifies the process.
 //
 // If Caddy was started by `caddy k8singress run`, Admin also rejects POST /load.
 type Admin struct{}

@@ -22,15 +22,15 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App makes Caddy a Kubernetes ingress controller. It watches the objects of a cluster or of a folder of manifests, and
-// maintains the tables that the other modules of this project serve from. When Caddy loads another configuration with
-// the same source, the tables are kept. With another source, or a change of an option that the source depends on, the
-// tables are rebuilt, and requests get 503 until they are complete.
+// App is a Caddy app that makes Caddy a Kubernetes ingress controller. It watches the objects in a source, which is a
+// cluster or a folder of manifests, and maintains the routing tables that the other Caddy modules of this project use.
+// If Caddy loads another configuration with the same source, the tables are kept. If the source or an option that
+// affects it changes, the tables are rebuilt, and requests get 503 until this is complete.
 type App struct {
 	settings.Config
 
-	// Live is the document to serve if there is no source, in the format of GET /k8singress/config. PUT
-	// /k8singress/config replaces it.
+	// Live contains the hosts, routes and backends to serve if the app has no source, in the format of GET
+	// /k8singress/config. PUT /k8singress/config replaces it.
 	Live *document.Live `json:"live,omitempty"`
 
 	ctx    caddy.Context

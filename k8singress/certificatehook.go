@@ -22,7 +22,7 @@ import (
 //
 // If the certificate store has no certificate for a handshake, certmagic selects one of Caddy's own certificates or the
 // default certificate. A host with TLS passthrough has no certificate. Its TCP connections are forwarded before the
-// handshake, so this code only sees clients that use QUIC or that hide the server name (Encrypted Client Hello).
+// handshake, so this code only sees clients that use QUIC, or whose server name could not be read before the handshake.
 type certificateHook struct {
 	server *caddyhttp.Server
 	store  *certs.Store

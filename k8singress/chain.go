@@ -77,7 +77,7 @@ func insideChain(ctx caddy.Context) bool {
 // in each Chain.
 const groupsKey = caddy.CtxKey("route_group")
 
-// ServeHTTP runs the request through the routes and then through next.
+// ServeHTTP runs the request through the routes. If no route responds, it calls next.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if c.grouped {
 		r = r.WithContext(context.WithValue(r.Context(), groupsKey, map[string]struct{}{}))

@@ -15,7 +15,8 @@ const (
 	// failurePeriod is the minimum time between two log lines for similar failures of one Ingress. It limits the size
 	// of the log, because clients can cause any number of failures.
 	failurePeriod = time.Second
-	// maxLogged is the maximum length, in bytes, of text from clients or endpoints in one log field.
+	// maxLogged is the maximum length, in bytes, of a client's or endpoint's string in a log field. Longer strings are
+	// truncated.
 	maxLogged = 512
 )
 
@@ -36,7 +37,7 @@ type failureLog struct {
 	leftOut map[failureKey]int
 }
 
-// failures is the failure log of all servers of the process.
+// failures logs the failed requests to all servers of the process.
 var failures = failureLog{leftOut: map[failureKey]int{}}
 
 // log logs a failure, or counts it if a similar failure was just logged. The number of failures that were not logged is

@@ -51,7 +51,7 @@ func (f *Filter) Provision(ctx caddy.Context) (err error) {
 	return err
 }
 
-// ServeHTTP applies the filter to the request.
+// ServeHTTP applies the filter to the request. If the filter does not respond, it calls next.
 func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	visit := live.ChainRunFrom(r.Context())
 	if visit == nil {

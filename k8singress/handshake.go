@@ -18,7 +18,7 @@ func init() { caddy.RegisterModule(new(Handshake)) }
 type Handshake struct {
 	// Policy matches hosts that are configured with these TLS versions: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
 	Policy string `json:"policy,omitempty"`
-	// ClientAuth restricts the match to hosts that request client certificates.
+	// ClientAuth matches only hosts that request client certificates.
 	ClientAuth bool `json:"client_auth,omitempty"`
 
 	table *live.Table

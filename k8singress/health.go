@@ -15,12 +15,12 @@ func init() { caddy.RegisterModule(new(Health)) }
 
 const healthPath = "/healthz"
 
-// Health responds to the probes of a kubelet or a load balancer. Path returns 200 while the process runs; with Ready it
-// behaves like /readyz. /readyz returns 200 if new requests should be sent here: the Ingresses are loaded, the servers
-// of the options http and https run, and the process is not exiting. Otherwise it returns 503 with the reason. Every
-// other path returns 404.
+// Health responds to probes from the kubelet or a load balancer. Path returns 200 while the process runs or, if Ready
+// is true, the same as /readyz. /readyz returns 200 if new requests can be sent to this process: the Ingresses are
+// loaded, the servers of the options http and https run, and the process is not exiting. Otherwise /readyz returns 503
+// with the reason. Every other path returns 404.
 type Health struct {
-	// Path replaces /healthz. Default: /healthz.
+	// Path is the path of the health check. Default: /healthz.
 	Path string `json:"path,omitempty"`
 	// Ready makes Path behave like /readyz. Default: false.
 	Ready bool `json:"ready,omitempty"`

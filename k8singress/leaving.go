@@ -23,10 +23,10 @@ import (
 // grace_period. It runs after all apps have stopped: if App.Stop waited and our app were stopped first, the http app
 // could not close its listeners.
 
-// leaving is the state of the shutdown.
+// leaving is the state of the process's shutdown.
 var leaving struct {
 	once sync.Once
-	// app is the app that was stopped because the process is exiting.
+	// app is the k8singress app that was stopped because the process is exiting. It is nil before that.
 	app atomic.Pointer[App]
 	// stopped is when the app was stopped. since is when the first HTTP server closed its listeners. Both are in
 	// nanoseconds since 1970. Zero means that this has not happened yet.
@@ -64,7 +64,7 @@ func awaitStreams(ctx context.Context) {
 // maxEnd is the maximum time to wait until the engine has stopped and has sent its last access log lines and spans.
 const maxEnd = 3 * time.Second
 
-// Ended returns a channel that is closed when the engine has stopped completely.
+// Ended returns a channel that is closed when the engine of the app has stopped completely.
 func (a *App) Ended() <-chan struct{} { return a.engine.Done() }
 
 func awaitTime(ctx context.Context, t time.Time) {

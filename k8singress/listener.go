@@ -43,7 +43,8 @@ func init() { caddy.RegisterModule(new(Listener)) }
 // No other listener wrapper can be used on the same server, except "tls" after this one, which is required on servers
 // with TLS.
 type Listener struct {
-	// HandshakeTimeout is the maximum duration of a TLS handshake. Default: the timeout for the head of a request.
+	// HandshakeTimeout is the maximum duration of a TLS handshake. Default: the timeout for reading the head of a
+	// request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
 	// H2C accepts HTTP/2 with prior knowledge on connections without TLS, like "h2c" in the protocols of the server.
 	// Default: false.

@@ -29,7 +29,7 @@ const (
 // passing forwards connections for hosts with TLS passthrough to their backends.
 type passing struct {
 	table *live.Table
-	// port has the same meaning as in live.Table.Passthrough.
+	// port is the port parameter for live.Table.Passthrough.
 	port uint16
 	// passage returns the l4app.Passage, which forwards connections and counts them. It is created for the first
 	// connection that is inspected, so that listeners without TLS passthrough have no metrics for it.

@@ -79,7 +79,7 @@ func tryServers(servers map[string]*caddyhttp.Server, address caddy.NetworkAddre
 	return nil
 }
 
-// probeSocket is the socket of the health port for one configuration.
+// probeSocket is the listening socket of the health port. Each configuration has its own.
 type probeSocket struct {
 	net.Listener
 	uncount func()
