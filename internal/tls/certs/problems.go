@@ -73,7 +73,7 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 	return s.valid.At(now)
 }
 
-// origins maps each object that refers to the Secret to the sorted hosts for which the object uses the Secret.
+// origins returns the sorted hosts that use the Secret, grouped by the object that defines the host.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
@@ -148,7 +148,8 @@ func (s *Store) paired(of *secret, hosts []string) bool {
 	})
 }
 
-// wild reports whether the wildcard of the name's parent domain has a certificate for the name.
+// wild reports whether the wildcard that matches the name, such as *.example.com for www.example.com, has a certificate
+// that may be used for the name.
 func (s *Store) wild(name string) bool {
 	_, parent, ok := strings.Cut(name, ".")
 	if !ok {

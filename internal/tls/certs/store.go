@@ -277,9 +277,10 @@ func (s *secret) good() *shown {
 
 func (c *shown) expired() bool { return time.Now().After(c.pair.Leaf.NotAfter) }
 
-// End is the expiry time of one certificate in use.
+// End describes when a certificate in use expires, and where the certificate comes from.
 type End struct {
-	// Namespace is the namespace of the Secret, or of the object that defines the host.
+	// Namespace is the namespace of the Secret. For an issued certificate, it is the namespace of the object that
+	// defines the host.
 	Namespace string
 	// Secret is the name of the Secret. It is empty for a certificate from an issuer; Host is set instead. There are
 	// two fields because a Secret can have the same name as a host.

@@ -71,7 +71,7 @@ func hostOf(key string) (string, bool) {
 // certificatesFolder is the first path element of the storage keys of certificates.
 var certificatesFolder = path.Dir(certmagic.StorageKeys.CertsPrefix("issuer"))
 
-// issued is a certificate from the storage.
+// issued is a certificate that was read from the storage, with the issuer that has issued it.
 type issued struct {
 	pair      *tls.Certificate
 	issuerKey string

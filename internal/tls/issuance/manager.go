@@ -47,7 +47,7 @@ type Manager struct {
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored maps the names that storage keys contain to hosts.
+	// stored maps the name that a host has in storage keys to the host.
 	stored map[string]*host
 	// delayed holds the hosts whose certificate must be read from the storage at a later time.
 	delayed *delayqueue.Queue[*host]

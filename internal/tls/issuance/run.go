@@ -134,9 +134,9 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 }
 
 // mayOrder reports whether another order may start. After a certificate authority has reported a rate limit for the
-// orders of all hosts, only one order is made at a time for a while. Each order then waits until no certificate is
-// being read from the storage, because hosts join the queue of orders after this. So all namespaces take turns, and one
-// namespace cannot use up the limit.
+// orders of all hosts, only one order is made at a time for a while. Before each of these orders, all pending reads of
+// the storage must have ended, so that every host without a certificate is in the queue of orders. The namespaces then
+// take turns, and one namespace cannot use up the limit.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }

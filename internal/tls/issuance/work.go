@@ -144,7 +144,8 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.fail(h, why)
 }
 
-// giveBack makes the host's namespace the next one in the queues of orders, because its order was not made.
+// giveBack makes the namespace of the host the next one in the queues of orders. It is called if no order was made for
+// the host, or if the order was rejected because of a rate limit for all hosts.
 func (m *Manager) giveBack(h *host) {
 	m.orders.GiveBack(h)
 	m.renewals.GiveBack(h)
