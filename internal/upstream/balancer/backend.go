@@ -294,8 +294,8 @@ func (b *Backend) publish(next *state, added []*Endpoint) {
 	b.slowUntil.Store(next.slowUntil())
 }
 
-// labels maps the names of endpoints in session cookies to endpoints. It returns nil if there are no persistent session
-// cookies.
+// labels returns the endpoints by their names in session cookies. It returns nil if the backend has no persistent
+// session cookies.
 func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
 	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
 		return nil

@@ -156,7 +156,7 @@ func (t *Table) Refused(id string) []Refused {
 	return t.refused[id]
 }
 
-// AllRefused maps backend IDs to the endpoints to which connections are not allowed.
+// AllRefused returns the endpoints of all backends to which connections are not allowed, by backend ID.
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()

@@ -39,7 +39,7 @@ const (
 	Nothing
 )
 
-// Options are the settings that may change at runtime.
+// Options are the settings of a Resolver that may change at runtime.
 type Options struct {
 	// Servers are the IP addresses of the DNS servers, with or without a port. If empty, the servers in
 	// /etc/resolv.conf are used.

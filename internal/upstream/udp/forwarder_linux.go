@@ -164,7 +164,7 @@ func (f *Forwarder) Run() {
 			err = fmt.Errorf("panic: %w at %s", caught, caught.Stack)
 		}
 		if err != nil {
-			// End all sessions, because they may be damaged, but keep the port open for new ones.
+			// End all sessions, because their state may be inconsistent, but keep the port open for new sessions.
 			f.settings.Broken("forwarding datagrams failed; all sessions of the port have ended", zap.Error(err))
 			f.reset()
 			<-time.After(faultPause)
