@@ -70,7 +70,7 @@ type account struct {
 	failed         [failures]atomic.Uint64
 	warned         [failures]atomic.Int64
 	unwarned       [failures]atomic.Uint64
-	// traffic holds the metrics of a UDP port. TCP ports use the fields above.
+	// traffic holds the metrics of a UDP port, for which the fields above are not used, except failed.
 	traffic udp.Traffic
 }
 
