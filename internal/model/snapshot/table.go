@@ -61,8 +61,8 @@ type tree = btree.Map[string, kinds.Object]
 type table struct {
 	row *kinds.Kind
 	all tree
-	// index finds objects of some kinds. For kinds with an Owner, its keys consist of the names of owner and object.
-	// For kinds with ListsAnnotated, it contains only the annotated objects, by namespace and name.
+	// index finds objects of some kinds. For kinds with an Owner, its keys consist of the namespace and the names of
+	// owner and object. For kinds with ListsAnnotated, it contains only the annotated objects, by namespace and name.
 	index tree
 	// stale is set if the table has changed since the last snapshot.
 	stale bool
