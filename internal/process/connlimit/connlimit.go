@@ -15,20 +15,20 @@ import (
 // State is the activity of a connection.
 type State int
 
-// The states, from the last to the first to be ended.
+// The states. Idle connections are the first to be ended, and busy connections the last.
 const (
-	// Busy is a connection with a request under way.
+	// Busy is the state of a connection with a request in progress.
 	Busy State = iota
-	// Stalled is a connection with requests that have neither received nor sent data for StallTime.
+	// Stalled is the state of a connection whose requests have neither received nor sent data for StallTime.
 	Stalled
-	// Idle is a connection that waits for the client's first byte or for the next request.
+	// Idle is the state of a connection that waits for the client's first byte or for the next request.
 	Idle
 )
 
-// StallTime is the time without data of any request after which a connection is stalled.
+// StallTime is how long no request of a connection may receive or send data before the connection counts as stalled.
 const StallTime = 10 * time.Second
 
-// Occupant is a connection as implemented by the server that currently serves it.
+// Occupant is the interface through which the server that currently serves a connection reports its state and ends it.
 type Occupant interface {
 	// State returns the state of the connection and the time since its last activity. It must not block.
 	State() (state State, silent time.Duration)
@@ -37,18 +37,19 @@ type Occupant interface {
 	End()
 }
 
-// Limiter counts connections and limits their number. Its methods are safe for concurrent use.
+// Limiter counts connections and limits their number. It is safe for concurrent use.
 type Limiter struct {
 	budget func() *budget.Budget
 
 	accepted, refused, refusedByAddress, ended atomic.Int64
-	// waiting is the number of goroutines that wait on gone. The next connection that ends closes gone.
+	// waiting is the number of goroutines that wait for the channel gone, which is closed when the next connection
+	// ends.
 	waiting atomic.Int64
 
 	mu     sync.Mutex
 	gone   chan struct{}
 	places []*Place
-	// ending is the number of places whose connections have been told to end.
+	// ending is the number of connections that are being ended to make room for new connections.
 	ending int
 }
 
@@ -58,11 +59,11 @@ func New(newBudget func() *budget.Budget) *Limiter {
 	return &Limiter{budget: sync.OnceValue(newBudget), gone: make(chan struct{})}
 }
 
-// Address is the key of a client in the budget. For IPv6 it is the client's /64 network, since a client can choose any
-// address in it.
+// Address identifies a client in the budget, by its IP address. For IPv6 it is the client's /64 network, since a client
+// can choose any address in this network.
 type Address string
 
-// AddressOf returns the key of a client. It is empty if ip is not valid, as for a Unix socket.
+// AddressOf returns the Address for an IP address. It is empty if ip is not valid, as for a Unix socket.
 func AddressOf(ip netip.Addr) Address {
 	switch ip = ip.Unmap(); {
 	case ip.Is4():
@@ -87,22 +88,22 @@ func IPOf(at net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Client is the other end of a connection.
+// Client is the client of a connection.
 type Client struct {
 	Address Address
-	// Exempt is true for a proxy, which holds connections of many clients. A proxy has no share, and its connections
-	// are ended last.
+	// Exempt is true for a proxy, which holds connections of many clients. The limit for one client address does not
+	// apply to a proxy, and its connections are ended last.
 	Exempt bool
 }
 
-// Place is the account of one connection, from accept until the connection has ended.
+// Place represents one connection in its Limiter, from accept until the connection has ended.
 type Place struct {
 	limiter *Limiter
 
-	// The fields below are guarded by the limiter's lock. index is the position in places. share is nil if the client
-	// is exempt or has no address. held is true while the place holds its unit of the budget. occupant is nil while the
-	// connection cannot be ended. endCalled is true after End was called. ending is true if the connection was not busy
-	// then.
+	// The fields below are guarded by the limiter's lock. index is the position in Limiter.places. share is nil if the
+	// client is exempt or has no address. held is true while the connection holds its unit of the budget. occupant is
+	// nil while the connection cannot be ended. endCalled is true after Occupant.End was called. ending is true if the
+	// connection was not busy at that time, so that it is about to end.
 	index             int
 	client            Client
 	share             *budget.Share
@@ -111,12 +112,12 @@ type Place struct {
 	endCalled, ending bool
 }
 
-// nearly is the divisor of the limit that gives the reserve: when less than a sixteenth of the limit is free, idle
-// connections are ended for new ones, as in nginx.
+// If less than 1/nearly of the limit is free, a new connection causes an idle or stalled connection to be ended, as in
+// nginx.
 const nearly = 16
 
-// Enter gives a new connection a place, which it keeps until Leave. It returns nil if there is no room; the caller then
-// has to close the connection. Enter may wait for a short time until another connection has ended.
+// Enter counts a new connection until Place.Leave is called. It returns nil if the limit is reached; the caller then
+// has to close the connection. Enter may wait up to a quarter of a second until another connection has ended.
 func (l *Limiter) Enter(c Client, o Occupant) *Place {
 	l.accepted.Add(1)
 	p := &Place{limiter: l, client: c, occupant: o}
@@ -134,7 +135,7 @@ func (l *Limiter) Enter(c Client, o Occupant) *Place {
 	return p
 }
 
-// settle charges a place to a client. It returns false if there is no room.
+// settle counts the connection of p towards the limits for client c. It returns false if a limit is reached.
 func (l *Limiter) settle(p *Place, c Client) bool {
 	var share *budget.Share
 	if !c.Exempt && c.Address != "" {
@@ -151,7 +152,8 @@ func (l *Limiter) settle(p *Place, c Client) bool {
 	return held
 }
 
-// try takes one unit from share, or from the budget if share is nil, without waiting.
+// try takes one unit from share, or from the budget if share is nil. It does not wait, and returns false if no unit is
+// available.
 func (l *Limiter) try(share *budget.Share) bool {
 	if share == nil {
 		return l.budget().Take(1)
@@ -162,8 +164,9 @@ func (l *Limiter) try(share *budget.Share) bool {
 // patience is the maximum time that a new connection waits for another one to end.
 const patience = 250 * time.Millisecond
 
-// take takes one unit. If there is no room, it ends a connection of the same client, or of a client with at least as
-// many connections, and waits until that connection has ended.
+// take takes one unit from share, or from the budget if share is nil. If no unit is available, it ends a connection of
+// the same client, or of a client with at least as many connections, and waits until a connection has ended. It returns
+// false if it gets no unit.
 func (l *Limiter) take(share *budget.Share) bool {
 	if l.try(share) {
 		return true
@@ -181,23 +184,24 @@ func (l *Limiter) take(share *budget.Share) bool {
 	return false
 }
 
-// isFull reports whether there is no room for any client.
+// isFull reports whether the whole budget is in use, so that no client can get a unit.
 func (l *Limiter) isFull() bool {
 	b := l.budget()
 	return b.Used() >= b.Limit()-1
 }
 
-// isEnding reports whether there is no room for any client, and a connection is ending.
+// isEnding reports whether the whole budget is in use, but a connection is about to end.
 func (l *Limiter) isEnding() bool {
 	_, ending := l.nextEnd()
 	return ending && l.isFull()
 }
 
-// againEnded is the number of additional connections that are ended for a new one, if others take the units that become
-// free.
+// againEnded is the maximum number of additional connections that are ended for one new connection, if other new
+// connections take the units that become free.
 const againEnded = 3
 
-// await takes one unit as soon as other connections have ended. It returns false if it gets no unit within patience.
+// await takes one unit as soon as other connections have ended. gone is the channel that nextEnd has returned. await
+// returns false if it gets no unit within patience.
 func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -217,31 +221,31 @@ func (l *Limiter) await(share *budget.Share, gone <-chan struct{}) bool {
 	}
 }
 
-// nextEnd returns a channel that is closed when the next connection has ended. ending reports whether a connection is
-// being ended.
+// nextEnd returns a channel that is closed when the next connection has ended. ending reports whether any connection is
+// about to end.
 func (l *Limiter) nextEnd() (gone <-chan struct{}, ending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gone, l.ending > 0
 }
 
-// Occupy replaces the connection's occupant when another server takes over the connection. Nil means that the
-// connection cannot be ended.
+// Occupy sets the Occupant when another server takes over the connection. Nil means that the connection cannot be
+// ended.
 func (p *Place) Occupy(o Occupant) {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	p.occupant = o
 }
 
-// Address returns the client address to which the connection is charged.
+// Address returns the client address towards whose limit the connection counts.
 func (p *Place) Address() Address {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	return p.client.Address
 }
 
-// Move charges the connection to another client, such as the one in a PROXY protocol header. It returns false if that
-// client has no room; the caller then has to close the connection, and still has to call Leave.
+// Move makes the connection count towards the limit for another client, such as the client in a PROXY protocol header.
+// It returns false if the limit is reached; the caller then has to close the connection, and still has to call Leave.
 func (p *Place) Move(to Client) bool {
 	l := p.limiter
 	l.mu.Lock()
@@ -254,7 +258,7 @@ func (p *Place) Move(to Client) bool {
 	return l.settle(p, to)
 }
 
-// giveBack returns the place's unit to the budget. The caller holds the limiter's lock.
+// giveBack returns the unit of the connection to the budget. The caller must hold the limiter's lock.
 func (p *Place) giveBack() {
 	if !p.held {
 		return
@@ -269,7 +273,7 @@ func (p *Place) giveBack() {
 	p.share = nil
 }
 
-// Leave removes the place. It is called once, when the connection has ended.
+// Leave stops counting the connection. It must be called once, when the connection has ended.
 func (p *Place) Leave() {
 	l := p.limiter
 	l.mu.Lock()
@@ -291,13 +295,15 @@ func (p *Place) Leave() {
 
 // Figures holds the counters of a limiter.
 type Figures struct {
-	// Usage counts connections. Refused is the number of connections that got no place.
+	// Usage.Used is the number of open connections. Usage.Refused is the number of connections for which no unit was
+	// available.
 	budget.Usage
 	// Accepted is the number of connections accepted so far, including the refused ones.
 	Accepted int64
-	// RefusedByAddress is the number of connections refused although other addresses had room.
+	// RefusedByAddress is the number of connections that were refused because of the limit for their client address,
+	// although other clients could still connect.
 	RefusedByAddress int64
-	// Ended is the number of connections that were ended to make room for others.
+	// Ended is the number of connections that were ended to make room for new connections.
 	Ended int64
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// rest is the minimum idle time before a connection is ended while there is still some room. A connection idle for a
-// shorter time may have a request in transit.
+// rest is how long a connection must have been idle before it is ended for a new connection while the limit is not yet
+// reached. The next request of a connection that has been idle for a shorter time may already be on its way.
 const rest = 100 * time.Millisecond
 
-// compared is the maximum number of connections compared to choose one to end. It keeps the cost of a new connection
-// independent of the number of connections.
+// compared is the maximum number of connections that are compared to choose the connection to end. It keeps the cost of
+// a new connection independent of the number of connections.
 const compared = 128
 
 // candidate is a connection that may be ended.
@@ -21,12 +21,12 @@ type candidate struct {
 	place  *Place
 	state  State
 	silent time.Duration
-	// count is the number of connections of the same client, or 0 if the client is exempt.
+	// count is the number of connections of the same client, or 0 for a client that is exempt or has no address.
 	count int64
 }
 
-// before reports whether a should be ended before b. Busy connections are ended last. Among the others, clients with
-// more connections lose one first.
+// before reports whether a should be ended before b. Busy connections are ended last. Among the other connections, a
+// connection of the client with more connections is ended first.
 func (a *candidate) before(b *candidate) bool {
 	switch {
 	case b.place == nil:
@@ -41,9 +41,9 @@ func (a *candidate) before(b *candidate) bool {
 	return a.silent > b.silent
 }
 
-// makeRoom ends one connection that is idle or stalled and has been silent for at least the given time. The connection
-// belongs to the client of share, or to a client with at least as many connections. If there is no such connection,
-// makeRoom asks the client of a busy connection to close it, and returns false.
+// makeRoom ends one connection that is idle or stalled and has had no activity for at least the duration silent. It is
+// a connection of the client of share, or of a client with at least as many connections. If there is no such
+// connection, makeRoom instead asks the client of a busy connection to close it, and returns false.
 func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +62,8 @@ func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	return true
 }
 
-// choose returns the best connection to end among a sample, which is spread evenly over all connections. The caller
-// holds the lock.
+// choose returns the best connection to end, among a sample that is spread evenly over all connections. The place of
+// the result is nil if no connection may be ended. The caller must hold the limiter's lock.
 func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen candidate) {
 	all := len(l.places)
 	if all == 0 {
@@ -87,7 +87,8 @@ func (l *Limiter) choose(share *budget.Share, silent time.Duration) (chosen cand
 	return chosen
 }
 
-// candidate returns the connection of a place, and whether it may be ended. The caller holds the limiter's lock.
+// candidate returns the connection as a candidate. ok is false if the connection must not be ended. The caller must
+// hold the limiter's lock.
 func (p *Place) candidate() (c candidate, ok bool) {
 	if p.occupant == nil || p.ending {
 		return c, false
