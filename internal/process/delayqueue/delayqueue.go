@@ -1,4 +1,4 @@
-// Package delayqueue holds values until they are due.
+// Package delayqueue implements a queue of values that become due at different times.
 //
 // It does not use k8s.io/client-go/util/workqueue, because a delayed value there can neither be moved to a later time
 // nor removed, and because most of this module does not import client-go.
@@ -10,12 +10,12 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Queue holds values until they are due. Each value is in the queue at most once. The methods are not safe for
-// concurrent use: the owner of the queue must hold a lock, which also guards the values.
+// Queue holds values until they are due. Each value is in the queue at most once. A Queue is not safe for concurrent
+// use: the caller must hold a lock that guards the queue and its values.
 type Queue[T comparable] struct {
 	items map[T]item[T]
 	order *btree.BTreeG[item[T]]
-	// sets is the number of calls of Set. It keeps values with the same time in order.
+	// sets is the number of calls of Set. It is used to return values with the same time in the order of these calls.
 	sets uint64
 }
 
@@ -36,7 +36,7 @@ func New[T comparable]() *Queue[T] {
 	return &Queue[T]{items: map[T]item[T]{}, order: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})}
 }
 
-// Set adds a value with the time when it is due. If the value is already in the queue, its time is changed.
+// Set adds a value that becomes due at the given time. If the value is already in the queue, Set changes its time.
 func (q *Queue[T]) Set(value T, due time.Time) {
 	q.Remove(value)
 	q.sets++
@@ -61,7 +61,7 @@ func (q *Queue[T]) Contains(value T) bool {
 // Len returns the number of values in the queue.
 func (q *Queue[T]) Len() int { return len(q.items) }
 
-// Pop removes and returns the value that is due first. It returns false if no value is due.
+// Pop removes the value that became due first, and returns it. It returns false if no value is due yet.
 func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	first, ok := q.order.Min()
 	if !ok || first.due.After(now) {
@@ -71,7 +71,7 @@ func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	return first.value, true
 }
 
-// Next returns when the first value is due. It returns false if the queue is empty.
+// Next returns the time at which the first value becomes due. It returns false if the queue is empty.
 func (q *Queue[T]) Next() (time.Time, bool) {
 	first, ok := q.order.Min()
 	return first.due, ok
