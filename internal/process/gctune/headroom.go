@@ -12,18 +12,18 @@ import (
 	"sync"
 )
 
-// Bytes is the minimum number of bytes that may be allocated between two collections. It does not affect a process
-// whose live heap is larger than this, and costs other processes at most this much memory.
+// Bytes is the minimum number of bytes that may be allocated between two collections. It has no effect on a process
+// whose live heap is larger than Bytes. In other processes, it increases the memory usage by at most Bytes.
 const Bytes = 64 << 20
 
 const (
-	// goDefault is Go's default of GOGC: how much may be allocated until the next collection, in percent of the live
-	// heap.
+	// goDefault is Go's default value of GOGC: the next collection starts when the allocated bytes reach this
+	// percentage of the live heap.
 	goDefault = 100
-	// most is the maximum percentage. It applies if the heap is almost empty.
+	// maxPercent is the maximum value of GOGC. It applies if the heap is almost empty.
 	maxPercent = 1000
-	// steps sets the precision: a change of less than 1/steps is not applied, because each change stops all goroutines
-	// for a moment.
+	// steps sets the precision: GOGC is not changed by less than 1/steps of its value, because each change stops all
+	// goroutines for a moment.
 	steps = 8
 )
 
@@ -39,11 +39,11 @@ func Keep() {
 	once.Do(func() { follow(goDefault) })
 }
 
-// mark is an object that each collection frees. It contains a pointer, so that the allocator does not combine it with
-// other small objects.
+// mark is the type of an object that the next collection frees, which runs its cleanup. It contains a pointer, so that
+// the allocator does not combine it with other small objects.
 type mark struct{ _ *mark }
 
-// follow adjusts the percentage after each collection. current is the percentage now.
+// follow adjusts GOGC after each collection. current is the current value of GOGC.
 func follow(current int) {
 	runtime.AddCleanup(new(mark), func(current int) {
 		next := percent(live())
@@ -56,7 +56,7 @@ func follow(current int) {
 	}, current)
 }
 
-// live returns how many bytes were left after the last collection: heap, stacks and globals, as for GOGC.
+// live returns the number of bytes that were in use after the last collection: heap, stacks and globals, as for GOGC.
 func live() uint64 {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
 		{Name: "/gc/scan/globals:bytes"}}
