@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger returns a logger whose entries have a caller and a stack if the logs that get them want these. The caller is
-// determined only for entries that are written.
+// logger returns a logger that adds the caller and a stack trace to an entry if the logs that receive the entry are
+// configured to contain them. The caller is determined only for entries that are written.
 func (r *relay) logger(name string) *zap.Logger {
 	stacks := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
 		config := r.current.Load()
@@ -21,12 +21,12 @@ func (r *relay) logger(name string) *zap.Logger {
 	return zap.New(&core{relay: r}, zap.AddCaller(), zap.AddStacktrace(stacks)).Named(name)
 }
 
-// core passes entries to the logs that are current when the entry is logged.
+// core is a zapcore.Core that passes each entry to the logs of the configuration that is current at that time.
 type core struct {
 	relay *relay
 	// fields are added to each entry.
 	fields []zapcore.Field
-	// cached is the core of the last entry's configuration with fields added.
+	// cached is the core of the configuration that received the last entry, with fields added.
 	cached atomic.Pointer[fieldedCore]
 }
 
@@ -35,7 +35,7 @@ type fieldedCore struct {
 	core   zapcore.Core
 }
 
-// Enabled reports whether a log accepts entries of a level. Entries of a disabled level cost nothing else.
+// Enabled reports whether a log accepts entries of a level. If it returns false, zap does nothing else for the entry.
 func (c *core) Enabled(level zapcore.Level) bool {
 	if config := c.relay.current.Load(); config != nil {
 		return config.core.Enabled(level)
@@ -58,7 +58,7 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 	return checked.AddCore(e, &message{core: c, config: config, taken: taken})
 }
 
-// Write writes an entry that was not checked before.
+// Write checks an entry and writes it if a log accepts it. It is called for entries that were not checked before.
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if checked := c.Check(e, nil); checked != nil {
 		checked.ErrorOutput = errorOutput
@@ -80,11 +80,12 @@ func (c *core) Sync() error {
 	return config.core.Sync()
 }
 
-// ask returns the entry together with the logs of a configuration that accept it, or nil if no log accepts it.
+// check returns the entry together with the logs of config that accept it, or nil if no log accepts it. A nil config
+// stands for Caddy's default log.
 func (c *core) check(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	if config == nil {
-		// The default log may exclude this name because a custom log includes it. That custom log is gone or not
-		// started yet.
+		// The default log may exclude the name of this logger because a custom log includes it. No custom log is
+		// running at this time, so the default log must accept the entry.
 		e.LoggerName = ""
 		return defaultLog().Check(e, nil)
 	}
@@ -99,14 +100,16 @@ func (c *core) check(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
 	return cached.core.Check(e, nil)
 }
 
-// message is an entry that logs have accepted. It is the core that writes the entry.
+// message is an entry that at least one log has accepted. It implements zapcore.Core, so that zap calls its Write
+// method to write the entry.
 type message struct {
 	*core
 	config *Config
 	taken  *zapcore.CheckedEntry
 }
 
-// Write writes the entry. If the configuration has changed since Check, the entry goes to the current logs instead.
+// Write writes the entry. If the current configuration has changed since core.Check, the entry is written to the logs
+// of the new configuration instead.
 func (m *message) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	config, taken := m.config, m.taken
 	for taken != nil && !m.write(config, taken, e, fields) {
@@ -139,8 +142,8 @@ var errorOutput = zapcore.Lock(os.Stderr)
 
 func defaultLog() zapcore.Core { return caddy.Log().Core() }
 
-// annotations returns whether the entries of a logger have callers, and the lowest level whose entries have stacks. zap
-// has no method to read these options of a logger.
+// annotations reports whether a logger adds callers to entries, and returns the lowest level at which it adds stack
+// traces. zap has no method to read these options of a logger.
 func annotations(log *zap.Logger) (callers bool, stacks zapcore.Level) {
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{})
 	all := zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zapcore.DebugLevel)

@@ -1,11 +1,11 @@
-// Package logs provides loggers for code that outlives Caddy configurations: the engine, the tables, the sockets and
-// the storage.
+// Package logs provides loggers for code that continues to run when Caddy loads a new configuration, such as the engine
+// and the sockets.
 //
 // A custom log of Caddy (log NAME { include k8singress }) belongs to one configuration. A logger from caddy.Log()
-// writes only to the default log, so custom logs never get its messages. A logger from caddy.Context.Logger writes to
+// writes only to the default log, so custom logs do not get its messages. A logger from caddy.Context.Logger writes to
 // the logs of its configuration, which may have ended. A logger of this package writes each message to the logs of the
-// configuration that Caddy currently runs, and applies their filters, levels and sampling. Without a configuration,
-// messages go to Caddy's default log.
+// configuration that Caddy currently runs, and applies their filters, levels and sampling. If no configuration is
+// running, messages go to Caddy's default log.
 package logs
 
 import (
@@ -22,27 +22,29 @@ import (
 // configuration is loaded.
 func Logger(name string) *zap.Logger { return process.logger(name) }
 
-// Add registers the logs of the configuration that ctx belongs to. If no configuration is running, they get messages at
-// once. Otherwise they get messages after Start, once the previous configuration has stopped. Modules call Add in
-// Provision and Close in Cleanup.
+// Add registers the logs of the configuration that ctx belongs to. If no configuration is running, these logs get
+// messages at once. Otherwise they get messages after Start, once the previous configuration has stopped. Modules call
+// Add in Provision and Config.Close in Cleanup.
 func Add(ctx caddy.Context) *Config { return process.add(ctx, ctx.Logger(everyModule{})) }
 
-// process is the relay of this process. Caddy has one default log and one running configuration.
+// process is the relay of this process. One relay is enough, because Caddy has one default log and runs one
+// configuration.
 var process relay
 
-// everyModule makes Context.Logger return all logs. For a module with a name, Context.Logger would leave out logs that
-// include nothing below that name. The logs still filter each entry by the entry's own logger name.
+// everyModule is passed to Context.Logger to get a logger for all logs. For a module with a name, Context.Logger leaves
+// out the logs that include no logger with this name as a prefix. Each log still filters entries by the names of their
+// loggers.
 type everyModule struct{}
 
 func (everyModule) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{} }
 
-// relay passes messages to the logs of one of several configurations.
+// relay passes messages to the logs of the configuration that is currently running.
 type relay struct {
 	// current holds the logs that get the messages. Nil selects Caddy's default log.
 	current atomic.Pointer[Config]
 
 	mu sync.Mutex
-	// configs are the configurations that have been added and not closed, oldest first.
+	// configs lists the configurations that were added and are not closed yet, oldest first.
 	configs []*Config
 }
 
@@ -56,9 +58,9 @@ func (r *relay) add(ctx caddy.Context, log *zap.Logger) *Config {
 	return c
 }
 
-// choose selects the logs of the oldest running configuration for the messages, because Caddy starts a new
-// configuration before it stops the old one, and the new one may still fail. If no configuration is running, choose
-// selects the newest, which is about to start or end. The caller holds the lock.
+// choose selects the configuration whose logs get the messages. This is the oldest running configuration, because Caddy
+// starts a new configuration before it stops the old one, and the new one may still fail. If no configuration is
+// running, it is the newest configuration, which is about to start or end. The caller must hold the relay's lock.
 func (r *relay) choose() {
 	if i := slices.IndexFunc(r.configs, func(c *Config) bool { return c.running }); i >= 0 {
 		r.current.Store(r.configs[i])
@@ -73,23 +75,25 @@ func (r *relay) choose() {
 type Config struct {
 	relay *relay
 	core  zapcore.Core
-	// callers and stacks are the options with_caller and with_stacktrace of Caddy's logs.
+	// callers and stacks have the values of the options with_caller and with_stacktrace of the logs.
 	callers bool
 	stacks  zapcore.Level
 	// running is set between Start and Stop. The lock of the relay guards it.
 	running bool
 
-	// writing is read-locked while a message is written, so that no writer is closed during the write.
+	// writing is read-locked while a message is written, so that the log writers are not closed during the write.
 	writing sync.RWMutex
-	// ctx ends before Caddy closes the writers. It is nil after Close, because loggers may keep the Config for longer.
+	// ctx is canceled before Caddy closes the log writers. It is nil after Close, because loggers may keep a pointer to
+	// the Config for longer.
 	ctx interface{ Err() error }
 }
 
 // Start must be called when the app of the configuration starts.
 func (c *Config) Start() { c.run(true) }
 
-// Stop must be called when the app of the configuration stops. If another configuration gets the messages, Stop waits
-// until no message is being written to the old logs. Otherwise the old logs get the messages until Caddy closes them.
+// Stop must be called when the app of the configuration stops. If another configuration then gets the messages, Stop
+// waits until no message is being written to the logs of the stopped configuration. Otherwise these logs get the
+// messages until Caddy closes them.
 func (c *Config) Stop() { c.run(false) }
 
 func (c *Config) run(running bool) {
@@ -126,7 +130,8 @@ func (c *Config) Close() {
 	c.ctx = nil
 }
 
-// enter reports whether the logs currently get the messages. If it returns true, they stay open until leave is called.
+// enter reports whether the logs of this configuration currently get the messages. If it returns true, the logs stay
+// open until leave is called.
 func (c *Config) enter() bool {
 	c.writing.RLock()
 	if c.relay.current.Load() != c {
@@ -134,7 +139,8 @@ func (c *Config) enter() bool {
 		return false
 	}
 	if c.ctx.Err() != nil {
-		// Caddy closes the writers before it cleans up the modules, so Close was not called yet.
+		// The configuration has ended, but Caddy cleans up modules, which calls Close, only after it has closed the log
+		// writers. So call Close now.
 		c.writing.RUnlock()
 		c.Close()
 		return false
