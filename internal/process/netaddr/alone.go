@@ -11,13 +11,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// ErrHeld means that an address cannot be opened because another listener uses it.
+// ErrHeld means that a server cannot listen on an address because another listener uses the address.
 var ErrHeld = errors.New(
 	"another process, or something else in this one, listens there; the controller retries until the port is free")
 
-// TryAlone returns an error with ErrHeld if anything listens on an address. Caddy silently shares addresses with other
-// listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
-// ignored; opening the address will return them.
+// TryAlone returns an error that wraps ErrHeld if anything listens on an address. Caddy silently shares addresses with
+// other listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
+// ignored, because listening on the address will return them.
 func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 	if err := tryAlone(ctx, a); errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listening on %s: %w", a, ErrHeld)
@@ -25,14 +25,14 @@ func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
-// ErrOthers means that another process listens on an address that a server is to have.
+// ErrOthers means that another process listens on an address that a server is configured to listen on.
 var ErrOthers = errors.New(
 	"another process listens there, and each of the two would get a part of the requests: end that process, choose " +
 		"another address, or set the option share_ports if both should serve requests")
 
-// TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process
-// are ignored: Caddy opens the addresses of a configuration before it closes the addresses of the previous one. Unix
-// sockets are left alone, since the file of one outlives its process.
+// TryOthers returns an error that wraps ErrOthers if another process listens on an address. Other listeners of this
+// process are ignored, because Caddy opens the addresses of a new configuration before it closes the addresses of the
+// old one. Unix sockets are not checked, since the file of a Unix socket may outlive the process that created it.
 func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	if transport := Transport(a.Network); transport != "tcp" && transport != "udp" || a.StartPort == 0 || isOurs(a) {
 		return nil
@@ -43,9 +43,9 @@ func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
-// isOurs reports whether Caddy has a listener in this process whose address overlaps with a, which must have one port.
-// The list of Caddy's listeners cannot be read here, because Caddy locks parts of it while it opens a listener. So
-// isOurs looks up each address of the machine.
+// isOurs reports whether Caddy has a listener in this process whose address overlaps with a. The address a must have a
+// single port. Caddy locks parts of its list of listeners while it opens a listener, so the list cannot be read here.
+// Instead, isOurs looks up each IP address of the machine.
 func isOurs(a caddy.NetworkAddress) bool {
 	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
 	// If the interfaces cannot be read, listeners on the unspecified addresses are still found.

@@ -11,22 +11,25 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Front is the name of the network whose sockets are kept across Caddy configurations. Its addresses are TCP addresses.
-// The suffixes 4 and 6 stand for tcp4 and tcp6.
+// Front is the name of the Caddy network whose listening sockets stay open when Caddy loads a new configuration. Its
+// addresses are TCP addresses. With the suffix 4 or 6, the name stands for tcp4 or tcp6.
 const Front = "k8singress"
 
-// FrontQUIC is the corresponding network for HTTP/3. Its addresses are UDP addresses. Only Caddy uses it.
+// FrontQUIC is the name of the corresponding Caddy network for HTTP/3. Its addresses are UDP addresses. Only Caddy uses
+// this name.
 const FrontQUIC = Front + "-quic"
 
-// Probes is the network of the health port. A listener on it is opened only if no other process listens at the address.
-// Its addresses are TCP addresses, with the suffixes of Front.
+// Probes is the name of the Caddy network for the health port. A listener in this network is opened only if no other
+// process listens on the address. Its addresses are TCP addresses. The suffixes 4 and 6 have the same meaning as for
+// Front.
 const Probes = Front + "-probes"
 
-// OnFront returns a TCP address in the network Front. It returns false for an address of another network, such as a
-// Unix socket.
+// OnFront converts a TCP address to an address in the network Front. It returns false for an address in another
+// network, such as a Unix socket.
 func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) { return onNetwork(Front, a) }
 
-// OnProbes returns a TCP address in the network Probes. It returns false for an address of another network.
+// OnProbes converts a TCP address to an address in the network Probes. It returns false for an address in another
+// network.
 func OnProbes(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) { return onNetwork(Probes, a) }
 
 func onNetwork(network string, a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
@@ -37,8 +40,8 @@ func onNetwork(network string, a caddy.NetworkAddress) (caddy.NetworkAddress, bo
 	return a, ok
 }
 
-// OffFront is the reverse of OnFront and OnProbes: it returns the address that users write. Addresses of other networks
-// are not changed.
+// OffFront converts an address in the network Front or Probes back to a TCP address, as users write it. Addresses in
+// other networks are not changed.
 func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
 	if Transport(a.Network) == "tcp" {
 		a.Network = "tcp" + a.Network[len(strings.TrimRight(a.Network, "46")):]
@@ -46,7 +49,7 @@ func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
 	return a
 }
 
-// Transport returns a network without the suffix 4 or 6: "tcp", "udp" or another network. For Front and Probes it
+// Transport returns the name of a network without the suffix 4 or 6, such as "tcp" or "udp". For Front and Probes it
 // returns "tcp".
 func Transport(network string) string {
 	if network = strings.TrimRight(network, "46"); network == Front || network == Probes {
@@ -55,8 +58,8 @@ func Transport(network string) string {
 	return network
 }
 
-// Overlap reports whether a connection could reach both addresses. Host names are not resolved: a name only overlaps
-// with itself and with wildcard addresses.
+// Overlap reports whether two listening addresses overlap, so that a connection could match both of them. Host names
+// are not resolved: a name only overlaps with itself and with wildcard addresses.
 func Overlap(a, b caddy.NetworkAddress) bool {
 	if a.IsUnixNetwork() && b.IsUnixNetwork() {
 		return a.Host == b.Host
@@ -79,14 +82,15 @@ func everywhere(host string) bool {
 	return host == "" || err == nil && address.IsUnspecified()
 }
 
-// Taken is an address that is already in use.
+// Taken is an address that is already in use by a listener.
 type Taken struct {
 	Address caddy.NetworkAddress
-	// By describes the listener for people.
+	// By describes the listener that uses the address, for messages.
 	By string
 }
 
-// FirstTaken returns the first address that overlaps with one of ours, or nil.
+// FirstTaken returns the first entry of all whose address overlaps with one of our addresses, or nil if there is no
+// such entry.
 func FirstTaken(all []Taken, ours ...caddy.NetworkAddress) *Taken {
 	for i := range all {
 		if slices.ContainsFunc(ours, func(a caddy.NetworkAddress) bool { return Overlap(a, all[i].Address) }) {
