@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Go calls do on a new goroutine. If do panics, Go reports the panic and calls ends, which must close what the
-// goroutine was serving. A panic therefore ends one connection or one job, and never the process. place identifies the
-// code in the log and the metric, such as "proxy/upload"; it must be a constant.
+// Go calls do on a new goroutine. If do panics, Go reports the panic and calls the functions in ends, which must close
+// what the goroutine was serving. A panic therefore ends one connection or one job, and never the process. place
+// identifies the code in the log and in the metric, such as "proxy/upload"; it must be a constant.
 func Go(place string, do func(), ends ...func()) {
 	go Guard(place, do, ends...)
 }
@@ -26,8 +26,8 @@ func Guard(place string, do func(), ends ...func()) {
 	}
 }
 
-// Run calls do on the caller's goroutine and returns its error. If do panics, Run reports the panic and returns the
-// *Panic.
+// Run calls do on the caller's goroutine and returns its error. If do panics, Run reports the panic and returns it as
+// an error of type *Panic.
 func Run(place string, do func() error) (err error) {
 	if caught := Try(func() { err = do() }); caught != nil {
 		Report(place, caught)
@@ -56,30 +56,30 @@ func loop(place string, do func()) {
 	}
 }
 
-// Group is a sync.WaitGroup whose goroutines are guarded against panics. Its zero value is ready for use.
+// Group is a sync.WaitGroup whose goroutines recover from panics. Its zero value is ready for use.
 type Group struct{ sync.WaitGroup }
 
-// Go calls do like the function Go.
+// Go is like the function Go, and adds the goroutine to the group.
 func (g *Group) Go(place string, do func(), ends ...func()) {
 	g.WaitGroup.Go(func() { Guard(place, do, ends...) })
 }
 
-// Loop calls do like the function Loop.
+// Loop is like the function Loop, and adds the goroutine to the group.
 func (g *Group) Loop(place string, do func()) {
 	g.WaitGroup.Go(func() { loop(place, do) })
 }
 
-// AfterFunc is time.AfterFunc with a guarded function.
+// AfterFunc is like time.AfterFunc, but reports a panic of do instead of ending the process.
 func AfterFunc(place string, d time.Duration, do func()) *time.Timer {
 	return time.AfterFunc(d, func() { Guard(place, do) })
 }
 
-// AfterContext is context.AfterFunc with a guarded function.
+// AfterContext is like context.AfterFunc, but reports a panic of do instead of ending the process.
 func AfterContext(ctx context.Context, place string, do func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { Guard(place, do) })
 }
 
-// reportPeriod is the minimum time between two reports for one place.
+// reportPeriod is the minimum time between two reports of panics at the same place.
 const reportPeriod = time.Second
 
 // Reporter logs a panic. leftOut is the number of panics at the place that were counted but not reported since the last
@@ -94,7 +94,8 @@ var (
 // SetReporter sets the function that logs panics. Until it is called, panics are only counted.
 func SetReporter(r Reporter) { reporter.Store(&r) }
 
-// reportLog holds the state of each place. Its methods may be called from any goroutine.
+// reportLog counts the panics at each place, and stores the time of the last report for each place. It is safe for
+// concurrent use.
 type reportLog struct {
 	mu     sync.Mutex
 	places map[string]*placeLog
@@ -106,7 +107,8 @@ type placeLog struct {
 	leftOut  int
 }
 
-// count counts a panic. report is false if the place had a report less than reportPeriod ago.
+// count counts a panic at a place. report is false if a panic at this place was reported less than reportPeriod ago.
+// leftOut is the number of panics at this place that were not reported since the last report.
 func (l *reportLog) count(place string, now time.Time) (leftOut int, report bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

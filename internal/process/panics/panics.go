@@ -6,16 +6,16 @@ import (
 	"runtime/debug"
 )
 
-// Panic is a recovered panic, with the value and the stack.
+// Panic is a recovered panic: the value that was passed to panic, and the stack trace.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
-// Error returns the value as text.
+// Error returns the value of the panic as a string.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
-// Try calls do and returns its panic, or nil if it returned normally.
+// Try calls do. If do panics, Try recovers and returns the panic, otherwise it returns nil.
 func Try(do func()) (caught *Panic) {
 	defer func() {
 		if value := recover(); value != nil {
