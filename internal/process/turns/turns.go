@@ -7,25 +7,27 @@ import (
 	"slices"
 )
 
-// Queue holds the values that wait for one kind of work. Each value is in the queue at most once. The methods are not
-// safe for concurrent use: the owner of the queue must hold a lock.
+// Queue holds the values that wait to be processed, in one line for each namespace. Each value is in the queue at most
+// once. A Queue is not safe for concurrent use: the caller must hold a lock.
 type Queue[T comparable] struct {
-	// most is the maximum number of running values, and share the maximum for one namespace.
+	// max is the maximum number of values that are processed at the same time. share is the maximum for one namespace.
 	max, share int
-	// running has the values that are being worked on. held is their number for each namespace.
+	// running contains the values that are being processed: Pop has returned them, and Done was not called yet. held is
+	// the number of these values for each namespace.
 	running map[T]*running
 	held    map[string]int
-	// turns has the namespaces in the order of their turns. A namespace without values keeps its place. Otherwise, if
-	// only one value can run at a time, it would lose its turn to namespaces that always have values.
+	// turns lists the namespaces in round-robin order: the namespace at the front is next. A namespace without waiting
+	// values keeps its position. Otherwise, if only one value can be processed at a time, it would always come after
+	// namespaces that always have values.
 	turns   []string
 	lines   map[string]*line
 	waiting map[T]place
 }
 
-// running is a value that is being worked on. It uses the share of the namespace that it was popped from.
+// running is a value that is being processed. It counts towards the maximum for the namespace that it was queued for.
 type running struct {
 	namespace string
-	// again is set if the value was pushed again while it runs: it has to wait again afterwards.
+	// again is set if the value was pushed again while it was being processed. Done then adds it to the queue again.
 	again *request
 }
 
@@ -43,7 +45,8 @@ type place struct {
 	at *list.Element
 }
 
-// New returns an empty queue. most is the maximum number of running values, and share the maximum for one namespace.
+// New returns an empty queue. limit is the maximum number of values that are processed at the same time, and share the
+// maximum for one namespace.
 func New[T comparable](limit, share int) *Queue[T] {
 	return &Queue[T]{
 		max: limit, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{},
@@ -51,8 +54,9 @@ func New[T comparable](limit, share int) *Queue[T] {
 	}
 }
 
-// Push adds a value at the end of a namespace's line. With first set, it comes before all values that were added
-// without it. A value that already waits keeps its place. A value that is running waits again after Done.
+// Push adds a value at the end of a namespace's line. If first is true, the value comes before all values that were
+// added with first = false. A value that is already waiting keeps its position. A value that is being processed is
+// added to the queue after Done.
 func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	if r := q.running[value]; r != nil {
 		r.again = &request{namespace, first}
@@ -75,7 +79,8 @@ func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	q.waiting[value] = place{in, in.PushBack(value)}
 }
 
-// Remove removes a waiting value. A running value is not stopped, but does not wait again afterwards.
+// Remove removes a waiting value. If the value is being processed, the processing continues, but Done does not add the
+// value to the queue again.
 func (q *Queue[T]) Remove(value T) {
 	if r := q.running[value]; r != nil {
 		r.again = nil
@@ -86,8 +91,9 @@ func (q *Queue[T]) Remove(value T) {
 	}
 }
 
-// Pop returns the next value. It returns false if no value can run or the maximum number of values is running. The
-// value runs until Done is called. A namespace that has used up its share keeps its turn.
+// Pop removes the next value from the queue and returns it. The value counts as being processed until Done is called.
+// Pop returns false if no value is waiting, or if the waiting values would exceed a maximum. A namespace that has
+// reached its own maximum is skipped, but keeps its position in the round-robin order.
 func (q *Queue[T]) Pop() (value T, ok bool) {
 	for turn := 0; len(q.running) < q.max && turn < len(q.turns); {
 		namespace := q.turns[turn]
@@ -113,7 +119,7 @@ func (l *line) front() *list.Element {
 	return l.later.Front()
 }
 
-// Done marks a value as no longer running.
+// Done must be called when a value that Pop has returned is no longer being processed.
 func (q *Queue[T]) Done(value T) {
 	r := q.running[value]
 	delete(q.running, value)
@@ -125,7 +131,8 @@ func (q *Queue[T]) Done(value T) {
 	}
 }
 
-// GiveBack gives the namespace of a running value the next turn, because the value could not be worked on in this one.
+// GiveBack moves the namespace of a value that Pop has returned back to the front of the round-robin order. It is
+// called if the value could not be processed.
 func (q *Queue[T]) GiveBack(value T) {
 	r := q.running[value]
 	if r == nil {
@@ -136,7 +143,7 @@ func (q *Queue[T]) GiveBack(value T) {
 	}
 }
 
-// maxIdle is the number of namespaces at which the ones without values are removed and lose their place.
+// If this many namespaces are in the queue, the namespaces without waiting values are removed and lose their positions.
 const maxIdle = 4096
 
 func (q *Queue[T]) forgetIdle() {
@@ -152,7 +159,7 @@ func (q *Queue[T]) forgetIdle() {
 	})
 }
 
-// Running returns the number of running values.
+// Running returns the number of values that are being processed.
 func (q *Queue[T]) Running() int { return len(q.running) }
 
 // Len returns the number of waiting values.
