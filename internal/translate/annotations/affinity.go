@@ -122,9 +122,9 @@ const (
 
 func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
 
-// checkAffinity warns about a session cookie that browsers never send back, because its Path attribute is a regular
-// expression. It assumes so if rewrite-target refers to capture groups and session-cookie-path is not set. Otherwise it
-// returns "".
+// checkAffinity returns a warning if browsers would never send the session cookie back, because its Path attribute is a
+// regular expression: rewrite-target refers to capture groups, and session-cookie-path is not set. Otherwise it returns
+// "".
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
 		!strings.Contains(s.RewriteTarget, "$"),

@@ -78,7 +78,8 @@ func readTries(value string) (int, error) {
 	return min(n, maxTries), nil
 }
 
-// conditions are the supported values of proxy-next-upstream. Settings list them in this order.
+// conditions are the supported values of proxy-next-upstream. Attempts.On contains them in this order, whatever their
+// order in the annotation is.
 var conditions = []ir.RetryOn{
 	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503,
 	ir.RetryOn504,

@@ -126,8 +126,8 @@ func authorizes(f ir.Filter) bool {
 		func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
-// access returns the filters that decide whether a client is allowed. A client must pass all of them. With satisfy set
-// to any, it must pass one of them.
+// access returns the filters that decide whether a client is allowed. A client must pass all of them. If the annotation
+// satisfy is any, it only has to pass one of them.
 func (s *Settings) access(path string) []ir.Filter {
 	var all []ir.Filter
 	for _, of := range guardians {

@@ -150,8 +150,8 @@ func checkCanaryPattern(s *Settings) string {
 		"this has no effect, because canary-by-header-value takes precedence")
 }
 
-// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, and
-// unknown annotations, so that a warning about misspelled names is given. void holds the sorted names of the
+// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect. It also
+// holds unknown annotations, because they may be misspelled and must be reported. void holds the sorted names of the
 // annotations that are ignored, because the canary takes these settings from the main Ingress.
 func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}

@@ -121,7 +121,7 @@ var (
 // limits holds the values of the annotations and ConfigMap keys for limits.
 type limits struct {
 	PerSecond, PerMinute, Connections, Multiplier int
-	// Exempt contains the networks in limit-allowlist, and Listed those in limit-whitelist. NoExemption is true if
+	// Exempt and Listed are the networks in limit-allowlist and limit-whitelist, respectively. NoExemption is true if
 	// either annotation is invalid.
 	Exempt, Listed []string
 	NoExemption    bool

@@ -10,8 +10,8 @@ import (
 )
 
 // algorithms are the values of load-balance. policy is used unless upstream-hash-by or affinity takes precedence. If
-// needs is not empty, the value has an effect only with one of these annotations, and needs is the warning without it.
-// Like ingress-nginx, the sticky values choose a random endpoint if affinity is not set.
+// needs is not empty, the value only has its full effect together with one of these annotations, and needs is the
+// warning if it is missing. Without affinity, the sticky values choose a random endpoint, as in ingress-nginx.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy

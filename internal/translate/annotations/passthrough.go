@@ -17,16 +17,16 @@ var sslPassthrough = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
-// passing are the names of annotations that take effect also with ssl-passthrough, or that matter only for requests
-// without TLS, which are never passed through.
+// passing are the names of annotations that cause no warning with ssl-passthrough: they apply to passed-through
+// connections as well, or they only matter for requests without TLS.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
 	AutoHTTPS.Name,
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 
-// VoidWithPassthrough returns the sorted names of the annotations in all that ssl-passthrough disables for TLS
-// connections, so that their author can be warned.
+// VoidWithPassthrough returns the sorted names of the given annotations that have no effect on TLS connections with
+// ssl-passthrough, so that their author can be warned.
 func VoidWithPassthrough(all map[string]string) []string {
 	var void []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {

@@ -70,8 +70,9 @@ func (s *Settings) checkProxyRedirectTo() string {
 	return ""
 }
 
-// readProxyRedirectFrom reads the string or regular expression to replace. It returns "off" for nginx's value
-// "default": nginx would replace its own name for the endpoints, which an endpoint here never gets to know.
+// readProxyRedirectFrom reads the string or regular expression to replace. It returns "off" for the value "default". In
+// nginx, this value stands for the address of the endpoints in the configuration of nginx, but endpoints do not know
+// this address and never redirect to it.
 func readProxyRedirectFrom(value string) (string, error) {
 	if value == off || value == "default" {
 		return off, nil

@@ -22,7 +22,7 @@ const (
 		"that are event streams or gRPC are not compressed."
 )
 
-// The keys for compression.
+// The ConfigMap keys that configure the compression of responses.
 var (
 	useGzip = Key{
 		Name: "use-gzip", Scope: process, Doc: "Compresses responses with gzip. " + codingDoc,

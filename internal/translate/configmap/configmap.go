@@ -76,7 +76,7 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 	return config, r.Problems
 }
 
-// all parses all keys.
+// all parses all keys of the ConfigMap.
 func (r *reading) all(data map[string]string) {
 	config := r.Settings
 	for _, name := range slices.Sorted(maps.Keys(data)) {

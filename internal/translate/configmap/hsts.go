@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The keys for HSTS.
+// The ConfigMap keys that configure the Strict-Transport-Security header (HSTS).
 var (
 	hsts = Key{
 		Name: "hsts", Scope: process,

@@ -13,7 +13,7 @@ const (
 	oneTry = 1
 )
 
-// The keys proxy-stream-*.
+// The ConfigMap keys proxy-stream-*, which apply to TCP and UDP ports.
 var (
 	proxyStreamTimeout = Key{
 		Name: "proxy-stream-timeout", Scope: process,

@@ -216,8 +216,8 @@ func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 }
 
 // conflict warns an object that its path p is not served, because the path of winner takes precedence. For a default
-// backend this is normal, so it gets a warning only if it conflicts with another default backend, or if its object has
-// no rules and it serves no requests at all.
+// backend this is normal. It gets a warning only if it conflicts with another default backend, or if it belongs to an
+// object without rules, which then serves no requests at all.
 func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return

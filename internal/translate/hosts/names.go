@@ -132,8 +132,8 @@ type Named struct {
 	Problems map[ir.Ref][]report.Problem
 }
 
-// Resolve decides which of the hosts in wants gets the alias name. If an Ingress has a rule for name, no host gets it.
-// A namespace does not become the owner of its aliases, so an alias is rejected if the requests for it belong to
+// Resolve decides which of the hosts in wants gets name as an alias. If an Ingress has a rule for name, no host gets
+// it. A namespace does not become the owner of its aliases, so an alias is rejected if the requests for it belong to
 // another namespace.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {

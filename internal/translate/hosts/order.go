@@ -60,8 +60,8 @@ func (m *mergeState) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 
-// among inserts the routes in more, which belong to one namespace, into the routes in all, which belong to other
-// namespaces. Both keep their order. Each route is inserted after all routes with at least as many literal characters
+// among inserts the routes of one more namespace (more) into the routes of other namespaces (all), and returns the
+// result. Both lists keep their order. A route is inserted after every route with at least as many literal characters
 // (see literal). So even a long regular expression takes requests from a path of another namespace only if it has more
 // literal characters than that path.
 func among(all, more []*ir.Route) []*ir.Route {

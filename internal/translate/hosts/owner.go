@@ -211,9 +211,10 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner informs the oldest object of the owner about other objects with rules for the host: served
-// contains those whose paths are served, and refused the rejected ones. Served objects cause a warning, or only an Info
-// message if the administrator reserved the host for several namespaces, because then they are expected.
+// addProblemsOfOwner informs the oldest object of the owner about objects of other namespaces with rules for the host.
+// served lists the objects whose paths are served, and refused lists the objects that are rejected. Served objects
+// cause a warning. If the administrator reserved the host for certain namespaces, they only cause a message of severity
+// Info, because they are expected.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return

@@ -198,8 +198,8 @@ const classClosed = "all requests for Ingresses of the class get 503, because th
 // It returns neither if the class has no parameters.
 //
 // If the problem is an Error, all requests for Ingresses of the class must get 503, because the ConfigMap may restrict
-// access, and ignoring it could allow every client. Parameters with an API group only cause a Warning: they are not a
-// ConfigMap, so they were written for another controller. ingress-nginx, which ignores all parameters, serves such a
+// access, and ignoring it could allow every client. Parameters of another kind that belongs to an API group only cause
+// a Warning: they were written for another controller. ingress-nginx, which ignores all parameters, serves such a
 // class, too.
 //
 // own is the namespace of the controller's ConfigMap. If the scope of the parameters is Cluster, the ConfigMap is read

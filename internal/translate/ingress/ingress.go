@@ -366,8 +366,8 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	return annotations.Parse(defaults, counting)
 }
 
-// closedCanary returns a canary that gets no requests if the Ingress is a canary that cannot be read. It returns nil if
-// the Ingress is not a canary. Without it, the Ingress would be served as a main Ingress.
+// closedCanary returns a canary that gets no requests if the Ingress is a canary that cannot be read, so that the
+// Ingress is not served as a main Ingress. It returns nil if the Ingress is not a canary.
 func (r *reading) closedCanary() *ir.Canary {
 	if r.annotations.Canary == nil {
 		return nil

@@ -99,7 +99,7 @@ func (r *reading) close() {
 		// Ignore the panic, because the Ingress already has a problem.
 		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) })
 	}
-	_ = panics.Try(r.defaultBackend) // See above.
+	_ = panics.Try(r.defaultBackend) // The panic is ignored, as above.
 	if r.Canary != nil {
 		r.ClientAuth = nil
 		return
