@@ -14,13 +14,14 @@ import (
 // insideChain is the key of the option that tells a directive that it is used inside a chain.
 const insideChain = name + " chain"
 
-// setChain parses
+// setChain parses the option chain:
 //
 //	chain <name> {
 //		<directives...>
 //	}
 //
-// into routes. As in the route directive, the directives run in the order in which they are written.
+// It stores the routes of the chain in the draft. As in the route directive, the directives run in the order in which
+// they are written.
 func setChain(d *draft, l *line) error {
 	chain := l.args[0]
 	if err := chainName(chain); err != nil {

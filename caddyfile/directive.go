@@ -19,13 +19,13 @@ type handler struct {
 	PassThru bool   `json:"pass_thru,omitempty"`
 }
 
-// parseDirective parses
+// parseDirective parses the directive k8singress:
 //
 //	k8singress [<matcher>] {
 //		pass_thru
 //	}
 //
-// into a route whose handler serves the Ingresses.
+// It returns a route whose handler serves the Ingresses.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next()
 	if h.Option(insideChain) != nil {

@@ -37,13 +37,13 @@ type draft struct {
 	given      map[string]bool
 }
 
-// parseGlobal parses
+// parseGlobal parses the global option k8singress:
 //
 //	k8singress {
 //		<option> <arguments...>
 //	}
 //
-// into the app k8singress. The block may be empty or missing.
+// It returns the JSON configuration of the app k8singress. The block may be empty or missing.
 func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next()
 	if existing != nil {

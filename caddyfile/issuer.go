@@ -13,13 +13,14 @@ import (
 
 const issuers = "tls.issuance"
 
-// setIssuer parses
+// setIssuer parses the option issuer:
 //
 //	issuer <module> [<arguments...>] {
 //		<options...>
 //	}
 //
-// into the JSON of the module, as Caddy's own directives do.
+// It stores the JSON configuration of the issuer module in the draft. Caddy's own directives parse issuers in the same
+// way.
 func setIssuer(d *draft, l *line) error {
 	id := issuers + "." + l.args[0]
 	if _, err := caddy.GetModule(id); err != nil {
