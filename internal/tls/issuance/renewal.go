@@ -49,7 +49,8 @@ func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// pollEvery is the interval between two queries for the renewal time, if the certificate authority does not send one.
+// pollEvery is the interval between two queries for the renewal time, unless the certificate authority has sent another
+// interval.
 const pollEvery = 6 * time.Hour
 
 // poll returns when to ask the certificate authority again whether the renewal time has changed; last is the time of

@@ -266,8 +266,8 @@ type attemptError struct {
 	log    *caddyinternals.LogTap
 }
 
-// attempt tries the issuers one after the other. It returns nil as soon as one of them has issued the certificate,
-// otherwise the errors of all.
+// attempt tries the issuers one after the other. It returns nil as soon as one of them has issued the certificate.
+// Otherwise it returns the errors of all issuers.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
 	own, results := caddyinternals.TapLog(log)

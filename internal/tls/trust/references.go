@@ -16,8 +16,8 @@ import (
 // reference is one use of a Secret in the configuration, except as the certificate of a host. It is comparable.
 type reference struct {
 	secret ir.Name
-	// origin is the object that names the Secret, and field is the field of this object. For a reference without an
-	// origin, no verdict is created.
+	// origin is the object that names the Secret, and field is the field of the object that contains the name. For a
+	// reference without an origin, no verdict is created.
 	origin ir.Ref
 	field  string
 	// ca means that ca.crt is required. pair means that tls.crt and tls.key are required. client means that tls.crt and
