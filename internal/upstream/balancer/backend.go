@@ -62,7 +62,7 @@ type policy struct {
 	hashBy *nginx.Template
 	// tag identifies this backend in its session cookies. It is a suffix of the cookie's value.
 	tag string
-	// clients holds the endpoints of clients. It is nil if the Service has no session affinity.
+	// clients remembers which endpoint each client uses. It is nil if the Service has no session affinity.
 	clients *clients
 }
 

@@ -33,7 +33,7 @@ type key struct {
 // session consists of one client of a port and the endpoint that was chosen for it.
 type session struct {
 	key key
-	// share is the budget for file descriptors to which the session's socket counts.
+	// share is the budget from which the file descriptor of the session was taken.
 	share *budget.Share
 	// backend is the backend to which choice belongs. Both are valid only while upstream is open.
 	backend *balancer.Backend
@@ -221,7 +221,7 @@ type Settings struct {
 	Outgoing *loops.Sockets
 	// Guard decides which addresses datagrams may be sent to.
 	Guard *reach.Guard
-	// Tries is the maximum number of endpoints to try when a session is connected.
+	// Tries is the maximum number of endpoints to try each time when a session must be connected.
 	Tries int
 	// NoEndpoint is called when no endpoint is available, or when an endpoint cannot be reached. Broken is called after
 	// an internal error.
