@@ -15,9 +15,9 @@ const (
 )
 
 // watch ends idle connections of a port. If the endpoint of a connection was removed and the drain time has passed, the
-// connection is ended after a shorter idle time. A busy connection may continue, because its endpoint may still work:
-// it may only not be ready. All connections are checked periodically, which costs less than a timer for each
-// connection. While there are no connections, nothing is checked.
+// connection is ended after a shorter idle time. A busy connection may continue, because its endpoint may still work: a
+// running pod is also removed while it is not ready. All connections are checked periodically, which costs less than a
+// timer for each connection. While there are no connections, no timer is running.
 type watch struct {
 	// idle is the time without traffic after which a connection is closed.
 	idle time.Duration
