@@ -95,7 +95,7 @@ type canaryAsked struct {
 	On bool
 }
 
-// minTotal is the lower limit of canary-weight-total; ingress-nginx raises smaller values to it.
+// minTotal is the minimum of canary-weight-total. As in ingress-nginx, smaller values are raised to it.
 const minTotal = 100
 
 func (s *Settings) finishCanary() {

@@ -21,7 +21,7 @@ var retryNonIdempotent = Key{
 // maxConnections is larger than the number of connections that can be open from one address to another.
 const maxConnections = 65535
 
-// The ConfigMap keys for connections.
+// The ConfigMap keys for idle connections to endpoints, and for the shutdown.
 var (
 	upstreamKeepaliveConnections = Key{
 		Name: "upstream-keepalive-connections", Scope: process,

@@ -44,7 +44,7 @@ type Options struct {
 	// ExternalNames restricts the targets of Services of type ExternalName. The values are the same as for
 	// settings.Config.ExternalNames.
 	ExternalNames string
-	// Issuance decides which hosts get a certificate from an issuer.
+	// Issuance configures which hosts get a certificate from an issuer.
 	Issuance Issuance
 	// Defaults are the settings that apply to an Ingress without annotations. They come from the ConfigMap.
 	Defaults annotations.Settings
