@@ -30,7 +30,7 @@ type Live struct {
 	Global *ir.Global `json:"global,omitempty"`
 }
 
-// ListenerGroup is a set of listeners that serve the hosts of the group and no others.
+// ListenerGroup is a set of listeners that serve the hosts of the group and no other hosts.
 type ListenerGroup struct {
 	// Listeners are in the order in which the object in Origin lists them. If two listeners conflict, even in different
 	// groups, the first one is used.
