@@ -20,7 +20,7 @@ type Backend struct {
 	// VirtualAddress is "address:port" of the Service itself (its cluster IP). It is the only endpoint if
 	// LoadBalancing.UseVirtualAddress is set.
 	VirtualAddress string
-	// NotReadyToo includes endpoints that are not ready, because the Service has publishNotReadyAddresses.
+	// NotReadyToo includes endpoints that are not ready, because publishNotReadyAddresses is set in the Service.
 	NotReadyToo   bool
 	LoadBalancing LoadBalancing
 }
@@ -114,8 +114,8 @@ type HealthCheck struct {
 	Status int `json:"status,omitempty"`
 	// Host is the Host header. If it is empty, the address of the endpoint is used.
 	Host string `json:"host,omitempty"`
-	// GRPC uses the standard gRPC health checking protocol. The path names the service to check; "/" stands for the
-	// whole server.
+	// GRPC uses the standard gRPC health checking protocol instead of an HTTP request. Path then contains the name of
+	// the gRPC service to check; "/" stands for the whole server.
 	GRPC bool `json:"grpc,omitempty"`
 	// TLS sends the request over TLS. Certificates are not verified unless Secured requires it.
 	TLS bool `json:"tls,omitempty"`

@@ -1,7 +1,7 @@
 package ir
 
-// Filter changes a request or its response, or responds instead of the backend. This file has all implementations. Each
-// one is a case in package render.
+// Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
+// Package render has one case for each of them.
 type Filter interface {
 	// Guards reports whether the filter may keep requests from reaching the backend. If such filters of a route change,
 	// the open streams of the route are ended, because their clients may no longer be allowed.
@@ -90,7 +90,7 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// HandlerChain runs a list of Caddy handlers that the administrator has defined under a name in the Caddyfile.
+// HandlerChain runs a list of Caddy handlers, which the administrator has defined in the Caddyfile under a name.
 type HandlerChain struct {
 	Name string `json:"name"`
 }
@@ -118,8 +118,8 @@ var (
 // the form of the Origin header; the first label of its host may be "*".
 type CORS struct {
 	Origins []string `json:"origins"`
-	// Methods, Headers and Expose are the values of the Access-Control-* header fields. An empty value leaves the field
-	// out.
+	// Methods, Headers and Expose are the values of the header fields Access-Control-Allow-Methods,
+	// Access-Control-Allow-Headers and Access-Control-Expose-Headers. An empty value leaves the field out.
 	Methods     string `json:"methods,omitempty"`
 	Headers     string `json:"headers,omitempty"`
 	Expose      string `json:"expose,omitempty"`

@@ -18,7 +18,7 @@ type Config struct {
 	// MoreGroups are additional groups with their own listeners, on other ports than the Ingresses. They are sorted by
 	// name.
 	MoreGroups []*ListenerGroup
-	// Backends has all backends to which a route or a stream route refers, sorted by ID.
+	// Backends contains all backends to which a route or a stream route refers, sorted by ID.
 	Backends []*Backend
 	// StreamRoutes are the routes of TCP and UDP ports, sorted by protocol and port.
 	StreamRoutes []*StreamRoute
@@ -52,8 +52,9 @@ type Listener struct {
 	Protocol ListenerProtocol `json:"protocol"`
 	// Hostname limits the listener to matching hosts. It has the form of VirtualHost.Host. Empty means every host.
 	Hostname string `json:"hostname,omitempty"`
-	// Certificates lists Secrets if the listener has its own certificates. A handshake gets the certificate that
-	// matches the server name, or else the first one. Listeners with an empty list use Config.Certificates.
+	// Certificates lists the Secrets with the listener's own certificates. A TLS handshake uses the certificate that
+	// matches the server name, or the first certificate if none of them matches. If the list is empty, the listener
+	// uses Config.Certificates.
 	Certificates []Name `json:"certificates,omitempty"`
 }
 
@@ -107,8 +108,8 @@ type VirtualHost struct {
 	Routes []*Route
 	// ClientAuth is nil for a host that does not request client certificates.
 	ClientAuth *ClientAuth
-	// Passthrough is the route for TLS passthrough: TLS connections for the host go to its backend, which terminates
-	// TLS. No other field applies to these connections. It is nil if TLS is terminated here.
+	// Passthrough is the route for TLS passthrough: TLS connections for the host are forwarded to its backend, which
+	// terminates TLS. No other field applies to these connections. Passthrough is nil if TLS is terminated here.
 	Passthrough *StreamRoute
 }
 
@@ -131,9 +132,9 @@ type Route struct {
 
 // WeightedBackend is one of the backends that share the requests of a route or the connections of a stream route.
 type WeightedBackend struct {
-	// Backend is never nil. If a backend does not exist, this is a backend without endpoints. It has the same ID as its
-	// entry in Config.Backends. The load balancing settings are only in that entry, because all routes to the backend
-	// share them.
+	// Backend is never nil. A backend that does not exist is represented by a Backend without endpoints.
+	// Config.Backends contains an entry with the same ID. Only that entry has the load balancing settings, because all
+	// routes to the backend share them.
 	Backend *Backend
 	// Weight is the share of the backend relative to the sum of all weights. A backend with weight zero gets no share.
 	Weight int

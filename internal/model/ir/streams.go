@@ -40,7 +40,7 @@ const (
 
 // StreamPolicy configures how the connections of a port are forwarded. Zero fields use defaults. It is comparable.
 type StreamPolicy struct {
-	// IdleTimeout is how long a connection may transfer nothing in both directions. Zero means 600 s for TCP
+	// IdleTimeout is how long a connection may be idle in both directions before it is closed. Zero means 600 s for TCP
 	// (ingress-nginx's proxy-stream-timeout) and 60 s for UDP.
 	IdleTimeout time.Duration `json:"idle_timeout,omitempty"`
 	// ConnectTimeout is the time limit for connecting to one endpoint. Zero means 5 s.
@@ -49,8 +49,8 @@ type StreamPolicy struct {
 	// limit for all of them; zero means 600 s (ingress-nginx's proxy-stream-next-upstream-*).
 	Tries        int           `json:"tries,omitempty"`
 	TriesTimeout time.Duration `json:"tries_timeout,omitempty"`
-	// Responses is the number of response datagrams for each datagram of a client after which the UDP session ends
-	// (nginx's proxy_responses). With zero, the session ends only when it is idle.
+	// Responses is the number of response datagrams, for each datagram of the client, after which a UDP session ends
+	// (nginx's proxy_responses). With zero, a session ends only after IdleTimeout.
 	Responses int `json:"responses,omitempty"`
 	// MaxConnections is the maximum number of concurrent TCP connections or UDP clients of the port. Zero means no
 	// limit for TCP, and 16384 clients for UDP.
@@ -60,7 +60,7 @@ type StreamPolicy struct {
 // StreamTLS refers to the source of the certificate of a port: a Secret or an issuer.
 type StreamTLS struct {
 	Secret Name `json:"secret,omitzero"`
-	// Host is the name for which an issuer provides a certificate if there is no Secret.
+	// Host is the host name for which an issuer provides a certificate if there is no Secret.
 	Host string `json:"host,omitempty"`
 }
 

@@ -34,7 +34,7 @@ func (p *TLSPolicy) Versions() string {
 }
 
 // TakesHTTP2 reports whether the policy allows HTTP/2. It returns false if all cipher suites use CBC, because HTTP/2
-// rejects these after the handshake.
+// does not allow these: the connection would be closed after the handshake.
 func (p *TLSPolicy) TakesHTTP2() bool {
 	return p.Version == TLS13 || len(p.Ciphers) == 0 ||
 		slices.ContainsFunc(p.Ciphers, func(name string) bool { return !strings.Contains(name, "_CBC_") })
