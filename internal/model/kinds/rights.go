@@ -5,7 +5,7 @@ import "slices"
 // place selects the Role or ClusterRole that contains an RBAC rule.
 type place string
 
-// The places.
+// The values of place.
 const (
 	everywhere place = "cluster" // in a ClusterRole
 	watched    place = "watched" // in a Role in each watched namespace, or in the ClusterRole if there is one
