@@ -35,7 +35,7 @@ func Time(text string) (time.Duration, error) {
 	}
 }
 
-// Timeout parses a time above 0 in Go's or nginx's format, such as 1m30s.
+// Timeout parses a time in Go's or nginx's format, such as 1m30s. It must be greater than 0.
 func Timeout(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -47,7 +47,8 @@ func Timeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// cutTime splits the first number and its unit off a time. n is negative if there is no number.
+// cutTime parses the first number and its unit in a time such as 1h 30m. rest is the remaining string. n is negative if
+// there is no number at the start.
 func cutTime(text string) (n int64, unit, rest string) {
 	digits := strings.TrimLeft(text, "0123456789")
 	n, err := strconv.ParseInt(text[:len(text)-len(digits)], 10, 64)

@@ -1,5 +1,5 @@
 // Package nginx parses the values of annotations and ConfigMap keys: switches, numbers, times, sizes and names in the
-// formats of nginx and ingress-nginx. Its errors are written for the author of the value.
+// formats of nginx and ingress-nginx. Its error messages are written for the author of the value.
 package nginx
 
 import (
@@ -154,8 +154,8 @@ func Chars(others string, maxBytes int) func(string) (string, error) {
 	}
 }
 
-// ListOf returns a parser for comma-separated lists. Entries for which check returns an error are left out, and the
-// other entries are used.
+// ListOf returns a parser for comma-separated lists. Entries for which check returns an error are left out: the parser
+// returns the other entries and a Partial.
 func ListOf(check func(string) error) func(string) ([]string, error) {
 	return func(text string) ([]string, error) {
 		var good, bad []string
@@ -180,7 +180,7 @@ func ListOf(check func(string) error) func(string) ([]string, error) {
 // characters, and the two line separators that unicode.IsControl does not include.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// Nowhere is a network from which no connection can come: the broadcast address.
+// Nowhere is a network from which no connection can come: it contains only the broadcast address.
 const Nowhere = "255.255.255.255/32"
 
 // List splits a list at commas and white space.

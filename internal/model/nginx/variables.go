@@ -69,8 +69,8 @@ func CheckVariables(text string) error {
 	return nil
 }
 
-// ParseTemplate parses text with variables of the form $name or ${name}. It returns an error for unknown variables and
-// for too many variables. more lists additional variables that are available for this text.
+// ParseTemplate parses text with variables of the form $name or ${name}. It returns an error if a variable is unknown,
+// or if there are more than MaxVariables variables. more lists additional known variables.
 func ParseTemplate(text string, more ...string) (*Template, error) {
 	if err := CheckVariables(text); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func cutAnyName(s string) (name, rest string, ok bool) {
 // Text returns the literal text of a template without variables. If the template has variables, ok is false.
 func (t *Template) Text() (text string, ok bool) { return t.parts[0], len(t.parts) == 1 }
 
-// Variables returns the names of the variables in the order of the template.
+// Variables returns the names of the template's variables, in the order in which they occur.
 func (t *Template) Variables() (all []string) {
 	for i := 1; i < len(t.parts); i += 2 {
 		all = append(all, t.parts[i])
