@@ -1,6 +1,6 @@
-// Package option is the common form of everything that users write as a name and a value: annotations of Ingresses and
-// Services, keys of the ConfigMap, and options of the Caddyfile. Each of these is a Table of rows. The table is used to
-// parse the values and to generate the documentation.
+// Package option defines the common form of all options that users set by name: annotations of Ingresses and Services,
+// keys of the ConfigMap, and options of the Caddyfile. Each of these sets of options is a Table of rows, which is used
+// to parse the values and to generate the documentation.
 package option
 
 import (
@@ -96,8 +96,8 @@ func (t Table[S, V]) Names() []string {
 // route.
 const MaxBytes = 8192
 
-// checkText rejects values with characters that can have a special meaning in a log, a header or a terminal, and values
-// that are too long.
+// checkText returns an error for values that are too long, or that contain characters with a special meaning in a log,
+// a header or a terminal.
 func checkText(value string) error {
 	if len(value) > MaxBytes {
 		return fmt.Errorf("the value is %d bytes long, and the limit is %d", len(value), MaxBytes)
