@@ -120,7 +120,7 @@ func (c *patterns) keep(text string, p *Pattern) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.all[text] == pointer {
-			// The entry was not replaced by a newer pattern with the same text.
+			// No newer pattern with the same text has replaced the entry.
 			delete(c.all, text)
 		}
 	}, text)
@@ -145,10 +145,10 @@ func Size(text string) (int, error) {
 	return parse("", text)
 }
 
-// FoldSize is like Size for CompileFold.
+// FoldSize is like Size, for an expression that is passed to CompileFold.
 func FoldSize(text string) (int, error) { return parse("(?i)", text) }
 
-// PathSize is like Size for CompilePath.
+// PathSize is like Size, for an expression that is passed to CompilePath.
 func PathSize(path string) (int, error) {
 	return parse(ofPath, path)
 }
