@@ -21,7 +21,7 @@ func NewBuffers(name string, size int) Buffers {
 // Get returns a buffer that the caller owns until Release.
 func (b Buffers) Get() Buffer { return Buffer{b.pool.Get()} }
 
-// Unpooled returns a buffer of size bytes that is not reused after Release.
+// Unpooled returns a buffer of size bytes that belongs to no pool, so it is not reused after Release.
 func Unpooled(name string, size int) Buffer {
 	b := NewBuffers(name, size)
 	b.pool.single = true
@@ -31,7 +31,7 @@ func Unpooled(name string, size int) Buffer {
 // Buffer is a handle that owns a buffer. The zero Buffer owns nothing.
 type Buffer struct{ Handle[[]byte] }
 
-// Bytes returns the whole buffer. The result may be used until Release.
+// Bytes returns the whole buffer. The result must not be used after Release.
 func (b *Buffer) Bytes() []byte { return *b.Value() }
 
 // Replace replaces the owned buffer with another buffer, such as the result of an append to it. Bytes then returns the

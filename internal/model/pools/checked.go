@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// Checking reports whether this build checks ownership. Builds with the race detector or the tag poison do.
+// Checking is true in builds that check the ownership of pooled values: builds with the race detector or with the build
+// tag poison.
 const Checking = true
 
 // claim identifies one period in which a handle owns a pooled value.

@@ -2,7 +2,8 @@
 
 package pools
 
-// Checking reports whether this build checks ownership. Builds with the race detector or the tag poison do.
+// Checking is false in builds that do not check the ownership of pooled values. Builds with the race detector or with
+// the build tag poison check it.
 const Checking = false
 
 // claim is empty, since this build does not check ownership.
