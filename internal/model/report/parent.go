@@ -34,7 +34,7 @@ type Condition struct {
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
-// ConditionStatus reports whether a condition is met.
+// ConditionStatus says whether a condition is met.
 type ConditionStatus string
 
 // The values that Kubernetes defines for a condition's status.

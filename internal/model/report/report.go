@@ -19,8 +19,8 @@ type Severity string
 const (
 	// Error means that a part of what the object requests is not served.
 	Error Severity = "error"
-	// Warning means that the object is served in a way that may surprise its owner, or that an Ingress is not served
-	// because its class does not belong to this controller.
+	// Warning means that the object is served in a way that may surprise its owner. It is also used for an Ingress that
+	// is not served because its class does not belong to this controller.
 	Warning Severity = "warning"
 	// Info means that there is something worth knowing that is not a fault of the object, such as a Service without
 	// endpoints.
@@ -105,8 +105,8 @@ type Problem struct {
 // Verdict is the result for one object: its problems, and its conditions for each parent.
 type Verdict struct {
 	Object ir.Ref
-	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the
-	// Gateways of a route. The controller does not write the status of an object without parents.
+	// Parents lists the parents of the object that belong to this controller: the IngressClass of an Ingress, or the
+	// Gateways of a route. If the list is empty, the controller does not write the status of the object.
 	Parents []Parent
 	// Problems are in the order in which they were found. If there are no problems, everything that the object requests
 	// is served.
