@@ -118,9 +118,9 @@ type Config struct {
 	// requests to such an Ingress get 503. With `ignore`, the Ingress is served without the snippets.
 	Snippets string `json:"snippets,omitempty"`
 
-	// HTTP lists the addresses that serve HTTP. An empty list means none. Default: [":80"].
+	// HTTP lists the addresses that serve HTTP. An empty list means that HTTP is not served. Default: [":80"].
 	HTTP []string `json:"http,omitzero"`
-	// HTTPS lists the addresses that serve HTTPS. An empty list means none. Default: [":443"].
+	// HTTPS lists the addresses that serve HTTPS. An empty list means that HTTPS is not served. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
 	// HTTP3 is "off" to disable HTTP/3: the HTTPS addresses then do not listen on UDP, and responses do not advertise
 	// HTTP/3. Default: HTTP/3 is enabled.
@@ -212,8 +212,9 @@ type Config struct {
 	// PublishAddress lists the IP addresses and host names that are written to the status of Ingresses. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
 
-	// PublishNodes writes the addresses of the nodes of the controller's pods to the status: "internal" or "external".
-	// With "external", a node without an external address is listed with its internal one. Default: none.
+	// PublishNodes writes the addresses of the nodes that run the controller's pods to the status of Ingresses. It is
+	// "internal" or "external". With "external", a node without an external address is listed with its internal
+	// address. Default: none.
 	PublishNodes string `json:"publish_nodes,omitempty"`
 
 	// Status is "off" to disable writing addresses to the status of Ingresses, whatever PublishService and
@@ -311,9 +312,9 @@ type Kubernetes struct {
 	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces with other labels
 	// are not served, and their status is not changed. Default: all.
 	NamespaceSelector string `json:"namespace_selector,omitempty"`
-	// Secrets selects which Secrets are read: "all" in the watched namespaces, or only the ones that Ingresses and
-	// options reference ("referenced"). Referenced Secrets are watched by name, so no permission to read other Secrets
-	// is necessary. Default: all.
+	// Secrets selects which Secrets are read: "all" Secrets in the watched namespaces, or only the Secrets that
+	// Ingresses and options refer to ("referenced"). Referenced Secrets are watched by name, so no permission to read
+	// other Secrets is necessary. Default: all.
 	Secrets string `json:"secrets,omitempty"`
 }
 
@@ -355,8 +356,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check returns an error if an option lacks another option that it requires. It runs after the Caddyfile is parsed,
-// because the other option may come from the command line.
+// Check returns an error if an option is set without another option that it requires. It is called after the Caddyfile
+// is parsed, because the other option may come from the command line.
 func (c Config) Check() error {
 	if c.PublishPorts && c.PublishService.IsZero() {
 		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports")
