@@ -1,6 +1,6 @@
 // Package snapshot holds the Kubernetes objects of one point in time. A Store tracks the current objects. Take returns
-// them as an immutable Snapshot, in time that does not depend on the number of objects. The kinds of objects are the
-// rows of internal/model/kinds.
+// them as an immutable Snapshot, in time that does not depend on the number of objects. Package kinds lists the kinds
+// of these objects.
 package snapshot
 
 import (
@@ -80,8 +80,8 @@ func (s *Snapshot) Counts() map[string]int {
 	return counts
 }
 
-// MaxByName is the maximum number of objects of a kind that a source watches by name in one namespace. Each of them
-// needs its own watch.
+// MaxByName is the maximum number of objects of one kind that a source watches by name in one namespace. The number is
+// limited because each of these objects needs its own watch.
 const MaxByName = 5000
 
 // Denied reports whether the source is not allowed to read an object. In this case it is unknown whether the object

@@ -150,7 +150,8 @@ func (s *Store) table(object kinds.Object) *table {
 	return s.tables[row.Name]
 }
 
-// record records a change of an object, under the name of its owner if it has one. It does nothing if object is nil.
+// record lists an object as changed, under the name of its owner if the kind has owners. It does nothing if object is
+// nil.
 func (s *Store) record(t *table, object kinds.Object) {
 	if object == nil {
 		return
