@@ -32,8 +32,8 @@ func Of(word string, known []string) string {
 	return best
 }
 
-// edits returns how many letters have to be inserted, deleted or replaced to turn one word into the other. If the
-// result is larger than limit, it is not exact.
+// edits returns how many letters have to be inserted, deleted or replaced to turn one word into the other. A result
+// that is greater than limit is not exact.
 func edits(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1
