@@ -16,7 +16,7 @@ import (
 // renewal from the rate limit of the certificate authority.
 //
 // It relies on the private field issuer of caddytls.ACMEIssuer. If the field is missing, has another type or is not
-// set, it returns an error. The module can still be used in this case.
+// set, ACMEIssuer returns an error. The module can still be used in this case.
 func ACMEIssuer(module certmagic.Issuer) (*certmagic.ACMEIssuer, error) {
 	m, ok := module.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer })
 	if !ok {

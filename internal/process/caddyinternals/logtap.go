@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// LogTap collects information from the log of one order that is missing in the errors of certmagic and acmez: why each
-// issuer failed, and the status and Retry-After header of the certificate authority's last error response. Its methods
-// are safe for concurrent use.
+// LogTap collects information about one order from its log entries, because the errors of certmagic and acmez do not
+// contain it: why each issuer failed, and the status and Retry-After header of the certificate authority's last error
+// response. It is safe for concurrent use.
 //
 // It relies on the fields issuer and error of the entry that certmagic logs if an issuer fails, and on the fields
 // status_code and response_headers of the debug entry that acmez logs for each response. Without these fields it
@@ -103,7 +103,7 @@ func (c *tappedCore) With(fields []zapcore.Field) zapcore.Core {
 	return &tappedCore{Core: c.Core.With(fields), fields: slices.Concat(c.fields, fields), tap: c.tap}
 }
 
-// Check adds the core to the entry's writers.
+// Check adds the core to checked, so that zap calls Write for the entry.
 func (c *tappedCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	return checked.AddCore(e, c)
 }
