@@ -53,8 +53,8 @@ type Limiter struct {
 	ending int
 }
 
-// New returns a limiter with a budget in which each connection takes one unit. newBudget is called when the budget is
-// first needed, so the limits that it depends on may change until then.
+// New returns a limiter whose budget counts connections: each connection takes one unit. newBudget is called when the
+// budget is first needed, so the limits that it depends on may change until then.
 func New(newBudget func() *budget.Budget) *Limiter {
 	return &Limiter{budget: sync.OnceValue(newBudget), gone: make(chan struct{})}
 }
@@ -161,7 +161,7 @@ func (l *Limiter) try(share *budget.Share) bool {
 	return share.Take(1)
 }
 
-// patience is the maximum time that a new connection waits for another one to end.
+// patience is the maximum time that a new connection waits for another connection to end.
 const patience = 250 * time.Millisecond
 
 // take takes one unit from share, or from the budget if share is nil. If no unit is available, it ends a connection of
@@ -298,7 +298,7 @@ type Figures struct {
 	// Usage.Used is the number of open connections. Usage.Refused is the number of connections for which no unit was
 	// available.
 	budget.Usage
-	// Accepted is the number of connections accepted so far, including the refused ones.
+	// Accepted is the number of connections accepted so far, including connections that were then refused.
 	Accepted int64
 	// RefusedByAddress is the number of connections that were refused because of the limit for their client address,
 	// although other clients could still connect.
