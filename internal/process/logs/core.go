@@ -43,12 +43,13 @@ func (c *core) Enabled(level zapcore.Level) bool {
 	return defaultLog().Enabled(level)
 }
 
-// With returns a core that adds fields to each entry. The fields are encoded at the first entry for each configuration.
+// With returns a core that adds fields to each entry. The fields are encoded once for each configuration, when its
+// first entry is logged.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &core{relay: c.relay, fields: slices.Concat(c.fields, fields)}
 }
 
-// Check adds the entry to checked if a log accepts it.
+// Check adds a core that writes the entry to checked, if a log accepts the entry.
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	config := c.relay.current.Load()
 	taken := c.check(config, e)

@@ -78,7 +78,7 @@ type Config struct {
 	// callers and stacks have the values of the options with_caller and with_stacktrace of the logs.
 	callers bool
 	stacks  zapcore.Level
-	// running is set between Start and Stop. The lock of the relay guards it.
+	// running is true from Start to Stop. The lock of the relay guards it.
 	running bool
 
 	// writing is read-locked while a message is written, so that the log writers are not closed during the write.
