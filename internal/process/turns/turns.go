@@ -36,10 +36,11 @@ type request struct {
 	first     bool
 }
 
-// line holds the waiting values of one namespace. The values in first come before the values in later.
+// line holds the waiting values of one namespace. The values in the list first are processed before the values in
+// later.
 type line struct{ first, later list.List }
 
-// place is the position of a waiting value.
+// place is the position of a waiting value: a list and the element of this list.
 type place struct {
 	in *list.List
 	at *list.Element
