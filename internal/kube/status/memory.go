@@ -67,8 +67,8 @@ func (m *memory) forget() {
 	m.events = needed
 }
 
-// change returns the planned change for an object, or nil if there is none. The second result is true if the status of
-// the object does not have to be written, because it is unchanged or was already written.
+// change returns the planned change for an object, or nil if no change is planned. The second result is true if the
+// status of the object does not have to be written, because it is unchanged or was already written.
 func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
