@@ -140,7 +140,8 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	}
 }
 
-// nameProblem returns the problem of a Service of type ExternalName, or nil.
+// nameProblem returns the problem with an ExternalName Service: its name cannot be resolved, connections to its
+// addresses are not allowed, or its endpoints are unhealthy. It returns nil if there is no problem.
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")

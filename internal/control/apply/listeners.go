@@ -314,7 +314,7 @@ func (s *listening) refuse(of *bound, err error) {
 	s.refused = append(s.refused, &report.Verdict{Object: of.origin, Problems: []report.Problem{p}})
 }
 
-// close closes all addresses.
+// close closes the open addresses of all listeners.
 func (s *listening) close() {
 	for _, opened := range s.opened {
 		opened.Close()

@@ -13,7 +13,7 @@ import (
 )
 
 // The components of this process that listen on addresses, and the controller's own Service, which forwards to this
-// process. Connections to these addresses are forbidden.
+// process. Endpoints at these addresses are rejected.
 const (
 	ofOptions   = "options"
 	ofServers   = "servers"

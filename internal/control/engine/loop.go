@@ -82,8 +82,8 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.started:
 			l.startListeners()
 		case <-synced:
-			// Do not process changes earlier: an Ingress whose Secret has not been received yet would look like an
-			// Ingress without a Secret.
+			// Do not process changes before all objects have been received: an Ingress whose Secret is still missing
+			// would look like an Ingress without a Secret.
 			synced, changed = nil, l.source.Store().Changed()
 			l.observe()
 			l.hold.now()

@@ -65,7 +65,8 @@ func issuing(o settings.Config) ingress.Issuance {
 	}
 }
 
-// owning returns the policy for the ownership of hosts. An unknown value is treated as the strictest one.
+// owning returns the policy that decides which namespace owns a host. An unknown value of the option host_ownership is
+// treated as the strictest one.
 func owning(o settings.Config) ownership.Policy {
 	return ownership.Policy{
 		Exclusive: o.HostOwnership != "" && o.HostOwnership != settings.HostOwnershipShared,

@@ -19,7 +19,7 @@ type Ports func(*ir.StreamRoute) *document.Port
 
 // Renderer renders the model. Its fields provide what is not part of the model.
 type Renderer struct {
-	// Endpoints may be nil, in which case backends get no endpoints.
+	// Endpoints returns the endpoints of a backend. If it is nil, backends get no endpoints.
 	Endpoints Endpoints
 	Ports     Ports
 }

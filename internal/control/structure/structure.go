@@ -22,7 +22,7 @@ const (
 	HealthServer = "k8singress_health"
 )
 
-// ours lists the names of our servers, in the order in which they are added.
+// ours lists the names of our HTTP servers, in the order in which they are added to the configuration.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
 const (
