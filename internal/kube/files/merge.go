@@ -32,7 +32,7 @@ type merger struct {
 	// objects and problems are the result of all merges so far, by the name of the object.
 	objects  map[ir.Ref]kinds.Object
 	problems map[ir.Ref][]report.Problem
-	// round is the state of the current merge.
+	// round holds the work and the result of the current merge.
 	round round
 }
 

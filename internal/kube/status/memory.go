@@ -86,7 +86,7 @@ func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
 	m.status[ref] = writtenStatus{c.Version, c.Status}
 }
 
-// hasEvent reports whether an Event is known to exist.
+// hasEvent reports whether this process knows that the Event with the given namespace and name already exists.
 func (m *memory) hasEvent(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,7 +37,7 @@ func (c *Change) equal(other *Change) bool {
 		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
 }
 
-// controllerName is the name of the controller in Events.
+// controllerName is the name under which the controller writes Events.
 const controllerName = "k8singress"
 
 // Length limits of the API server, in bytes.

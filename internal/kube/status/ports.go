@@ -54,7 +54,8 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""
 	for _, service := range p.services {
-		// Another replica may have written other ports while it was the leader.
+		// Forget what this replica has written, because another replica may have written other ports while it was the
+		// leader.
 		*service = ownService{}
 	}
 	timer := time.NewTimer(0)
