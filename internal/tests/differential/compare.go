@@ -18,7 +18,7 @@ var requests = flag.Int("requests", 0, "how many random requests a differential 
 // seed is the seed of an earlier run with -requests, whose requests are sent again.
 var seed = flag.Uint64("seed", 0, "the seed of random requests")
 
-// Difference is the first place at which the responses of two servers differ.
+// Difference is the first difference between the responses of the two servers.
 type Difference struct {
 	// Text contains all requests of the case, without the tail that ends each case.
 	Text string
