@@ -22,7 +22,7 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller",
 		Scope: "configmap",
-		Doc:   "The ConfigMap with the global options.",
+		Doc:   "The ConfigMap with the global options of ingress-nginx.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.ConfigMap }, ir.ParseName),
 	},
 	{
@@ -40,13 +40,13 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "default-ssl-certificate", Values: named, Default: "none", Example: "ingress-nginx/fallback",
 		Scope: "default_certificate",
-		Doc:   "The Secret with the certificate for server names without their own certificate.",
+		Doc:   "The Secret with the certificate for server names for which there is no other certificate.",
 		Parse: set(func(c *settings.Config) *ir.Name { return &c.DefaultCertificate }, ir.ParseName),
 	},
 	{
 		Name: "default-backend-service", Values: named, Default: "none", Example: "ingress-nginx/default-backend",
 		Scope: "default_backend",
-		Doc:   "The Service for requests whose host or path no Ingress defines.",
+		Doc:   "The Service for requests whose host or path is not in any Ingress.",
 		Parse: set(func(c *settings.Config) *ir.ServicePort { return &c.DefaultBackend }, ir.ParseServicePort),
 	},
 	{
@@ -64,7 +64,7 @@ var Table = option.Table[Settings, string]{
 		Name: "report-node-internal-ip-address", Values: boolean, Default: "false", Example: "true",
 		Scope: "publish_nodes",
 		Doc: "Without `--publish-service` and `--publish-status-address`, the status contains the addresses of the " +
-			"nodes on which the controller's pods run. With `true`, these are the internal addresses.",
+			"nodes on which the controller's pods run. With `true`, these are the internal addresses of the nodes.",
 		Parse: func(s *Settings, value string) (err error) {
 			s.internalNodes, err = readBool(value)
 			return err
@@ -83,14 +83,14 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "ingress-class", Values: text, Default: "nginx", Example: "edge", Scope: "ingress_class",
-		Doc:   "The value of the annotation `kubernetes.io/ingress.class` that is served.",
+		Doc:   "Ingresses whose annotation `kubernetes.io/ingress.class` has this value are served.",
 		Parse: set(func(c *settings.Config) *string { return &c.IngressClass }, readText),
 	},
 	{
 		Name: "ingress-class-by-name", Values: boolean, Default: "false", Example: "true",
 		Scope: "ingress_class_by_name",
-		Doc: "Serves Ingresses of the IngressClass with the name in `--ingress-class`, whatever its " +
-			"`spec.controller` is.",
+		Doc: "Also serves Ingresses of the IngressClass with the name in `--ingress-class`, whatever the " +
+			"`spec.controller` of this IngressClass is.",
 		Parse: set(func(c *settings.Config) *bool { return &c.IngressClassByName }, readBool),
 	},
 	{
@@ -169,14 +169,15 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "shutdown-grace-period", Values: number, Default: "0", Example: "10", Scope: "shutdown_delay",
-		Doc:   "The number of seconds for which new requests are still accepted during shutdown.",
+		Doc:   "The number of seconds for which new requests are still accepted after the shutdown has begun.",
 		Parse: set(func(c *settings.Config) *settings.Duration { return &c.ShutdownDelay }, readSeconds),
 	},
 	{
 		Name: "election-id", Values: text, Default: "ingress-controller-leader", Example: "ingress-nginx-leader",
 		Scope: "election_id",
-		Doc: "The name of the Lease, to which the prefix `k8singress-` is added, so that ingress-nginx with the " +
-			"same flags uses another Lease. If RBAC allows only the name without the prefix, that name is used.",
+		Doc: "The name of the Lease for leader election. The controller adds the prefix `k8singress-` to this name, " +
+			"so that ingress-nginx with the same flags uses another Lease. If RBAC allows only the name without the " +
+			"prefix, the controller uses this name.",
 		Parse: func(s *Settings, value string) error {
 			s.Config.ElectionID, s.Config.ElectionFallback = leasePrefix+value, value
 			return nil
@@ -184,7 +185,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "disable-leader-election", Values: boolean, Default: "false", Example: "true", Scope: "election",
-		Doc:   "Uses no Lease: every replica writes status and Events.",
+		Doc:   "Disables leader election: every replica writes status and Events.",
 		Parse: set(func(c *settings.Config) *string { return &c.Election }, readElection),
 	},
 	{
@@ -204,25 +205,27 @@ var Table = option.Table[Settings, string]{
 	{
 		Name: "annotations-prefix", Values: text, Default: "nginx.ingress.kubernetes.io",
 		Example: "nginx.ingress.kubernetes.io",
-		Doc: "Any other prefix is an error, because annotations with that prefix would not be read, and some of " +
-			"them restrict access.",
+		Doc: "Any prefix except the default is an error, because annotations with another prefix would be ignored, " +
+			"and some of them restrict access.",
 		Parse: only("nginx.ingress.kubernetes.io",
 			"another prefix is not supported yet, and annotations with it may restrict access: use "+
 				"nginx.ingress.kubernetes.io"),
 	},
 	{
 		Name: "apiserver-host", Values: text, Default: "none", Example: "",
-		Doc:   "Any address is an error, because it could be another cluster: use `--kubeconfig`.",
+		Doc: "Not supported: any value is an error, because it could be the address of another cluster. Use " +
+			"`--kubeconfig`.",
 		Parse: only("", "this flag is not supported: set --kubeconfig to a file with this address"),
 	},
 	{
 		Name: "certificate-authority", Values: text, Default: "none", Example: "",
-		Doc:   "Any file is an error: use `--kubeconfig`.",
+		Doc:   "Not supported: any value is an error. Use `--kubeconfig`.",
 		Parse: only("", "this flag is not supported: set --kubeconfig to a file with this certificate authority"),
 	},
 	{
 		Name: "enable-ssl-chain-completion", Values: boolean, Default: "false", Example: "false",
-		Doc: "`true` is an error, because the controller would send requests to URLs in the certificates of tenants.",
+		Doc: "`true` is not supported and is an error, because the controller would have to send requests to URLs in " +
+			"the certificates of tenants.",
 		Parse: only("false",
 			"this would send requests to URLs in certificates: put the whole chain into tls.crt of each Secret"),
 	},
@@ -236,7 +239,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "post-shutdown-grace-period", Values: number, Default: "10",
-		Ignored: "the process ends as soon as the last request has ended ended",
+		Ignored: "the process ends as soon as the last request is complete",
 	},
 	{
 		Name: "profiling", Values: boolean, Default: "true",
@@ -381,7 +384,7 @@ var Table = option.Table[Settings, string]{
 	},
 	{
 		Name: "v", Values: number, Default: "0", Example: "2",
-		Doc:   "The verbosity of the log: 3 or more sets the level DEBUG.",
+		Doc:   "The verbosity of the log. A value of 3 or more sets the log level DEBUG.",
 		Parse: readLevel,
 	},
 	{

@@ -5,13 +5,13 @@ import "github.com/k8singress/k8singress/internal/model/nginx"
 // enableRewriteLog is accepted but ignored: the authors of Ingresses could not read a log of rewrites.
 var enableRewriteLog = Annotation{
 	Name: "enable-rewrite-log", Risk: RiskLow,
-	Ignored: "rewrites have no log of their own. In log-format-upstream, $request_uri is the path before the " +
+	Ignored: "there is no separate log of rewrites. In log-format-upstream, $request_uri is the path before the " +
 		"rewrite, and $uri the path after it",
 }
 
 var enableAccessLog = Annotation{
 	Name:   "enable-access-log",
-	Doc:    "Logs the requests of this Ingress to the [access log](configmap.md#log-format-upstream).",
+	Doc:    "Writes the requests for this Ingress to the [access log](configmap.md#log-format-upstream).",
 	Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: func(s *Settings, value string) error {
 		on, err := nginx.Bool(value)

@@ -19,8 +19,9 @@ const cookieName = "INGRESSCOOKIE"
 var (
 	affinity = Annotation{
 		Name: "affinity",
-		Doc: "Sends all requests of a client to the same endpoint, by a session cookie. The paths of this " +
-			"Ingress set the cookie. It takes precedence over upstream-hash-by and load-balance.",
+		Doc: "Sends all requests of a client to the same endpoint, which a session cookie identifies. Responses for " +
+			"the paths of this Ingress set the cookie. affinity takes precedence over upstream-hash-by and " +
+			"load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.On }, readAffinity),
 		Check: checkAffinity,
@@ -46,17 +47,20 @@ var (
 		Check: checkSticky,
 	}
 	sessionCookiePath = Annotation{
-		Name:   "session-cookie-path",
-		Doc:    "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular expressions.",
+		Name: "session-cookie-path",
+		Doc: "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular " +
+			"expressions, which browsers cannot match.",
 		Values: "a path", Example: "/app", Default: "the path of the Ingress", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Path }, readCookiePath),
 		Check: checkSticky,
 	}
 	sessionCookieDomain = Annotation{
-		Name:   "session-cookie-domain",
-		Doc:    "The Domain attribute of the session cookie, so that subdomains get the cookie, too.",
-		Values: "a domain", Example: "example.com", Default: "none: only the host itself", Scope: ScopeIngress,
-		Risk: RiskMedium,
+		Name: "session-cookie-domain",
+		Doc: "The Domain attribute of the session cookie. Browsers send the cookie to this domain and its " +
+			"subdomains.",
+		Values: "a domain", Example: "example.com", Default: "none: browsers send the cookie only to the host itself",
+		Scope: ScopeIngress,
+		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain },
 			nginx.Chars(".-", maxDomainBytes)),
 		Check: checkSticky,
@@ -91,21 +95,22 @@ var (
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
 		Name:   "session-cookie-conditional-samesite-none",
-		Doc:    "Omits SameSite=None for old browsers that do not support it.",
+		Doc:    "Omits SameSite=None from the session cookie for old browsers that do not support this value.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.OmitSameSiteNone }, nginx.Bool),
 		Check: checkSticky,
 	}
 	sessionCookieSecure = Annotation{
-		Name:   "session-cookie-secure",
-		Doc:    "Sets the Secure attribute of the session cookie over HTTP, too. Over HTTPS it is always set.",
+		Name: "session-cookie-secure",
+		Doc: "Sets the Secure attribute of the session cookie in HTTP responses, too. In HTTPS responses it is " +
+			"always set.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Secure }, nginx.Bool),
 		Check: checkSticky,
 	}
 	sessionCookieChangeOnFailure = Annotation{
 		Name:   "session-cookie-change-on-failure",
-		Doc:    "Moves a client to another endpoint permanently if its endpoint fails.",
+		Doc:    "Moves a client to another endpoint permanently if a request to its endpoint fails.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.ChangeOnFailure }, nginx.Bool),
 		Check: checkSticky,

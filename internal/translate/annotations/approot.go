@@ -12,17 +12,17 @@ import (
 var (
 	appRoot = Annotation{
 		Name: "app-root",
-		Doc: "Redirects requests for `/` to this path of the same host, with status 302 and without the query. " +
-			"It applies whether or not the Ingress defines the path `/`. The redirect to HTTPS comes first. Since " +
-			"it applies to the whole host, the oldest Ingress of the namespace that [owns the host](tenants.md) " +
-			"decides.",
+		Doc: "Redirects requests for `/` to this path of the same host, with status 302 and without the query, even " +
+			"if the Ingress does not define the path `/`. HTTP requests are redirected to HTTPS first. Since " +
+			"app-root applies to the whole host, only Ingresses in the namespace that [owns the host](tenants.md) " +
+			"can set it. If several of them have the annotation, the oldest Ingress is used.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.AppRoot }, readRoot),
 	}
 	relativeRedirects = Annotation{
 		Name: "relative-redirects",
-		Doc: "Omits the scheme and the host from the Location header of app-root redirects. Redirects to another " +
-			"scheme or host always contain both.",
+		Doc: "Omits the scheme and the host from the Location header of app-root redirects. The Location header of a " +
+			"redirect to another scheme or host always contains both.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.RelativeRedirects }, nginx.Bool),
 	}

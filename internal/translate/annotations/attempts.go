@@ -15,15 +15,15 @@ import (
 var (
 	proxyConnectTimeout = Annotation{
 		Name: "proxy-connect-timeout",
-		Doc: "The timeout for connecting to an endpoint, in seconds. After it, another endpoint is tried; after " +
+		Doc: "The timeout for connecting to an endpoint, in seconds. If it expires, another endpoint is tried; after " +
 			"the last attempt, the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
-		Doc: "The maximum time between two reads from an endpoint, in seconds; the whole response may take " +
-			"longer. After it, the client gets 504 if the response has not started.",
+		Doc: "The maximum time between two reads from an endpoint, in seconds; the whole response may take longer. " +
+			"If the timeout expires before the response has started, the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
@@ -41,7 +41,7 @@ const maxTries = 100
 var (
 	proxyNextUpstream = Annotation{
 		Name: "proxy-next-upstream",
-		Doc: "The failures after which a request is sent to another endpoint, as long as the response has not " +
+		Doc: "The failures after which a request is retried at another endpoint, as long as the response has not " +
 			"started. POST, LOCK and PATCH requests that an endpoint may have received are retried only with " +
 			"`non_idempotent`. With `off`, no other endpoint is tried.",
 		Values:  "space-separated list of " + strings.Join(conditionNames(), ", "),
@@ -51,16 +51,16 @@ var (
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name: "proxy-next-upstream-timeout",
-		Doc: "The time after the arrival of a request during which another endpoint may still be tried, in " +
-			"seconds. 0 means no limit.",
+		Doc: "The number of seconds after the arrival of a request during which it may be retried at another " +
+			"endpoint. 0 means no limit.",
 		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name: "proxy-next-upstream-tries",
-		Doc: "The maximum number of endpoints that are tried for a request. 0 means the maximum; in " +
-			"ingress-nginx it means no limit.",
-		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are reduced to it", maxTries),
+		Doc: "The maximum number of endpoints that are tried for a request. 0 means 100, which is the largest value; " +
+			"in ingress-nginx, 0 means no limit.",
+		Values:  fmt.Sprintf("a number from 0 to %d; larger numbers are treated as the largest value", maxTries),
 		Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),

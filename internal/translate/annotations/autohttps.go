@@ -20,9 +20,9 @@ const (
 // AutoHTTPS is the annotation k8singress.io/auto-https. The ConfigMap key auto-https has the same meaning.
 var AutoHTTPS = Annotation{
 	Name: OwnPrefix + "auto-https",
-	Doc: "Selects the hosts of the Ingress that get a certificate from an issuer, such as Let's Encrypt. With " +
-		"`tls`: the hosts in entries of `spec.tls` without `secretName`. With `all` or `true`: all hosts without a " +
-		"Secret. With `off` or `false`: no hosts. See [HTTPS](https.md).",
+	Doc: "Selects the hosts of the Ingress for which the controller gets certificates from an issuer, such as Let's " +
+		"Encrypt. `tls` selects the hosts in entries of `spec.tls` without `secretName`. `all` and `true` select all " +
+		"hosts without a Secret. `off` and `false` select no hosts. See [HTTPS](https.md).",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or the value of the option auto_https",
 	Scope: ScopeIngress, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),

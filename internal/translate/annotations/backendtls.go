@@ -16,13 +16,14 @@ var (
 	proxySSLSecret = Annotation{
 		Name: "proxy-ssl-secret",
 		Doc: "The Secret for TLS connections to endpoints, with backend-protocol HTTPS, GRPCS or AUTO_HTTP. " +
-			"`tls.crt` and `tls.key` are the client certificate, `ca.crt` is the certificate authority that " +
-			"verifies the endpoints' certificates, and `ca.crl` lists revoked certificates. The Secret may contain " +
-			"the client certificate, the authority, or both. While it is missing or invalid, every request gets " +
-			"502; if the annotation is invalid, every request gets 503. A change of the Secret applies from the " +
-			"next request on. It applies to the paths of this Ingress only. The other proxy-ssl-* annotations have " +
-			"no effect without it.",
-		Values:  "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
+			"`tls.crt` and `tls.key` contain the client certificate and its key, `ca.crt` contains the certificate " +
+			"authority for the endpoints' certificates, and `ca.crl` lists revoked certificates. The Secret may " +
+			"contain the client certificate, the certificate authority, or both. While it is missing or invalid, " +
+			"every request gets 502; if the annotation is invalid, every request gets 503. A change of the Secret " +
+			"applies from the next request on. The annotation applies only to the paths of this Ingress. Without " +
+			"proxy-ssl-secret, the other proxy-ssl-* annotations have no effect.",
+		Values: "namespace/name of a Secret; a namespace other than the Ingress's requires " +
+			"allow-cross-namespace-resources",
 		Example: "shop/backend-tls",
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *ir.Name { return &s.Asked.BackendTLS.Secret }, readSecretName),
@@ -49,17 +50,17 @@ var (
 	}
 	proxySSLVerifyDepth = Annotation{
 		Name: "proxy-ssl-verify-depth",
-		Doc: "The maximum number of certificates between an endpoint's certificate and its root in `ca.crt`. 0 " +
-			"means 1.",
+		Doc: "The maximum number of certificates between an endpoint's certificate and the root certificate in " +
+			"`ca.crt`. 0 is treated as 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.BackendTLS.Depth },
 			nginx.Number(0, maxBackendDepth)), Check: checkBackendSecret,
 	}
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
-		Doc: "The name for which an endpoint's certificate must be valid (with proxy-ssl-verify), and which is " +
-			"sent as SNI (with proxy-ssl-server-name). Set it for verification: the default, " + proxyHost +
-			", is ingress-nginx's name for every backend.",
+		Doc: "The name to expect in an endpoint's certificate (with proxy-ssl-verify), and to send as SNI (with " +
+			"proxy-ssl-server-name). Set it if certificates are verified: the default, " + proxyHost +
+			", is ingress-nginx's internal name for every backend.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Name },
 			nginx.Chars(".-_:", maxDomainBytes)),

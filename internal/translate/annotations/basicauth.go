@@ -14,20 +14,21 @@ import (
 var (
 	authType = Annotation{
 		Name: "auth-type",
-		Doc: "Requires basic authentication with a user name and password from auth-secret. Other clients get " +
-			"401. While the Secret is missing or contains no valid user, all requests get 503. With `digest`, which " +
-			"is not supported, all requests get 503, too. A change of the Secret applies from the next request on. " +
-			"The backend does not get the Authorization header.",
+		Doc: "Requires basic authentication with a user name and password from auth-secret. Clients without a valid " +
+			"password get 401. While the Secret is missing or contains no valid user, all requests get 503. The " +
+			"value `digest` is not supported: all requests get 503. A change of the Secret applies from the next " +
+			"request on. The backend does not get the Authorization header.",
 		Values: "basic", Example: "basic", Default: "no password", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *bool { return &s.Asked.BasicAuth.On }, readAuthType),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	authSecret = Annotation{
 		Name: "auth-secret",
-		Doc: "The Secret with the users. Supported hashes are bcrypt with a cost of at most 14, apr1, MD5 " +
-			"crypt, SHA-256 and SHA-512 crypt with at most 200,000 rounds, `{SHA}`, `{SSHA}`, DES crypt, and " +
-			"`{PLAIN}` followed by the password itself. A user with any other hash gets 401.",
-		Values:  "name or namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
+		Doc: "The Secret with the names and password hashes of the users. Supported hashes are bcrypt with a cost of " +
+			"at most 14, apr1, MD5 crypt, SHA-256 and SHA-512 crypt with at most 200,000 rounds, `{SHA}`, `{SSHA}`, " +
+			"DES crypt, and `{PLAIN}` followed by the password itself. A user with any other hash gets 401.",
+		Values: "name or namespace/name of a Secret; a namespace other than the Ingress's requires " +
+			"allow-cross-namespace-resources",
 		Example: "users", Default: "none, so that all requests for an Ingress with auth-type get 503",
 		Scope:   ScopeLocation,
 		Risk:    RiskMedium,
@@ -56,10 +57,11 @@ var (
 	}
 	satisfy = Annotation{
 		Name: "satisfy",
-		Doc: "With `any`, a client is allowed if at least one check succeeds: its address is in " +
-			"[allowlist-source-range](annotations.md#allowlist-source-range), its password is valid, or the service " +
-			"of auth-url allows it. A client whose address is in denylist-source-range can still be allowed by the " +
-			"password or the service. An invalid value is treated as `all`.",
+		Doc: "With `all`, a client must pass all configured checks. With `any`, a client is allowed if at least one " +
+			"check succeeds: its address is in [allowlist-source-range](annotations.md#allowlist-source-range), its " +
+			"password is valid, or the authentication service in auth-url allows it. With `any`, a client whose " +
+			"address is in denylist-source-range is also allowed if its password is valid, or if the authentication " +
+			"service allows it. An invalid value is treated as `all`.",
 		Values: "all or any", Example: "any", Default: "all", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.SatisfyAny }, readSatisfy),
 		Meanwhile: "it is treated as all",

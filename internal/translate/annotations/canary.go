@@ -16,11 +16,13 @@ import (
 var (
 	canary = Annotation{
 		Name: "canary",
-		Doc: "Makes the Ingress a canary: it gets a share of the requests of the main Ingress, which is the " +
-			"Ingress with the same host, path and pathType in the same namespace. All other annotations come from " +
-			"the main Ingress, except load-balance, upstream-hash-by-* and, with affinity-canary-behavior, " +
-			"affinity. A client with a session cookie keeps its backend. Otherwise the header decides, then the " +
-			"cookie, then the weight. While the canary has no endpoints, the main Ingress gets its requests.",
+		Doc: "Makes the Ingress a canary: it gets a share of the requests for the main Ingress, which is the Ingress " +
+			"with the same host, path and pathType in the same namespace. A canary uses its own annotations " +
+			"canary-*, load-balance and upstream-hash-by-*, and also affinity and session-cookie-* if " +
+			"affinity-canary-behavior is `legacy`. For all other annotations, the values of the main Ingress apply. " +
+			"The backend of a request is selected by the client's session cookie, if there is one; otherwise by " +
+			"canary-by-header, then by canary-by-cookie, and then by canary-weight. While the canary has no " +
+			"endpoints, the main Ingress gets all requests.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.On }, nginx.Bool),
 		OnError:   func(s *Settings) { s.Asked.Canary.On, s.Asked.Canary.Closed = true, true },
@@ -29,38 +31,38 @@ var (
 	}
 	canaryWeight = Annotation{
 		Name:   "canary-weight",
-		Doc:    "The share of requests for the canary, out of canary-weight-total.",
+		Doc:    "The share of requests that the canary gets: canary-weight divided by canary-weight-total.",
 		Values: "a number", Example: "10", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Weight }, nginx.Number(0, math.MaxInt32)),
 		Check: checkCanaryWeight,
 	}
 	canaryWeightTotal = Annotation{
 		Name:   "canary-weight-total",
-		Doc:    "The total of which canary-weight is a part. The minimum is 100.",
+		Doc:    "The number by which canary-weight is divided. Values below 100 are treated as 100.",
 		Values: "a number", Example: "1000", Default: "100", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Canary.Total }, nginx.Number(0, math.MaxInt32)),
 		Check: needsCanary,
 	}
 	canaryByHeader = Annotation{
 		Name: "canary-by-header",
-		Doc: "The name of a request header. With the value `always`, the canary gets the request; with `never`, " +
-			"the main Ingress.",
+		Doc: "The name of a request header. If the value of the header is `always`, the canary gets the request. If " +
+			"it is `never`, the main Ingress gets the request.",
 		Values: "a header name", Example: "X-Canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Header }, nginx.Token),
 		Check: needsCanary,
 	}
 	canaryByHeaderValue = Annotation{
 		Name: "canary-by-header-value",
-		Doc: "The value of the header in canary-by-header with which the canary gets a request. It replaces " +
-			"`always` and `never`.",
+		Doc: "The canary gets a request if the header in canary-by-header has this value. The values `always` and " +
+			"`never` then have no special meaning.",
 		Values: "a text", Example: "beta", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderValue }, asItIs),
 		Check: needsCanaryHeader,
 	}
 	canaryByHeaderPattern = Annotation{
 		Name: "canary-by-header-pattern",
-		Doc: "A regular expression. If it matches a part of the value of the header in canary-by-header, the " +
-			"canary gets the request. canary-by-header-value takes precedence.",
+		Doc: "A regular expression. If it matches any part of the value of the header in canary-by-header, the " +
+			"canary gets the request. If canary-by-header-value is also set, the regular expression has no effect.",
 		Values: "a regular expression (RE2)", Example: "^beta-", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.HeaderPattern }, readPattern),
 		OnError:   func(s *Settings) { s.Asked.Canary.BadHeaderPattern = true },
@@ -69,16 +71,16 @@ var (
 	}
 	canaryByCookie = Annotation{
 		Name: "canary-by-cookie",
-		Doc: "The name of a cookie. With the value `always`, the canary gets the request; with `never`, the main " +
-			"Ingress.",
+		Doc: "The name of a cookie. If the value of the cookie is `always`, the canary gets the request. If it is " +
+			"`never`, the main Ingress gets the request.",
 		Values: "a cookie name", Example: "canary", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Canary.Cookie }, nginx.Token),
 		Check: needsCanary,
 	}
 	affinityCanaryBehavior = Annotation{
 		Name: "affinity-canary-behavior",
-		Doc: "For a canary: with `sticky` it uses the session cookie of the main Ingress, with `legacy` the " +
-			"session cookie of its own annotations, if any.",
+		Doc: "The session cookie that a canary uses. With `sticky`, it is the session cookie of the main Ingress. " +
+			"With `legacy`, it is the session cookie that the canary's own annotations configure, if any.",
 		Values: "sticky or legacy", Example: "legacy", Default: "sticky", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Canary.OwnAffinity },
 			func(value string) (bool, error) {

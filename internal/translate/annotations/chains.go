@@ -17,9 +17,9 @@ const maxChains = 32
 // Caddyfile, by name. A chain may restrict access, so all requests for the Ingress get 503 if a name is unknown.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
-	Doc: "The names of handler chains of the Caddyfile. A request passes them in this order; " +
-		"[Order](annotations.md#order) shows when. If the Caddyfile does not define one of the names, all requests " +
-		"for the Ingress get 503.",
+	Doc: "The names of handler chains, which the option [`chain`](caddyfile.md#chain) defines in the Caddyfile. A " +
+		"request passes through the chains in the order of this list; [Order](annotations.md#order) shows when. If " +
+		"the Caddyfile does not define one of the chains, all requests for the Ingress get 503.",
 	Values: "comma-separated names", Example: "audit,waf", Default: "none", Scope: ScopeIngress,
 	Risk:  RiskMedium,
 	Parse: parseChains, OnError: (*Settings).close,

@@ -16,11 +16,13 @@ import (
 var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
-		Doc: "Requires a client certificate on every host of this Ingress. The certificate must be issued by a " +
-			"certificate authority in `ca.crt` of the Secret, and not be revoked by a list in `ca.crl`. This " +
-			"applies to the whole host, including other Ingresses; if several Ingresses have the annotation, the " +
-			"oldest one is used. While the Secret is missing or invalid, every request gets 403.",
-		Values:  "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources",
+		Doc: "Requires client certificates on all hosts of this Ingress. A client certificate must be issued by a " +
+			"certificate authority in `ca.crt` of the Secret, and must not be in a revocation list in `ca.crl`. The " +
+			"requirement also applies to the paths of other Ingresses on the same host. If several Ingresses of a " +
+			"host have the annotation, the oldest Ingress is used. While the Secret is missing or invalid, every " +
+			"request gets 403.",
+		Values: "namespace/name of a Secret; a namespace other than the Ingress's requires " +
+			"allow-cross-namespace-resources",
 		Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *ir.Name { return &s.ClientAuth.Secret }, readSecretName),
@@ -28,10 +30,10 @@ var (
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
-		Doc: "With `on`, clients without a valid certificate get 400. With `optional`, clients without a " +
-			"certificate are allowed. With `optional_no_ca`, clients with a certificate of another authority are " +
-			"allowed, too. With `off`, no certificate is requested. The backend gets the result in the header " +
-			"ssl-client-verify. An invalid value is treated as `on`.",
+		Doc: "With `on`, clients without a valid certificate get 400. With `optional`, clients without a certificate " +
+			"are allowed. With `optional_no_ca`, clients with a certificate from another certificate authority are " +
+			"allowed, too. With `off`, clients are not asked for a certificate. The backend gets the result of the " +
+			"verification in the header ssl-client-verify. An invalid value is treated as `on`.",
 		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress,
 		Risk:      RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify),
@@ -40,16 +42,16 @@ var (
 	}
 	authTLSVerifyDepth = Annotation{
 		Name: "auth-tls-verify-depth",
-		Doc: "The maximum number of certificates between the client's certificate and its root in `ca.crt`. 0 " +
-			"means 1.",
+		Doc: "The maximum number of certificates between the client's certificate and the root certificate in " +
+			"`ca.crt`. 0 is treated as 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, maxDepth)),
 		Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
 		Name: "auth-tls-error-page",
-		Doc: "The URL to which clients without a valid certificate are redirected with 302, instead of the " +
-			"status 400.",
+		Doc: "The URL to which clients without a valid certificate are redirected with status 302. Without the " +
+			"annotation, these clients get 400.",
 		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress,
 		Risk:      RiskHigh,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage),
@@ -65,9 +67,9 @@ var (
 	}
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
-		Doc: "A regular expression (RE2) that must match a part of the client's distinguished name, such as " +
-			"`CN=alice,O=Shop`. It may also match a part of a longer name. Other clients get 403. If the expression " +
-			"is invalid, every client gets 403.",
+		Doc: "A regular expression (RE2) that must match the distinguished name in the client's certificate, such as " +
+			"`CN=alice,O=Shop`. It may match any part of the name, so `CN=al` also matches `CN=alice`. Clients whose " +
+			"name does not match get 403. If the expression is invalid, every client gets 403.",
 		Values: "a regular expression that starts with CN=", Example: "CN=alice,", Default: "every client",
 		Scope:   ScopeIngress,
 		Risk:    RiskHigh,

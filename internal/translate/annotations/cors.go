@@ -15,18 +15,18 @@ import (
 var (
 	enableCORS = Annotation{
 		Name: "enable-cors",
-		Doc: "Adds CORS headers to all responses, including errors; they replace the backend's CORS headers. " +
-			"OPTIONS requests get 204 before access control. Requests from origins that cors-allow-origin does not " +
-			"list are forwarded to the backend, and their responses have no CORS headers. The redirect to HTTPS " +
-			"comes first.",
+		Doc: "Adds CORS headers to all responses, including errors; they replace the backend's CORS headers. The " +
+			"controller itself responds to OPTIONS requests with 204, without asking for a password and without " +
+			"checking the client's address. Requests from origins that are not in cors-allow-origin are forwarded to " +
+			"the backend, and their responses have no CORS headers. HTTP requests are redirected to HTTPS first.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.On }, nginx.Bool),
 	}
 	corsAllowOrigin = Annotation{
 		Name: "cors-allow-origin",
-		Doc: "The origins that may read responses. `*` as the first label matches any single label, and `*` " +
-			"alone matches all origins. Invalid entries are ignored; if no entry is valid, no response has CORS " +
-			"headers.",
+		Doc: "The origins whose scripts may read responses. If the first label of a host is `*`, it matches any " +
+			"single label. `*` alone matches all origins. Invalid entries are ignored; if no entry is valid, no " +
+			"response has CORS headers.",
 		Values:  "comma-separated origins such as https://*.example.com:8443, `null` or `*`",
 		Example: "https://www.example.com",
 		Default: "*", Scope: ScopeIngress, Risk: RiskMedium,
@@ -36,14 +36,14 @@ var (
 	}
 	corsAllowMethods = Annotation{
 		Name:   "cors-allow-methods",
-		Doc:    "The methods that cross-origin requests may have (Access-Control-Allow-Methods).",
+		Doc:    "The methods that cross-origin requests may use (Access-Control-Allow-Methods).",
 		Values: "comma-separated methods", Example: "GET, POST", Default: usualMethods, Scope: ScopeIngress,
 		Risk:  RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Methods }, readNames), Check: withoutCORS,
 	}
 	corsAllowHeaders = Annotation{
 		Name:   "cors-allow-headers",
-		Doc:    "The headers that cross-origin requests may have (Access-Control-Allow-Headers).",
+		Doc:    "The request headers that cross-origin requests may contain (Access-Control-Allow-Headers).",
 		Values: "comma-separated names", Example: "X-Token, Content-Type", Default: usualHeaders,
 		Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.CORS.Headers }, readNames), Check: withoutCORS,
@@ -60,7 +60,8 @@ var (
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.CORS.NoCredentials }, nginx.No), Check: withoutCORS,
 	}
 	corsMaxAge = Annotation{
-		Name: "cors-max-age", Doc: "The number of seconds for which browsers may cache the response to OPTIONS.",
+		Name: "cors-max-age", Doc: "The number of seconds for which browsers may cache the response to an OPTIONS " +
+			"request (Access-Control-Max-Age).",
 		Values: "a number from -1 to 2147483647", Example: "600", Default: "1728000", Scope: ScopeIngress,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) **int { return &s.Asked.CORS.MaxAge }, func(value string) (*int, error) {

@@ -17,21 +17,21 @@ import (
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
-		Doc: "The ConfigMap whose data are added to responses as headers. They replace headers of the endpoint " +
-			"with the same names. Values are plain text. The key " +
+		Doc: "The ConfigMap whose data are added to responses as headers. They replace headers of the endpoint with " +
+			"the same names. Values are plain text. Each name must be in the key " +
 			"[global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's " +
-			"ConfigMap must list each name. All requests get 503 while a name is not listed, a name or value is " +
-			"invalid, or the ConfigMap does not exist or is in another namespace. Redirects and errors of the " +
-			"controller itself do not get the headers.",
+			"ConfigMap. All requests get 503 while a name is not listed, a name or value is invalid, or the " +
+			"ConfigMap does not exist or is in another namespace. Redirects and errors of the controller itself do " +
+			"not get the headers.",
 		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	GlobalAllowedResponseHeaders = Annotation{
 		Name: "global-allowed-response-headers",
-		Doc: "The headers that Ingresses may set with the annotation " +
-			"[custom-headers](annotations.md#custom-headers); case is ignored. All requests for an Ingress that " +
-			"sets another header get 503.",
+		Doc: "The names of the headers that Ingresses may set with the annotation " +
+			"[custom-headers](annotations.md#custom-headers); case is ignored. If an Ingress sets a header that is " +
+			"not in this list, all requests for the Ingress get 503.",
 		Values: "comma-separated names", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed },
 			nginx.ListOf(checkHeaderName)), Lines: true,

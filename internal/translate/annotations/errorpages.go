@@ -15,11 +15,11 @@ import (
 var (
 	customHTTPErrors = Annotation{
 		Name: "custom-http-errors",
-		Doc: "The status codes whose responses are replaced by a response from the Service of default-backend, " +
-			"or from the [default backend](caddyfile.md#default_backend) of the controller if that annotation is " +
-			"not set. This applies to errors of endpoints and of the controller. The client gets the status of the " +
-			"new response, except for errors of access control, which keep their status. [Error " +
-			"pages](error-pages.md) describes the request to the Service.",
+		Doc: "The status codes of the error responses to replace with an error page. The Service in default-backend " +
+			"provides the error pages or, without this annotation, the [default " +
+			"backend](caddyfile.md#default_backend) of the controller. Errors of endpoints and of the controller are " +
+			"replaced. The client gets the status of the error page, but errors of access control keep their own " +
+			"status. [Error pages](error-pages.md) describes the request to the Service.",
 		Values: "comma-separated numbers from 400 to 599", Example: "404,503", Default: "none",
 		Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]int { return &s.ErrorPages.Statuses }, readStatuses),
@@ -31,18 +31,18 @@ var (
 	}
 	defaultBackend = Annotation{
 		Name: "default-backend",
-		Doc: "The Service that provides the responses of custom-http-errors. It also serves the requests for a " +
-			"path while the Service of the path has no endpoints. The controller uses its first port with HTTP. The " +
-			"Service is in the namespace of the Ingress.",
+		Doc: "The Service, in the namespace of the Ingress, that provides the error pages for custom-http-errors. It " +
+			"also serves the requests for a path while the Service of this path has no endpoints. The controller " +
+			"sends HTTP requests to the first port of the Service.",
 		Values: "the name of a Service", Example: "error-pages",
-		Default: "the default backend of the controller, for errors only",
+		Default: "the default backend of the controller, only for error pages",
 		Scope:   ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ErrorPages.Service }, readServiceName),
 	}
 	disableProxyInterceptErrors = Annotation{
 		Name: "disable-proxy-intercept-errors",
-		Doc: "Keeps the responses of endpoints unchanged, whatever custom-http-errors lists. Only errors of the " +
-			"controller itself are replaced.",
+		Doc: "Keeps error responses of endpoints unchanged, even if custom-http-errors lists their status codes. " +
+			"Only errors of the controller itself are replaced.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.ErrorPages.OwnOnly }, nginx.Bool),
 		Check: func(s *Settings) string {

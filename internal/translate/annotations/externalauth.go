@@ -22,15 +22,17 @@ func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 var (
 	authURL = Annotation{
 		Name: "auth-url",
-		Doc: "Sends a request without a body to this service for each client request, to decide whether it is " +
-			"allowed. A 2xx response allows the request. With 401 and 403, the client gets that status. With any " +
-			"other response, or if the service cannot be reached, the client gets 500. The service gets the headers " +
-			"of the client's request, plus X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, " +
-			"X-Forwarded-For, X-Auth-Request-Redirect and X-Sent-From, but no X-Forwarded-Proto. Redirects are not " +
-			"followed, and certificates are not verified. The host of the URL may contain only the variables $host, " +
-			"$http_host, $namespace, $ingress_name and $service_name; $host and $http_host have no port, and work " +
-			"only for rules with a host. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout apply to " +
-			"the service, too. [Tenants](tenants.md#endpoints) lists the addresses that are never dialed.",
+		Doc: "The URL of an authentication service. For each client request, the controller sends a request without " +
+			"a body to this URL. If the service responds with a 2xx status, the client's request is allowed. If it " +
+			"responds with 401 or 403, the client gets this status. With any other response, or if the service " +
+			"cannot be reached, the client gets 500. The service gets the headers of the client's request, plus " +
+			"X-Request-ID, X-Original-URL, X-Original-Method, X-Real-IP, X-Forwarded-For, X-Auth-Request-Redirect " +
+			"and X-Sent-From, but no X-Forwarded-Proto. Redirects are not followed, and certificates are not " +
+			"verified. The host of the URL may contain only the variables $host, $http_host, $namespace, " +
+			"$ingress_name and $service_name; $host and $http_host then do not contain a port, and can be used only " +
+			"if the rule of the Ingress has a host. proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout " +
+			"apply to the service, too. [Tenants](tenants.md#endpoints) lists the addresses to which the controller " +
+			"never connects.",
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://auth.example.svc.cluster.local:8080/check?path=$escaped_request_uri",
 		Default: "none", Scope: ScopeLocation, Risk: RiskHigh,
@@ -39,8 +41,8 @@ var (
 	}
 	authMethod = Annotation{
 		Name: "auth-method",
-		Doc: "The method of the request to the service. If it is set, the service also gets X-Original-URI and " +
-			"X-Scheme.",
+		Doc: "The HTTP method of the request to the authentication service. If the annotation is set, the service " +
+			"also gets the headers X-Original-URI and X-Scheme.",
 		Values: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Example: "HEAD", Default: "GET", Scope: ScopeLocation,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Method },
@@ -49,9 +51,9 @@ var (
 	}
 	authSignIn = Annotation{
 		Name: "auth-signin",
-		Doc: "The URL to which clients are redirected with 302 instead of 401. The URL of the client's request " +
-			"is added as the query parameter that auth-signin-redirect-param names, unless the URL already has this " +
-			"parameter.",
+		Doc: "The URL to which clients are redirected with status 302 if the authentication service responds with " +
+			"401. The URL of the client's request is added in the query parameter that is set by " +
+			"auth-signin-redirect-param, unless the auth-signin URL already contains this parameter.",
 		Values: "a URL or a path that may contain nginx variables", Example: "https://auth.example.com/login",
 		Default: "none",
 		Scope:   ScopeLocation, Risk: RiskHigh,
@@ -62,23 +64,26 @@ var (
 			}), Meanwhile: "clients get 401", Check: withoutAuth,
 	}
 	authSignInParam = Annotation{
-		Name:   "auth-signin-redirect-param",
-		Doc:    "The name of the query parameter in auth-signin with the URL of the client's request.",
+		Name: "auth-signin-redirect-param",
+		Doc: "The name of the query parameter that is added to the auth-signin URL. Its value is the URL of the " +
+			"client's request.",
 		Values: "a name", Example: "target", Default: "rd", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.Param },
 			nginx.Chars("-_.", maxHeaderBytes)), Check: withoutAuth,
 	}
 	authResponseHeaders = Annotation{
 		Name: "auth-response-headers",
-		Doc: "The headers of the service's response that are sent to the backend. The client's own headers with " +
-			"these names, in any spelling, are removed, even if the service does not send them.",
+		Doc: "The headers of the authentication service's response that are sent to the backend. Headers with these " +
+			"names in the client's request, in any spelling, are always removed, even if the response of the service " +
+			"does not contain them.",
 		Values: "comma-separated names", Example: "X-Auth-Request-User, X-Auth-Request-Email", Default: "none",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Auth.Headers }, readAuthHeaders),
 		OnError: authFailed, Meanwhile: ingressClosed, Check: withoutAuth, Lines: true,
 	}
 	authRequestRedirect = Annotation{
-		Name: "auth-request-redirect", Doc: "The value of the X-Auth-Request-Redirect header that the service gets.",
+		Name: "auth-request-redirect", Doc: "The value of the X-Auth-Request-Redirect header in requests to the " +
+			"authentication service.",
 		Values: "text that may contain nginx variables", Example: "https://$host$request_uri",
 		Default: "$request_uri",
 		Scope:   ScopeLocation, Risk: RiskMedium,
@@ -87,9 +92,9 @@ var (
 	}
 	authProxySetHeaders = Annotation{
 		Name: "auth-proxy-set-headers",
-		Doc: "The ConfigMap whose data are sent to the service as headers. They replace other headers with the " +
-			"same names. Values may contain nginx variables. While the ConfigMap does not exist, is in another " +
-			"namespace or contains an invalid header, all requests get 503.",
+		Doc: "The ConfigMap whose data are sent as headers to the authentication service. They replace other headers " +
+			"with the same names. Values may contain nginx variables. While the ConfigMap does not exist, is in " +
+			"another namespace or contains an invalid header, all requests get 503.",
 		Values: "name or namespace/name", Example: "auth-headers", Default: "none", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SetHeaders }, readObjectName),
@@ -97,11 +102,12 @@ var (
 	}
 	authCacheKey = Annotation{
 		Name: "auth-cache-key",
-		Doc: "Caches responses of the service under this key, and uses them for requests with the same key. " +
-			"Include everything on which the service decides, such as the cookie or the Authorization header. The " +
-			"host and path of the Ingress are always part of the key. Responses with Set-Cookie are not cached. The " +
-			"headers X-Accel-Expires, Cache-Control and Expires of the service take precedence over " +
-			"auth-cache-duration. The size of the whole cache is 128 MiB.",
+		Doc: "Caches responses of the authentication service under this key, and uses them for later requests with " +
+			"the same key. The key must contain everything on which the decision of the service depends, such as a " +
+			"cookie or the Authorization header. The host and path of the Ingress are always part of the key. " +
+			"Responses with Set-Cookie are not cached. The headers X-Accel-Expires, Cache-Control and Expires of a " +
+			"response take precedence over auth-cache-duration. The maximum size of the cache, for all Ingresses " +
+			"together, is 128 MiB.",
 		Values: "text that may contain nginx variables", Example: "$cookie_session$http_authorization",
 		Default: "responses are not cached",
 		Scope:   ScopeLocation, Risk: RiskMedium,
@@ -109,8 +115,8 @@ var (
 		Check: withoutAuth, Meanwhile: "responses are not cached",
 	}
 	authCacheDuration = Annotation{
-		Name: "auth-cache-duration", Doc: "The statuses of responses that are cached, and for how long.",
-		Values:  "space-separated statuses and a time; separate several entries by commas",
+		Name: "auth-cache-duration", Doc: "The status codes of the responses to cache, and how long they are cached.",
+		Values:  "space-separated status codes, followed by a time; entries are separated by commas",
 		Example: "200 202 10m, 401 30s",
 		Default: "200 202 401 5m", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *[]ir.AuthLifetime { return &s.Asked.Auth.CacheFor }, readLifetimes),
@@ -122,16 +128,17 @@ var (
 	}
 	authAlwaysSetCookie = Annotation{
 		Name: "auth-always-set-cookie",
-		Doc: "Adds the cookies of the service to every response. Otherwise they are added only to responses with " +
-			"the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308.",
+		Doc: "Adds the cookies that the authentication service sets to every response to the client. Otherwise they " +
+			"are added only to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Auth.AlwaysSetCookie }, nginx.Bool),
 		Check: withoutAuth,
 	}
 	authKeepalive = Annotation{
 		Name: "auth-keepalive",
-		Doc: "The maximum number of idle connections to the service. 0 keeps no idle connections. Unlike in " +
-			"ingress-nginx, idle connections are also kept by default, and if the host contains variables.",
+		Doc: "The maximum number of idle connections to the authentication service. With 0, each connection is " +
+			"closed after its request. Unlike in ingress-nginx, idle connections are also kept if the annotation is " +
+			"not set, or if the host in auth-url contains variables.",
 		Values: "a number from 0 to 65535", Example: "32", Default: "320", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, 65535)(value)
@@ -142,27 +149,29 @@ var (
 		}), Check: withoutAuth,
 	}
 	authKeepaliveRequests = Annotation{
-		Name: "auth-keepalive-requests", Doc: "The maximum number of requests on one connection to the service.",
+		Name: "auth-keepalive-requests", Doc: "The maximum number of requests on one connection to the " +
+			"authentication service.",
 		Values: "a number from 1 to 1000000", Example: "100", Default: "1000", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Auth.KeepAliveRequests }, nginx.Number(1, 1000000)),
 		Check: withoutAuth,
 	}
 	authKeepaliveTimeout = Annotation{
 		Name:   "auth-keepalive-timeout",
-		Doc:    "The number of seconds for which an idle connection to the service is kept.",
+		Doc:    "The number of seconds for which an idle connection to the authentication service stays open.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Auth.KeepAliveTimeout }, nginx.Seconds(1)),
 		Check: withoutAuth,
 	}
 	authKeepaliveShareVars = Annotation{
-		Name:    "auth-keepalive-share-vars",
-		Ignored: "the request to the service always has the variables and the X-Request-ID of the client's request",
-		Risk:    RiskLow,
+		Name: "auth-keepalive-share-vars",
+		Ignored: "the request to the authentication service always has the same variables and X-Request-ID as the " +
+			"client's request",
+		Risk: RiskLow,
 	}
 	enableGlobalAuth = Annotation{
 		Name: "enable-global-auth",
-		Doc: "Applies [global-auth-url](configmap.md#global-auth-url) of the ConfigMap to the Ingress, if it has " +
-			"no auth-url. An invalid value is treated as true.",
+		Doc: "Applies the key [global-auth-url](configmap.md#global-auth-url) of the ConfigMap to the Ingress, " +
+			"unless the Ingress has its own auth-url. An invalid value is treated as true.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.NoGlobalAuth }, nginx.No),
 	}
@@ -203,8 +212,8 @@ func GlobalAuth(name string) *Annotation {
 	}
 	row.Name = "global-" + own.Name
 	row.Doc = fmt.Sprintf(
-		"The default of [%s](annotations.md#%s) for external authentication of all Ingresses, except Ingresses with "+
-			"their own auth-url or with enable-global-auth `false`.",
+		"Like the annotation [%s](annotations.md#%s), but for all Ingresses that have no auth-url of their own and "+
+			"do not set enable-global-auth to `false`.",
 		own.Name, own.Name)
 	row.Parse = func(s *Settings, value string) (err error) {
 		global(s, func() { err = own.Parse(s, value) })
@@ -228,8 +237,8 @@ func GlobalAuth(name string) *Annotation {
 // NoAuthLocations is the ConfigMap key no-auth-locations. It is not in Table, because it is not an annotation.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
-	Doc: "Paths without basic and external authentication, whether the Ingress or the ConfigMap configures it. A " +
-		"path of an Ingress is exempt if it equals one of these paths or is below it.",
+	Doc: "Paths that need no basic or external authentication, even if an annotation or the ConfigMap configures it. " +
+		"A path of an Ingress is exempt if it equals one of these paths or is below it.",
 	Values: "comma-separated paths", Example: "/.well-known/acme-challenge,/healthz",
 	Default: "/.well-known/acme-challenge",
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,

@@ -36,8 +36,8 @@ var (
 	}
 	proxyBodySize = Annotation{
 		Name: "proxy-body-size",
-		Doc: "The maximum size of a request body. Requests with a larger body get 413, whether or not they " +
-			"declare their length. 0 means no limit.",
+		Doc: "The maximum size of a request body. Requests with a larger body get 413, with or without a " +
+			"Content-Length header. 0 means no limit.",
 		Values: "a number of bytes, or a number with the suffix k, m or g", Example: "8m", Default: "1m",
 		Scope: ScopeLocation,
 		Risk:  RiskMedium,
@@ -72,9 +72,9 @@ const (
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
-		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS endpoints are not verified " +
-			"unless proxy-ssl-verify is on, as in ingress-nginx. AUTO_HTTP uses the protocol of the client's " +
-			"connection. An invalid value is treated as HTTP.",
+		Doc: "The protocol of connections to the endpoints. The certificates of HTTPS and GRPCS endpoints are not " +
+			"verified unless proxy-ssl-verify is on, as in ingress-nginx. With AUTO_HTTP, requests are sent by HTTP " +
+			"or HTTPS, like the client's request. An invalid value is treated as HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation,
 		Risk:      RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
@@ -82,14 +82,14 @@ var (
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
-		Doc: "Sends requests to the cluster IP of the Service instead of its endpoints. The cluster then chooses " +
-			"the endpoint, so load-balance, affinity and retries have no effect.",
+		Doc: "Sends requests to the cluster IP of the Service instead of its endpoints. Kubernetes then chooses the " +
+			"endpoint, so load-balance, affinity and retries have no effect.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
 	upstreamVhost = Annotation{
 		Name: "upstream-vhost",
-		Doc: "The Host header that the endpoint gets. It may contain nginx variables, such as " +
+		Doc: "The Host header of requests to endpoints. It may contain nginx variables, such as " +
 			"$service_name.$namespace.svc.cluster.local.",
 		Values: "a host that may contain nginx variables", Example: "app.example.com",
 		Default: "the client's Host header",
@@ -98,16 +98,17 @@ var (
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
-		Doc: "The Connection header that the endpoint gets, except with WebSocket requests, which work with both " +
-			"values. The connection is reused for other requests only with keep-alive.",
+		Doc: "The Connection header of requests to endpoints. WebSocket requests are not affected. With keep-alive, " +
+			"a connection to an endpoint is reused for other requests; with close, it is not.",
 		Values: "close or keep-alive", Example: "keep-alive", Default: "depends on the request", Scope: ScopeLocation,
 		Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection },
 			nginx.OneOf("close", "keep-alive")),
 	}
 	xForwardedPrefix = Annotation{
-		Name:   "x-forwarded-prefix",
-		Doc:    "The X-Forwarded-Prefix header that the endpoint gets, on paths that rewrite-target rewrites.",
+		Name: "x-forwarded-prefix",
+		Doc: "The X-Forwarded-Prefix header of requests to endpoints. It is sent only for paths that " +
+			"rewrite-target rewrites.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", maxPathBytes)),
 		Check: func(s *Settings) string {
@@ -117,7 +118,7 @@ var (
 	}
 	fastcgiIndex = Annotation{
 		Name:   "fastcgi-index",
-		Doc:    "The file that is served for paths with a trailing slash, with backend-protocol FCGI.",
+		Doc:    "With backend-protocol FCGI, the name of the file that is served for paths with a trailing slash.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index },
 			nginx.Chars(indexChars, maxPathBytes)),
@@ -125,10 +126,10 @@ var (
 	}
 	fastcgiParams = Annotation{
 		Name: "fastcgi-params-configmap",
-		Doc: "The ConfigMap whose data are FastCGI parameters, with backend-protocol FCGI. They are added to " +
-			"nginx's usual parameters, or replace them. Values may contain nginx variables, such as " +
-			"/var/www$fastcgi_script_name. While the ConfigMap does not exist, is in another namespace or is " +
-			"invalid, all requests get 503.",
+		Doc: "With backend-protocol FCGI, the ConfigMap whose data are sent to endpoints as FastCGI parameters. They " +
+			"are added to nginx's usual parameters, and replace parameters with the same names. Values may contain " +
+			"nginx variables, such as /var/www$fastcgi_script_name. While the ConfigMap does not exist, is in " +
+			"another namespace or is invalid, all requests get 503.",
 		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), Check: checkCGI,
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
@@ -183,7 +184,8 @@ const buffered = "buffers grow as needed, and no response is too large for them"
 
 // The annotations that tune nginx and have no effect here. They cause no warning, because nothing needs to be fixed.
 var (
-	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "there is no such limit for response headers",
+	proxyBufferSize = Annotation{Name: "proxy-buffer-size", Ignored: "response headers do not have to fit into a " +
+		"buffer of a fixed size",
 		Risk: RiskLow}
 	proxyBuffersNumber   = Annotation{Name: "proxy-buffers-number", Ignored: buffered, Risk: RiskLow}
 	proxyBusyBuffersSize = Annotation{Name: "proxy-busy-buffers-size", Ignored: buffered, Risk: RiskLow}
@@ -199,7 +201,7 @@ var (
 
 var proxyHTTPVersion = Annotation{
 	Name:   "proxy-http-version",
-	Doc:    "The HTTP version for endpoints. 1.0 is not supported: endpoints get 1.1.",
+	Doc:    "The HTTP version of requests to endpoints. 1.0 is not supported: requests are sent with HTTP/1.1.",
 	Values: "1.1", Example: "1.1", Default: "1.1", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: func(_ *Settings, value string) error {
 		version, err := nginx.OneOf("1.1", "1.0")(value)

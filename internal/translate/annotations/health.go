@@ -30,15 +30,16 @@ const (
 var (
 	slowStart = Annotation{
 		Name: OwnPrefix + "slow-start",
-		Doc: "The number of seconds during which a new endpoint gets less than its share of the requests. Its " +
-			"share grows until it is complete. 0 gives it the full share at once.",
+		Doc: "The number of seconds during which a new endpoint gets fewer requests than the other endpoints. Its " +
+			"share of the requests grows during this time. With 0, a new endpoint gets its full share at once.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
 	}
 	ejectAfterFailures = Annotation{
 		Name: OwnPrefix + "eject-after-failures",
-		Doc: "The number of consecutive failed requests after which an endpoint is ejected. An ejected endpoint " +
-			"gets single requests from time to time, to test it. With `off`, endpoints are never ejected.",
+		Doc: "The number of consecutive failed requests after which an endpoint is ejected. From time to time, an " +
+			"ejected endpoint gets a single request, which tests whether the endpoint works again. With `off`, " +
+			"endpoints are never ejected.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", maxFailures), Example: "5", Default: "3",
 		Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
@@ -49,17 +50,18 @@ var (
 var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
-		Doc: "Requests this path, which may have a query, from every endpoint at regular intervals, and sends no " +
-			"requests to endpoints that fail the check. With backend-protocol GRPC or GRPCS, the standard health " +
-			"service grpc.health.v1 is called: the text after the slash is the name of the service, and / checks " +
-			"the whole server. There is no health check for FCGI.",
+		Doc: "The path of a health check, with an optional query. The controller requests the path from every " +
+			"endpoint at regular intervals, and sends no client requests to endpoints that fail the check. With " +
+			"backend-protocol GRPC or GRPCS, the check calls the standard service grpc.health.v1 instead. The part " +
+			"of the value after the slash is then the name of the gRPC service to check, and `/` checks the whole " +
+			"server. There are no health checks with backend-protocol FCGI.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
 		Name:   OwnPrefix + "health-check-interval",
-		Doc:    "The number of seconds between two health checks of an endpoint.",
+		Doc:    "The number of seconds from one health check of an endpoint to the next.",
 		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
 		Check: checkChecked,
@@ -89,7 +91,7 @@ var (
 	}
 	healthCheckStatus = Annotation{
 		Name:   OwnPrefix + "health-check-status",
-		Doc:    "The status code that a health check expects.",
+		Doc:    "The status code with which an endpoint must respond to a health check.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),

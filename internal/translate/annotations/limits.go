@@ -17,12 +17,13 @@ const (
 	defaultMultiplier = 5
 
 	limitValues = "a number from 0 to 1000000; 0 means no limit"
-	limitDoc    = "Clients are identified by their address, or by the key " +
-		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable). The limit applies to all hosts and " +
-		"paths of the Ingress together. Each replica counts only its own requests. Redirects are not counted. " +
-		"Requests that are then rejected because of the client's address or password are counted."
-	exemptDoc = "The networks whose clients are not limited. If an entry is not a valid network, all clients are " +
-		"limited."
+	limitDoc    = "Clients are identified by their address, unless the key " +
+		"[limit-conn-zone-variable](configmap.md#limit-conn-zone-variable) of the ConfigMap is set. The limit " +
+		"applies to all hosts and paths of the Ingress together. Each replica counts only its own requests. " +
+		"Redirects are not counted, but requests that are rejected afterwards, because of the client's address or " +
+		"password, are counted."
+	exemptDoc = "The networks whose clients are exempt from limit-rps, limit-rpm and limit-connections. If an entry " +
+		"is not a valid network, no client is exempt."
 	// everybodyCounts describes, in messages, the effect of an invalid exemption list: no client is exempt from the
 	// limits.
 	everybodyCounts = "the limits apply to all clients"
@@ -34,23 +35,25 @@ var (
 	limitRPS = Annotation{
 		Name: "limit-rps",
 		Doc: "The average number of requests per second that one client may send. In a burst, a client may send " +
-			"limit-rps × limit-burst-multiplier + 1 requests at once. Further requests get 503, or the status of " +
-			"the key [limit-req-status-code](configmap.md#limit-req-status-code), and are not counted. " + limitDoc,
+			"limit-rps × limit-burst-multiplier + 1 requests at once. Requests above the limit get 503, or the " +
+			"status in the key [limit-req-status-code](configmap.md#limit-req-status-code), and are not counted. " +
+			limitDoc,
 		Values: limitValues, Example: "10", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerSecond }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitRPM = Annotation{
 		Name: "limit-rpm",
-		Doc: "Like [limit-rps](annotations.md#limit-rps), per minute. If both are set, both limits apply; a " +
-			"request that one of them rejects is counted by neither.",
+		Doc: "Like [limit-rps](annotations.md#limit-rps), but for the average number of requests per minute. If " +
+			"limit-rps and limit-rpm are both set, both limits apply. A request that exceeds one of the limits is " +
+			"not counted for the other limit either.",
 		Values: limitValues, Example: "300", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.PerMinute }, nginx.Number(0, maxRequests)),
 		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 	limitBurstMultiplier = Annotation{
 		Name:   "limit-burst-multiplier",
-		Doc:    "The size of a burst, as a multiple of limit-rps or limit-rpm.",
+		Doc:    "The size of a burst of requests, as a multiple of limit-rps or limit-rpm.",
 		Values: "a number from 1 to 1000", Example: "3", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Multiplier },
 			nginx.Number(1, maxMultiplier)),
@@ -62,10 +65,10 @@ var (
 	}
 	limitConnections = Annotation{
 		Name: "limit-connections",
-		Doc: "The maximum number of concurrent requests of one client. A request is counted until its response " +
-			"ends, and a WebSocket until it is closed. Each HTTP/2 or HTTP/3 stream is one request. Further " +
-			"requests get 503, or the status of the key " +
-			"[limit-conn-status-code](configmap.md#limit-conn-status-code). " + limitDoc,
+		Doc: "The maximum number of concurrent requests of one client. A request is counted until its response ends, " +
+			"and a WebSocket until it is closed. Each HTTP/2 or HTTP/3 stream is one request. Requests above the " +
+			"limit get 503, or the status in the key [limit-conn-status-code](configmap.md#limit-conn-status-code). " +
+			limitDoc,
 		Values: limitValues, Example: "20", Default: "no limit", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Connections },
 			nginx.Number(0, maxRequests)),
@@ -94,13 +97,13 @@ var (
 var (
 	// LimitStatus is the key limit-req-status-code.
 	LimitStatus = Annotation{
-		Name: "limit-req-status-code", Doc: "The status code for requests above limit-rps or limit-rpm.",
+		Name: "limit-req-status-code", Doc: "The status code for requests that exceed limit-rps or limit-rpm.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.Status }, nginx.Number(400, 599)),
 	}
 	// LimitConnectionsStatus is the key limit-conn-status-code.
 	LimitConnectionsStatus = Annotation{
-		Name: "limit-conn-status-code", Doc: "The status code for requests above limit-connections.",
+		Name: "limit-conn-status-code", Doc: "The status code for requests that exceed limit-connections.",
 		Values: "a number from 400 to 599", Example: "429", Default: "503",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Limits.ConnectionsStatus }, nginx.Number(400, 599)),
 	}
@@ -108,7 +111,7 @@ var (
 	LimitKey = Annotation{
 		Name: "limit-conn-zone-variable",
 		Doc: "The key that identifies a client for limit-rps, limit-rpm and limit-connections: text with nginx " +
-			"variables. Requests for which it is empty are not limited, so do not use a header or cookie that " +
+			"variables. Requests for which the key is empty are not limited, so do not use a header or cookie that " +
 			"clients can omit.",
 		Values: "text with nginx variables", Example: "$http_x_api_key",
 		Default: "$binary_remote_addr, the address of the client",

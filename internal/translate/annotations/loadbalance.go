@@ -44,11 +44,12 @@ const (
 
 var loadBalance = Annotation{
 	Name: "load-balance",
-	Doc: "How an endpoint is chosen: round robin (`round_robin`), the lowest response time (`ewma`), the fewest " +
-		"requests (`least_conn`, which ingress-nginx has removed), or at random (`random`, which ingress-nginx " +
-		"never had). `upstream-hash-by` and `affinity` take precedence; `chash`, `chashsubset`, `sticky_balanced` " +
-		"and `sticky_persistent` require them. If several Ingresses have the same backend, the oldest one with the " +
-		"annotation decides.",
+	Doc: "How an endpoint is chosen: in turn (`round_robin`), by the lowest response time (`ewma`), by the fewest " +
+		"active requests (`least_conn`, which ingress-nginx has removed), or at random (`random`, which " +
+		"ingress-nginx never had). The annotations `upstream-hash-by` and `affinity` take precedence over " +
+		"load-balance. The values `chash` and `chashsubset` require `upstream-hash-by`; `sticky_balanced` and " +
+		"`sticky_persistent` require `affinity`. If several Ingresses have the annotation for the same backend, the " +
+		"oldest Ingress is used.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm },
@@ -60,9 +61,9 @@ var loadBalance = Annotation{
 var (
 	upstreamHashBy = Annotation{
 		Name: "upstream-hash-by",
-		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: if endpoints are " +
-			"added or removed, few requests move to another endpoint. The value is text with nginx variables, such " +
-			"as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
+		Doc: "Sends requests with the same hash key to the same endpoint. The hash is consistent: if endpoints are " +
+			"added or removed, few requests move to another endpoint. The hash key is text with nginx variables, " +
+			"such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation,
 		Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy },
@@ -70,15 +71,17 @@ var (
 		Check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
-		Name:   "upstream-hash-by-subset",
-		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints instead of one.",
+		Name: "upstream-hash-by-subset",
+		Doc: "Distributes requests with the same hash key (upstream-hash-by) among a few endpoints, instead of " +
+			"sending them to one endpoint.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Balancing.Subset }, nginx.Bool),
 		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
 	upstreamHashBySubsetSize = Annotation{
-		Name:   "upstream-hash-by-subset-size",
-		Doc:    "The number of endpoints that share the requests with the same value, with upstream-hash-by-subset.",
+		Name: "upstream-hash-by-subset-size",
+		Doc: "The number of endpoints that share the requests with the same hash key, if upstream-hash-by-subset " +
+			"is `true`.",
 		Values: "a number from 0 to 1000; 0 means the default", Example: "5", Default: "3", Scope: ScopeLocation,
 		Risk:  RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, maxSubset)),

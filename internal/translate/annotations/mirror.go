@@ -11,15 +11,16 @@ import (
 var (
 	mirrorTarget = Annotation{
 		Name: "mirror-target",
-		Doc: "Sends a copy of each request that passes access control to this URL, and discards the response. " +
-			"The request does not wait for its copy, and does not fail if the copy fails. The copy has the method, " +
-			"body and headers of the request, plus X-Request-ID, X-Real-IP, X-Forwarded-* and Via. The query is " +
-			"added if the path and query of the URL contain no variable. The host of the URL may contain only the " +
-			"variables $host, $http_host, $namespace, $ingress_name and $service_name; $host and $http_host have no " +
-			"port, and work only for rules with a host. Certificates are not verified. A request is not copied if " +
-			"its body is longer than 1 MiB or is cut off, or if too many copies are in progress: " +
+		Doc: "Sends a copy of each request to this URL, and discards the response. Requests that are rejected by " +
+			"access control are not copied. The request does not wait for its copy, and does not fail if the copy " +
+			"fails. The copy has the method, body and headers of the request, plus X-Request-ID, X-Real-IP, " +
+			"X-Forwarded-* and Via. The query of the request is added to the URL, unless the path or query of the " +
+			"URL contains a variable. The host of the URL may contain only the variables $host, $http_host, " +
+			"$namespace, $ingress_name and $service_name; $host and $http_host then do not contain a port, and can " +
+			"be used only if the rule of the Ingress has a host. Certificates are not verified. A request is not " +
+			"copied if its body is longer than 1 MiB or is cut off, or if too many copies are in progress: " +
 			"[metrics](metrics.md) count these requests. A copy takes at most 10 seconds. " +
-			"[Tenants](tenants.md#endpoints) lists the addresses that are never dialed.",
+			"[Tenants](tenants.md#endpoints) lists the addresses to which the controller never connects.",
 		Values:  "a URL that may contain nginx variables",
 		Example: "http://mirror.example.svc.cluster.local$request_uri", Default: "none",
 		Scope: ScopeLocation, Risk: RiskHigh,
@@ -30,13 +31,13 @@ var (
 		Meanwhile: "no request is copied",
 	}
 	mirrorHost = Annotation{
-		Name: "mirror-host", Doc: "The Host header of the copies.",
+		Name: "mirror-host", Doc: "The Host header of the copies that are sent to mirror-target.",
 		Values: "a host that may contain nginx variables", Example: "$host", Default: "the host of mirror-target",
 		Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Mirror.Host }, readHost), Check: withoutMirror,
 	}
 	mirrorRequestBody = Annotation{
-		Name: "mirror-request-body", Doc: "Sends the request body with the copies.",
+		Name: "mirror-request-body", Doc: "Includes the request body in the copies that are sent to mirror-target.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Mirror.WithoutBody },
 			func(value string) (bool, error) {

@@ -20,22 +20,24 @@ const maxAliases = 32
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
-		Doc: "Additional names for the hosts of the Ingress. An entry is a name, a wildcard such as " +
-			"`*.example.com`, which matches any number of labels, or `~` and a regular expression (RE2), which may " +
-			"match any part of the name. A host of a rule takes precedence over aliases. Among aliases, names take " +
-			"precedence over wildcards, and wildcards over regular expressions; of several expressions, the one of " +
-			"the oldest Ingress is used. A name that is the host of a rule has no effect. The oldest Ingress of the " +
-			"namespace that [owns the host](tenants.md) decides. Invalid entries are ignored.",
+		Doc: "Additional names (aliases) for the hosts of the Ingress. Each entry is a name; or a wildcard such as " +
+			"`*.example.com`, which matches any number of labels; or `~` followed by a regular expression (RE2), " +
+			"which may match any part of a name. The hosts in rules of Ingresses take precedence over aliases, so an " +
+			"alias that equals such a host has no effect. Among aliases, names take precedence over wildcards, and " +
+			"wildcards over regular expressions. If several regular expressions match, the oldest Ingress is used. " +
+			"Only Ingresses in the namespace that [owns the host](tenants.md) can add aliases; if several of them " +
+			"list aliases, the oldest Ingress is used. Invalid entries are ignored.",
 		Values: "comma-separated names", Example: "example.org, *.example.net", Default: "none",
 		Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.Aliases }, readAliases),
 	}
 	fromToWWW = Annotation{
 		Name: "from-to-www-redirect",
-		Doc: "Redirects `www.` and the host to the host, or, for a host that starts with `www.`, the name " +
-			"without `www.` to the host. There is no redirect if a rule names the other host. The status code comes " +
-			"from [http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be valid " +
-			"for both names.",
+		Doc: "Redirects requests for the host with the prefix `www.` to the host. If the host itself starts with " +
+			"`www.`, requests for the name without `www.` are redirected to the host. There is no redirect if the " +
+			"other name is the host of a rule. The status code comes from " +
+			"[http-redirect-code](configmap.md#http-redirect-code). For HTTPS, the certificate must be valid for " +
+			"both names.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.FromToWWW }, nginx.Bool),
 	}

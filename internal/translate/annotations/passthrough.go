@@ -10,9 +10,9 @@ import (
 
 var sslPassthrough = Annotation{
 	Name: "ssl-passthrough",
-	Doc: "Forwards the TLS connections of the hosts to the backend of the path `/` unchanged, so that the " +
-		"backend terminates TLS. This requires the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough). All " +
-		"other settings of the hosts apply only to requests without TLS. See [TLS](tls.md#passthrough).",
+	Doc: "Forwards the TLS connections for the hosts of the Ingress unchanged to the backend of the path `/`, which " +
+		"terminates TLS. This requires the option [`ssl_passthrough`](caddyfile.md#ssl_passthrough). All other " +
+		"settings of these hosts apply only to requests without TLS. See [TLS](tls.md#passthrough).",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }

@@ -15,42 +15,53 @@ type phase struct {
 var phases = []phase{
 	// See Serve in package live.
 	{Name: "blocked",
-		Doc: "403 because of the [keys](configmap.md) `block-cidrs`, `block-user-agents` and `block-referers`"},
+		Doc: "returns 403 for clients and requests in the [keys](configmap.md) `block-cidrs`, `block-user-agents` " +
+			"and `block-referers`"},
 	// See checkPath in package live.
 	{Name: "ambiguous paths",
-		Doc: "400 for a path that an endpoint might interpret as a path with other access control"},
+		Doc: "returns 400 for a path that an endpoint might interpret as another path, with different access control"},
 	// See beforeRoute in package live, for routes with a redirect from RedirectFor.
 	{Name: "redirect to HTTPS",
-		Doc: "see [TLS](tls.md#redirects); not for paths that return 503, or that redirect to another URL"},
+		Doc: "redirects HTTP requests, as described in [TLS](tls.md#redirects), except on paths that return 503 or " +
+			"redirect to another URL"},
 	// See beforeRoute and admit in package live.
 	{Name: "client certificates",
-		Doc: "`auth-tls-*`; see [Client certificates](client-certificates.md#rejected-requests)"},
-	{Name: "invalid access control", Doc: "503 for an Ingress with access control that is invalid or not supported",
+		Doc: "verifies them according to `auth-tls-*`, as described in [Client " +
+			"certificates](client-certificates.md#rejected-requests)"},
+	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
+		"supported",
 		filters: (*Settings).closed},
 	// See FiltersOfRoot. This phase applies only to requests for "/".
-	{Name: "app-root", Doc: "the redirect of requests for `/`, which skip all later steps"},
-	{Name: "CORS", Doc: "the response to OPTIONS, and headers of all responses from here on",
+	{Name: "app-root", Doc: "redirects requests for `/`; the later steps do not apply to them"},
+	{Name: "CORS", Doc: "responds to OPTIONS requests, and adds headers to all responses from this step on",
 		filters: (*Settings).cors},
-	{Name: "redirects", Doc: "`temporal-redirect`, `permanent-redirect`, and `rewrite-target` with a URL",
+	{Name: "redirects", Doc: "redirects because of `temporal-redirect`, `permanent-redirect`, or `rewrite-target` " +
+		"with a URL",
 		filters: (*Settings).redirects},
-	{Name: "limits", Doc: "`limit-connections`, `limit-rps` and `limit-rpm`", filters: (*Settings).limits},
+	{Name: "limits", Doc: "rejects requests that exceed `limit-connections`, `limit-rps` or `limit-rpm`",
+		filters: (*Settings).limits},
 	{
 		Name: "access control", filters: (*Settings).access,
-		Doc: "`denylist-source-range`, `allowlist-source-range`, `auth-type`, `auth-url`; with `satisfy: any`, one " +
-			"of them is enough",
+		Doc: "checks `denylist-source-range`, `allowlist-source-range`, `auth-type` and `auth-url`; with `satisfy: " +
+			"any`, a client has to pass only one of these checks",
 	},
-	{Name: "bandwidth", Doc: "`limit-rate` and `limit-rate-after`, for responses from here on",
+	{Name: "bandwidth", Doc: "applies `limit-rate` and `limit-rate-after` to responses from this step on",
 		filters: (*Settings).bandwidth},
-	{Name: "chains", Doc: "`k8singress.io/chains`, in the order of the annotation", filters: (*Settings).chains},
-	{Name: "Authorization", Doc: "the header is removed if `auth-type` used it", filters: (*Settings).withoutPassword},
-	{Name: "rewrite", Doc: "`rewrite-target`; earlier steps use the client's path",
+	{Name: "chains", Doc: "runs the chains in `k8singress.io/chains`, in the order of the annotation",
+		filters: (*Settings).chains},
+	{Name: "Authorization", Doc: "removes the `Authorization` header if `auth-type` used it",
+		filters: (*Settings).withoutPassword},
+	{Name: "rewrite", Doc: "rewrites the path according to `rewrite-target`; earlier steps use the path of the " +
+		"client's request",
 		filters: (*Settings).rewrite},
-	{Name: "custom headers", Doc: "`custom-headers`, for responses from here on", filters: (*Settings).customHeaders},
+	{Name: "custom headers", Doc: "adds the headers in `custom-headers` to responses from this step on",
+		filters: (*Settings).customHeaders},
 	{
 		Name: "mirror", filters: (*Settings).mirror,
-		Doc: "`mirror-target` copies requests that reach this step, without the password for `auth-type`",
+		Doc: "sends a copy of the request to `mirror-target`, without the password for `auth-type`",
 	},
 	// See package proxy.
 	{Name: "endpoints",
-		Doc: "503 if there are none, 413 if the body is too large, and otherwise the endpoint, with retries"},
+		Doc: "returns 503 if there are no endpoints, or 413 if the body is too large; otherwise sends the request to " +
+			"an endpoint, with retries"},
 }

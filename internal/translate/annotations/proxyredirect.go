@@ -14,11 +14,12 @@ import (
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
-		Doc: "Rewrites the Location and Refresh headers of responses: if the URL starts with this text, that " +
-			"prefix is replaced by proxy-redirect-to. If the value is `~` and a regular expression (RE2), or `~*` " +
-			"for a case-insensitive one, proxy-redirect-to replaces the whole URL in which the expression matches. " +
-			"The value may contain nginx variables.",
-		Values:  "off, default (the same as off), a text, or ~ and a regular expression",
+		Doc: "Rewrites the URL in the Location and Refresh headers of responses. If the URL starts with this string, " +
+			"this prefix is replaced with proxy-redirect-to. The value may also be `~` followed by a regular " +
+			"expression (RE2), or `~*` followed by a regular expression that ignores case. If the expression matches " +
+			"any part of the URL, the whole URL is replaced with proxy-redirect-to. The value may contain nginx " +
+			"variables.",
+		Values:  "off, default (the same as off), a string, or ~ and a regular expression",
 		Example: "http://app.internal:8080/",
 		Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.From }, readProxyRedirectFrom),
@@ -30,8 +31,8 @@ var (
 	}
 	proxyRedirectTo = Annotation{
 		Name: "proxy-redirect-to",
-		Doc: "The replacement for proxy-redirect-from. It may contain nginx variables, and `$1` to `$9` for the " +
-			"groups of the regular expression.",
+		Doc: "The replacement for the prefix or the URL that proxy-redirect-from matches. It may contain nginx " +
+			"variables, and `$1` to `$9` for the groups of the regular expression.",
 		Values: "off, or a text", Example: "https://$host/", Default: off, Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.ProxyRedirect.To }, readProxyRedirectTo),
 		Check: (*Settings).checkProxyRedirectTo,

@@ -13,8 +13,9 @@ import (
 
 const (
 	redirectValues = "a URL that starts with http:// or https://"
-	redirectDoc    = "This happens before the redirect to HTTPS and before access control, except client " +
-		"certificates; the backend gets no request. The path and query of the request are not added to the URL."
+	redirectDoc    = "Requests are redirected before the redirect to HTTPS and before access control; only client " +
+		"certificates are verified first. The backend does not get the requests. The path and query of the request " +
+		"are not added to the URL."
 )
 
 // The annotations that redirect all requests to another URL.

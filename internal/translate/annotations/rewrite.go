@@ -14,8 +14,8 @@ import (
 var useRegex = Annotation{
 	Name: "use-regex",
 	Doc: "Turns the paths of the Ingress into regular expressions. They match at the start of a request path and " +
-		"ignore case; the longest expression is tried first. The other paths that the namespace has on the same " +
-		"hosts become regular expressions, too, whatever their pathType is.",
+		"ignore case; the longest expression is tried first. If other Ingresses of the namespace have the same " +
+		"hosts, their paths become regular expressions, too, whatever their pathType is.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
@@ -24,10 +24,11 @@ var useRegex = Annotation{
 // regular expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
-	Doc: "Replaces the whole path of a request before the backend gets it; the query is kept. $1 to $9 are the " +
-		"groups of the path, which becomes a regular expression, like all other paths of the namespace on the same " +
-		"hosts. If the value is a URL that starts with `http://`, `https://` or `$scheme`, requests are redirected " +
-		"to it with 302, before the redirect to HTTPS and before access control. The URL may contain nginx variables.",
+	Doc: "Replaces the whole path of a request before it is sent to the backend; the query is kept. The path of the " +
+		"Ingress becomes a regular expression, and $1 to $9 stand for its groups. If other Ingresses of the " +
+		"namespace have the same hosts, their paths become regular expressions, too. If the value is a URL that " +
+		"starts with `http://`, `https://` or `$scheme`, requests are redirected to it with 302, before the redirect " +
+		"to HTTPS and before access control. The URL may contain nginx variables.",
 	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
 	Parse: parseRewriteTarget, Raw: true,
 }

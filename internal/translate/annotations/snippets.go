@@ -36,10 +36,11 @@ const (
 )
 
 const (
-	snippetDoc = " Snippets have no effect here, but they are checked. If a snippet contains only directives for " +
-		"response headers, timeouts, buffers, compression and logs, or `proxy_set_header` of Upgrade, Connection, " +
-		"Host, X-Real-IP and X-Forwarded-*, requests are served without it, with a warning. Any other snippet might " +
-		"reject requests, so all requests get 503; [the option snippets](caddyfile.md#snippets) changes that."
+	snippetDoc = " Snippets are not applied, but they are checked. A snippet that contains only harmless directives " +
+		"is ignored with a warning. Harmless are directives for response headers, timeouts, buffers, compression and " +
+		"logs, and `proxy_set_header` for Upgrade, Connection, Host, X-Real-IP and X-Forwarded-*. Any other snippet " +
+		"might reject requests, so all requests get 503, unless [the option snippets](caddyfile.md#snippets) is set " +
+		"to `ignore`."
 	configuration = "nginx configuration; `false` means no snippet"
 	noSnippet     = "snippets are not supported yet, and this one has no effect"
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
@@ -77,14 +78,15 @@ var (
 	configurationSnippet = snippet("configuration-snippet",
 		"nginx configuration for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
 	serverSnippet = snippet("server-snippet",
-		"nginx configuration for the hosts of the Ingress. If it might reject requests, only the paths of this "+
-			"Ingress get 503."+snippetDoc,
+		"nginx configuration for the hosts of the Ingress. If the snippet might reject requests, only requests for "+
+			"the paths of this Ingress get 503, and not requests for other Ingresses with the same hosts."+snippetDoc,
 		rowServer, snippets.Harmless)
 	authSnippet = snippet("auth-snippet",
 		"nginx configuration for the requests to auth-url."+snippetDoc, rowAuth, snippets.Harmless)
 	modSecuritySnippet = snippet("modsecurity-snippet",
-		"ModSecurity rules. They have no effect. With `SecRuleEngine DetectionOnly`, requests are served without "+
-			"them, with a warning. Otherwise all requests get 503.", rowModSecurity, snippets.DetectsOnly)
+		"ModSecurity rules. They are not applied, because ModSecurity is not supported yet. If they contain "+
+			"`SecRuleEngine DetectionOnly`, they are ignored with a warning. Otherwise all requests get 503.",
+		rowModSecurity, snippets.DetectsOnly)
 	enableModSecurity = firewall("enable-modsecurity", func(s *Settings) *bool { return &s.Asked.Snippets.Firewall })
 	enableCoreRules   = firewall("enable-owasp-core-rules",
 		func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
@@ -119,11 +121,11 @@ var GlobalAuthSnippet = func() Annotation {
 // enabled.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
-	Doc: "ModSecurity rules for all Ingresses. They have no effect. With `SecRuleEngine On`, they would reject " +
-		"requests in ingress-nginx, so all requests get 503 for Ingresses with " +
-		"[enable-modsecurity](annotations.md#enable-modsecurity) or " +
-		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules), whether an annotation or the ConfigMap " +
-		"sets it.",
+	Doc: "ModSecurity rules for all Ingresses. They are not applied, because ModSecurity is not supported yet. If " +
+		"they contain `SecRuleEngine On`, ModSecurity would reject requests in ingress-nginx. All requests for an " +
+		"Ingress then get 503 if [enable-modsecurity](annotations.md#enable-modsecurity) or " +
+		"[enable-owasp-core-rules](annotations.md#enable-owasp-core-rules) applies to the Ingress, by an annotation " +
+		"or by the ConfigMap.",
 	Values: "ModSecurity rules; `false` means no rules", Example: "false", Default: "none", Lines: true,
 	Parse: func(s *Settings, value string) error {
 		asked := &s.Asked.Snippets
@@ -148,9 +150,10 @@ var FirewallRules = Annotation{
 func firewall(name string, of func(*Settings) *bool) Annotation {
 	return Annotation{
 		Name: name,
-		Doc: "ModSecurity is not supported yet. By default it only detects attacks, so this has no effect and " +
-			"gets a warning. If the [ConfigMap](configmap.md#modsecurity-snippet) contains `SecRuleEngine On`, all " +
-			"requests for the Ingress get 503.",
+		Doc: "Turns on ModSecurity, which is not supported yet. Since ModSecurity only detects attacks by default, " +
+			"this setting is ignored with a warning. If the key " +
+			"[modsecurity-snippet](configmap.md#modsecurity-snippet) of the ConfigMap contains `SecRuleEngine On`, " +
+			"ModSecurity would reject requests, so all requests for the Ingress get 503.",
 		Values: booleans, Example: "false", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {
 			on, err := nginx.Bool(value)

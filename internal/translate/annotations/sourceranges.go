@@ -10,7 +10,8 @@ import (
 const (
 	sourceRangeValues = "networks and addresses, separated by commas or line breaks"
 	sourceRangeDoc    = "With use-forwarded-headers, enable-real-ip or use-proxy-protocol, the client's address is " +
-		"the address that a trusted proxy sends. If an entry is not a valid network, all requests get 503."
+		"the address that a trusted proxy sends in a header. If an entry is not a valid network, all requests get " +
+		"503."
 )
 
 // The annotations for allowed and denied client addresses. whitelist-source-range is ingress-nginx's older name for
@@ -18,8 +19,8 @@ const (
 var (
 	allowlistSourceRange = Annotation{
 		Name: "allowlist-source-range",
-		Doc: "The networks from which clients are allowed. Requests from other addresses get 403. The list of an " +
-			"Ingress replaces the list in the ConfigMap. " + sourceRangeDoc,
+		Doc: "The networks whose clients are allowed. Clients with other addresses get 403. The list of an Ingress " +
+			"replaces the list in the ConfigMap. " + sourceRangeDoc,
 		Values: sourceRangeValues, Example: "10.0.0.0/8,2001:db8::/32", Default: "all networks", Scope: ScopeLocation,
 		Risk:    RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.Sources.Allowed }, nginx.AllNetworks),
@@ -36,8 +37,8 @@ var (
 	}
 	denylistSourceRange = Annotation{
 		Name: "denylist-source-range",
-		Doc: "The networks from which clients are denied with 403, even if allowlist-source-range contains them. " +
-			"The list of an Ingress replaces the list in the ConfigMap. " + sourceRangeDoc,
+		Doc: "The networks whose clients get 403, even if allowlist-source-range contains their addresses. The list " +
+			"of an Ingress replaces the list in the ConfigMap. " + sourceRangeDoc,
 		Values: sourceRangeValues, Example: "192.0.2.0/24", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.SourceRanges.Deny }, nginx.AllNetworks),
 		OnError: (*Settings).close, Meanwhile: ingressClosed, Lines: true,

@@ -11,28 +11,30 @@ import (
 var (
 	sslRedirect = Annotation{
 		Name: "ssl-redirect",
-		Doc: "Redirects HTTP to HTTPS on hosts that an entry of `tls` lists, in this Ingress or in another one " +
-			"with the same host. See [TLS](tls.md#redirects).",
+		Doc: "Redirects HTTP requests to HTTPS if their host is listed in `spec.tls` of this Ingress, or of another " +
+			"Ingress with the same host. See [TLS](tls.md#redirects).",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, nginx.No),
 	}
 	forceSSLRedirect = Annotation{
-		Name:   "force-ssl-redirect",
-		Doc:    "Redirects HTTP to HTTPS on all hosts, even without an entry of `tls` and with ssl-redirect `false`.",
+		Name: "force-ssl-redirect",
+		Doc: "Redirects HTTP requests to HTTPS on all hosts of the Ingress, even if `spec.tls` does not list the " +
+			"hosts, or if ssl-redirect is `false`.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
 	}
 	preserveTrailingSlash = Annotation{
 		Name: "preserve-trailing-slash",
-		Doc: "Keeps the trailing slash of the URL in the redirect to HTTPS. Otherwise the redirect removes one " +
-			"trailing slash.",
+		Doc: "Keeps the trailing slash of the path in the redirect to HTTPS. With `false`, one trailing slash is " +
+			"removed.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
 		Name: "use-port-in-redirects",
-		Doc: "Adds the port of the option [`https`](caddyfile.md#https) to the redirect to HTTPS, unless it is " +
-			"443. Use it if clients connect to this port directly, without a load balancer or a Service in front.",
+		Doc: "Adds the port in the option [`https`](caddyfile.md#https) to the URL of the redirect to HTTPS, unless " +
+			"the port is 443. Use it if clients connect to this port directly, without a load balancer or a Service " +
+			"in front of the controller.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}

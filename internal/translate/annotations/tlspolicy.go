@@ -13,17 +13,18 @@ import (
 var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
-		Doc: "The TLS 1.2 ciphers for the hosts of the Ingress, by their OpenSSL names. The order has no " +
-			"effect. TLS 1.3 ciphers are always enabled, and ciphers without forward secrecy are never enabled. If " +
-			"several Ingresses of the namespace that [owns the host](tenants.md) have the annotation, the oldest " +
-			"one is used.",
+		Doc: "The TLS 1.2 ciphers that clients may use for the hosts of the Ingress, by their OpenSSL names. The " +
+			"order of the list has no effect. TLS 1.3 ciphers are always enabled, and ciphers without forward " +
+			"secrecy are never enabled. Only Ingresses in the namespace that [owns the host](tenants.md) can set the " +
+			"ciphers. If several of them have the annotation, the oldest Ingress is used.",
 		Values:  "colon-separated names: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{
-		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides support is always chosen",
+		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that the client and the controller both support " +
+			"is always chosen",
 		Risk: RiskLow,
 	}
 )

@@ -13,9 +13,9 @@ const maxOperationBytes = 256
 var (
 	enableOpenTelemetry = Annotation{
 		Name: "enable-opentelemetry",
-		Doc: "Sends a span for each request to the OpenTelemetry collector of the key " +
-			"[otlp-collector-host](configmap.md#otlp-collector-host). Endpoints get the trace in the W3C Trace " +
-			"Context headers traceparent and tracestate.",
+		Doc: "Sends a span for each request to the OpenTelemetry collector in the key " +
+			"[otlp-collector-host](configmap.md#otlp-collector-host). Requests to endpoints contain the trace in the " +
+			"W3C Trace Context headers traceparent and tracestate.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Tracing.On }, nginx.Bool),
 		Check: func(s *Settings) string {
@@ -24,7 +24,7 @@ var (
 	}
 	openTelemetryTrust = Annotation{
 		Name: "opentelemetry-trust-incoming-span",
-		Doc: "Adds the span of a request to the trace in the client's traceparent header. With `false`, each " +
+		Doc: "Makes the span of a request a part of the trace in the client's traceparent header. With `false`, each " +
 			"request starts a new trace, and the endpoint does not get the client's trace.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: func(s *Settings, value string) error {

@@ -41,7 +41,8 @@ var (
 		Name: "access-log-path", Scope: process,
 		Doc: "The file of the access log for HTTP requests, and for connections of TCP and UDP ports. `" +
 			ir.LogStdout +
-			"` and `/dev/stdout` are the standard output. If the file is renamed, a new file is created.",
+			"` and `/dev/stdout` stand for the standard output. If another process renames the file, a new file is " +
+			"created.",
 		Values: "an absolute path", Example: "/var/log/access.log", Default: ir.LogStdout,
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Path }, readLogPath),
 	}
@@ -64,10 +65,10 @@ var (
 			strings.Join(nginx.StreamVariables, "`, `$") +
 			"` are supported; other variables have the value `-`. The values of $status are 200 if an endpoint " +
 			"accepted the connection; 400 if the port requires a PROXY protocol header or TLS and the client did " +
-			"not send it; 403 if the client may not connect; 500 for an internal error; 502 if no endpoint accepted " +
-			"the connection, or if expected responses did not arrive; and 503 for a TCP connection above a limit. " +
-			"With a PROXY protocol header, $remote_addr is the client in that header. Passed-through connections " +
-			"(ssl-passthrough) are not logged.",
+			"not send it; 403 if the client is not allowed to connect; 500 for an internal error; 502 if no " +
+			"endpoint accepted the connection, or if expected responses did not arrive; and 503 for a TCP " +
+			"connection that exceeded a limit. With a PROXY protocol header, $remote_addr is the address of the " +
+			"client in this header. TLS connections that ssl-passthrough forwards are not logged.",
 		Values: "text with variables", Example: "$remote_addr $status $upstream_addr",
 		Default: "the format of ingress-nginx",
 		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
@@ -76,43 +77,46 @@ var (
 		Name: "log-format-upstream", Scope: process,
 		Doc: "The format of the log line for a request: text with [variables of " +
 			"nginx](https://nginx.org/en/docs/varindex.html) and of ingress-nginx. Unsupported variables have the " +
-			"value `-`. Sizes are sizes of bodies. $request_length is the size of the request headers in HTTP/1.1 " +
-			"format, plus the size of the body if the client declared it.",
+			"value `-`. Variables for sizes of requests and responses contain only the sizes of their bodies. " +
+			"$request_length is the size of the request headers in HTTP/1.1 format, plus the size of the body if the " +
+			"client declared it.",
 		Values: "text with variables", Example: "$remote_addr $status $request_uri",
 		Default: "the format of ingress-nginx",
 		Parse:   nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Format }, readFormat),
 	}
 	logFormatEscapeJSON = Key{
 		Name: "log-format-escape-json", Scope: process,
-		Doc:    "Escapes values for JSON strings. The quotes around the values must be part of log-format-upstream.",
+		Doc: "Escapes the values of variables for use in JSON strings. The quotes around the values must be part " +
+			"of log-format-upstream.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeJSON),
 	}
 	logFormatEscapeNone = Key{
 		Name: "log-format-escape-none", Scope: process,
-		Doc: "Writes values without escaping, except line breaks and other control characters, which are always " +
-			"escaped.",
+		Doc: "Writes the values of variables without escaping. Only line breaks and other control characters are " +
+			"always escaped.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: escape(ir.EscapeNone),
 	}
 	skipAccessLogURLs = Key{
 		Name: "skip-access-log-urls", Scope: process,
-		Doc: "Requests that are not logged. An entry is the path and query as the client sent them, or `~` and a " +
-			"regular expression.",
+		Doc: "Requests that are not logged. Each entry is a path and query as the client sends them, or `~` followed " +
+			"by a regular expression.",
 		Values: "comma-separated paths", Example: "/healthz,/ready", Default: "none",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.AccessLog.Skip }, readSkipped), Lines: true,
 	}
 	enableAccessLogForDefaultBackend = Key{
 		Name: "enable-access-log-for-default-backend", Scope: process,
-		Doc:    "Also logs requests for hosts and paths that no Ingress defines.",
+		Doc:    "Also logs requests for hosts and paths that are not in any Ingress.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.AccessLog.Unknown }, nginx.Bool),
 	}
 	enableSyslog = Key{
 		Name: "enable-syslog", Scope: process,
-		Doc: "Sends the log lines of requests to a syslog server by UDP instead of a file, with the facility " +
-			"local7, the severity info and the tag nginx. The log lines of TCP and UDP ports are still written to " +
-			"their file. The destination of the controller's own log is Caddy's option `log`.",
+		Doc: "Sends the access log for HTTP requests to a syslog server by UDP, instead of writing it to a file. The " +
+			"facility is local7, the severity is info, and the tag is nginx. The access log for connections of TCP " +
+			"and UDP ports is still written to its file. The controller's own log does not depend on this key: " +
+			"Caddy's global option `log` sets its destination.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Syslog.On }, nginx.Bool),
 		Check: func(c *Config) string {
@@ -121,7 +125,7 @@ var (
 		},
 	}
 	syslogHost = Key{
-		Name: "syslog-host", Scope: process, Doc: "The syslog server of enable-syslog.",
+		Name: "syslog-host", Scope: process, Doc: "The syslog server to which enable-syslog sends log lines.",
 		Values: "a host or an IP address", Example: "192.0.2.1", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Syslog.Host }, readHostFor("syslog-port")),
 	}

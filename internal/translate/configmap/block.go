@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	blockDoc = "This applies to all hosts, and happens before everything else, including the redirect to HTTPS. " +
-		"It does not apply to passed-through connections, and to connections of TCP and UDP ports."
-	textValues = "comma-separated texts and regular expressions (RE2); an expression follows `~`, or `~*` to " +
+	blockDoc = "This applies to all hosts, and is checked before everything else, including the redirect to HTTPS. " +
+		"It applies neither to TLS connections that ssl-passthrough forwards, nor to connections of TCP and UDP " +
+		"ports."
+	textValues = "comma-separated strings and regular expressions (RE2); an expression follows `~`, or `~*` to " +
 		"ignore case"
-	textDoc = "A text must be equal to the whole value, ignoring case. A regular expression may match any part " +
-		"of it. Quotes around an entry have the same meaning as in nginx. "
+	textDoc = "An entry without `~` must be equal to the whole value of the header, ignoring case. A regular " +
+		"expression may match any part of the value. Quotes around an entry have the same meaning as in nginx. "
 	allRefused = "all requests for all Ingresses get 503"
 )
 
@@ -23,7 +24,7 @@ const (
 var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
-		Doc:     "Networks whose clients get 403. " + blockDoc,
+		Doc:     "The networks whose clients get 403. " + blockDoc,
 		Values:  "networks and addresses, separated by commas or line breaks",
 		Example: "192.0.2.0/24,2001:db8::/32", Default: "none",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Global.Block.Networks }, nginx.AllNetworks),

@@ -12,40 +12,43 @@ const booleans = "true or false"
 var (
 	useForwardedHeaders = Key{
 		Name: "use-forwarded-headers", Scope: process,
-		Doc: "Trusts the X-Forwarded-* headers of requests from proxy-real-ip-cidr, and forwards them. Otherwise " +
-			"endpoints get only the controller's own headers. Set it only behind another proxy that sets these " +
-			"headers.",
+		Doc: "Trusts the X-Forwarded-* headers of requests from the networks in proxy-real-ip-cidr, and forwards " +
+			"these headers to endpoints. With `false`, endpoints get only the X-Forwarded-* headers that the " +
+			"controller sets. Set it to `true` only if another proxy in front of the controller sets these headers.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
 		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.UseForwarded) },
 	}
 	computeFullForwardedFor = Key{
 		Name: "compute-full-forwarded-for", Scope: process,
-		Doc: "Appends the address of the connecting client or proxy to the X-Forwarded-For header, instead of " +
-			"replacing the header by the client's address. It requires use-forwarded-headers.",
+		Doc: "Appends the address from which the connection comes (of the client, or of a proxy) to the " +
+			"X-Forwarded-For header, instead of replacing the header with the client's address. It requires " +
+			"use-forwarded-headers.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
 	}
 	forwardedForHeader = Key{
 		Name: "forwarded-for-header", Scope: process,
-		Doc:    "The header with the client's address, with use-forwarded-headers or enable-real-ip.",
+		Doc: "The request header from which the client's address is read if use-forwarded-headers or " +
+			"enable-real-ip is `true`.",
 		Values: "the name of a header", Example: "CF-Connecting-IP", Default: "X-Forwarded-For",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.Header }, nginx.Token),
 	}
 	enableRealIP = Key{
 		Name: "enable-real-ip", Scope: process,
-		Doc: "Takes the client's address from forwarded-for-header if the request comes from proxy-real-ip-cidr. " +
-			"The other X-Forwarded-* headers are not trusted.",
+		Doc: "Reads the client's address from the header in forwarded-for-header if the request comes from a network " +
+			"in proxy-real-ip-cidr. The other X-Forwarded-* headers are not trusted.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
 		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.RealIP) },
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Scope: process,
-		Doc: "The networks of trusted proxies in front of the controller. Their headers and PROXY protocol " +
-			"headers are trusted. They may open any number of connections, while other clients have a limited share " +
-			"for each address. If no network in the list is valid, no proxy is trusted. Always set it, since the " +
-			"default lets every client choose its address.",
+		Doc: "The networks of the trusted proxies in front of the controller. The controller trusts the " +
+			"X-Forwarded-* and PROXY protocol headers from these networks. Trusted proxies may open any number of " +
+			"connections, while the number of connections from each other address is limited. If no network in the " +
+			"list is valid, no proxy is trusted. Always set this key: with the default, every client can claim any " +
+			"address.",
 		Values: "comma-separated networks and addresses", Example: "10.0.0.0/8,fd00::/8",
 		Default: "all addresses",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Global.Clients.Trusted }, nginx.Networks),
@@ -54,14 +57,14 @@ var (
 	useProxyProtocol = Key{
 		Name: "use-proxy-protocol", Scope: process,
 		Doc: "Expects a PROXY protocol header with the client's address at the start of every connection. The " +
-			"address is used if the connection comes from proxy-real-ip-cidr.",
+			"address in the header is used only if the connection comes from a network in proxy-real-ip-cidr.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),
 		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.ProxyProtocol) },
 	}
 	proxyProtocolHeaderTimeout = Key{
 		Name: "proxy-protocol-header-timeout", Scope: process,
-		Doc:    "The time within which the PROXY protocol header must arrive.",
+		Doc:    "The maximum time to wait for the PROXY protocol header (use-proxy-protocol).",
 		Values: "a time such as 5s", Example: "2s", Default: "5s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
 	}

@@ -51,8 +51,9 @@ var (
 	}
 	gzipDisable = Key{
 		Name: "gzip-disable", Scope: process,
-		Doc: "A regular expression (RE2) that ignores case. Clients with a matching User-Agent get no gzip. As " +
-			"in nginx, `msie6` matches Internet Explorer 4, 5, and 6 without SV1.",
+		Doc: "A regular expression (RE2) that ignores case. Responses to clients with a matching User-Agent header " +
+			"are not compressed with gzip. As in nginx, `msie6` matches Internet Explorer 4, 5 and those versions of " +
+			"6 whose User-Agent does not contain SV1.",
 		Values: "a regular expression, or `msie6`", Example: "old browser", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Compression.GzipDisable }, readAgents),
 	}

@@ -26,27 +26,27 @@ const (
 var (
 	clientHeaderTimeout = Key{
 		Name: "client-header-timeout", Scope: process,
-		Doc: "The number of seconds within which a client must send the complete headers of a request. A client " +
-			"that has sent only a part of them gets 408. This applies to HTTP/1.1 only: with HTTP/2 and HTTP/3, a " +
-			"client that opens a connection and sends no request is idle.",
+		Doc: "The number of seconds within which a client must send the complete headers of a request. A client that " +
+			"has sent only a part of the headers gets 408. This key applies to HTTP/1.1 only. HTTP/2 and HTTP/3 " +
+			"connections without requests are closed after the timeout in keep-alive instead.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.HeaderTimeout },
 			nginx.Seconds(1)),
 	}
 	clientBodyTimeout = Key{
 		Name: "client-body-timeout", Scope: process,
-		Doc: "The maximum time between two reads of a request body, in seconds. Then the client gets 408. It " +
-			"does not apply to gRPC streams.",
+		Doc: "The maximum time between two reads of a request body from the client, in seconds. If the timeout " +
+			"expires, the client gets 408. It does not apply to gRPC streams.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.BodyTimeout },
 			nginx.Seconds(1)),
 	}
 	keepAlive = Key{
 		Name: "keep-alive", Scope: process,
-		Doc: "The number of seconds for which a connection stays open without a request. 0 closes each HTTP/1.1 " +
-			"connection after one request, and each HTTP/2 and HTTP/3 connection after the responses to the " +
-			"requests that have arrived by then. Open HTTP/2 and HTTP/3 connections keep the timeout with which " +
-			"they started.",
+		Doc: "The number of seconds after which a client's connection without requests is closed. With 0, each " +
+			"HTTP/1.1 connection is closed after one request, and each HTTP/2 and HTTP/3 connection after the " +
+			"responses to the requests that have already arrived. A change does not apply to HTTP/2 and HTTP/3 " +
+			"connections that are already open.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "75",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Connections.KeepAlive },
 			func(value string) (time.Duration, error) {
@@ -59,9 +59,9 @@ var (
 	}
 	keepAliveRequests = Key{
 		Name: "keep-alive-requests", Scope: process,
-		Doc: "The maximum number of requests on a connection; then the client has to open a new one. " +
-			"ingress-nginx has the default 1000 to free the memory that nginx keeps for each connection; this is " +
-			"not needed here.",
+		Doc: "The maximum number of requests on a client's connection. After that, the client has to open a new " +
+			"connection. In ingress-nginx, the default is 1000, which frees memory that nginx keeps for each " +
+			"connection. This is not necessary here.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxRequests), Example: "10000", Default: "no limit",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.Requests },
 			nginx.Number(1, maxRequests)),
@@ -69,8 +69,8 @@ var (
 	largeClientHeaderBuffers = Key{
 		Name: "large-client-header-buffers", Scope: process,
 		Doc: "The maximum size of request headers: the number of buffers times their size. Requests with larger " +
-			"headers get 431. In nginx each line must fit into one buffer; here a single line may use the whole " +
-			"size. New HTTP/2 and HTTP/3 connections have this limit, too.",
+			"headers get 431. In nginx, each line must fit into one buffer; here a single line may use the whole " +
+			"size. The limit also applies to new HTTP/2 and HTTP/3 connections.",
 		Values: "a number and a size; their product is from 4k to 1m", Example: "4 16k", Default: "4 8k",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Connections.MaxHead }, readHeaderBuffers),
 	}

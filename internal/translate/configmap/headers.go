@@ -28,8 +28,8 @@ var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
 		Doc: "The ConfigMap whose data are added as headers to all responses to clients, including errors. They " +
-			"replace headers with the same names. Headers with a variable are not added to responses to requests " +
-			"for a host or path that no Ingress defines. " + headerMapDoc,
+			"replace headers with the same names. Headers whose values contain a variable are not added to responses " +
+			"for hosts and paths that are not in any Ingress. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
 	}
@@ -42,20 +42,20 @@ var (
 	}
 	hideHeaders = Key{
 		Name: "hide-headers", Scope: process,
-		Doc:    "Response headers of endpoints that clients do not get.",
+		Doc:    "The response headers of endpoints that are removed before a response is sent to the client.",
 		Values: "comma-separated names", Example: "X-Powered-By,X-Generator", Default: "none",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)),
 		Lines: true,
 	}
 	proxyAddOriginalURIHeader = Key{
 		Name: "proxy-add-original-uri-header", Scope: process,
-		Doc:    "Sends the path and query of the client's request to endpoints in X-Original-URI.",
+		Doc:    "Sends the original path and query of the client's request to endpoints in the header X-Original-URI.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Headers.OriginalURI }, nginx.Bool),
 	}
 	forwardedHostHeader = Key{
 		Name: "forwarded-host-header", Scope: process,
-		Doc:    "The header with the host that the client requested, with use-forwarded-headers.",
+		Doc:    "The header from which the host that the client requested is read if use-forwarded-headers is `true`.",
 		Values: "the name of a header", Example: "X-Original-Host", Default: "X-Forwarded-Host",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.HostHeader }, nginx.Token),
 	}
@@ -72,8 +72,8 @@ var (
 	}
 	ignoreInvalidHeaders = Key{
 		Name: "ignore-invalid-headers", Scope: process,
-		Doc: "With `false`, client headers are forwarded to endpoints with any characters in their names that " +
-			"HTTP allows, including underscores. " + mistakableDoc,
+		Doc: "With `false`, client headers are forwarded to endpoints even if their names contain unusual characters " +
+			"that HTTP allows, including underscores. " + mistakableDoc,
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames },
 			func(value string) (bool, error) {
@@ -83,8 +83,8 @@ var (
 	}
 )
 
-const mistakableDoc = "Since many endpoints treat such a name like the name with hyphens, a header such as " +
-	"X_Forwarded_For is always removed, if its letters and digits are the same as in a header that the controller " +
+const mistakableDoc = "Many endpoints treat underscores in a name like hyphens. Therefore, a header such as " +
+	"X_Forwarded_For is always removed if its name has the same letters and digits as a header that the controller " +
 	"reads or sets. A change also applies to open connections."
 
 // readName parses the name of an object in the format namespace/name.

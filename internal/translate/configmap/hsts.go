@@ -10,14 +10,15 @@ import (
 var (
 	hsts = Key{
 		Name: "hsts", Scope: process,
-		Doc: "Adds a Strict-Transport-Security header to every response over TLS, and replaces the endpoint's " +
-			"own header. Browsers then use only HTTPS for the host. With `false`, the endpoint's header is forwarded.",
+		Doc: "Adds a Strict-Transport-Security header to every response over TLS, in place of the endpoint's own " +
+			"header. Browsers then use only HTTPS for the host. With `false`, the endpoint's own header is forwarded.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, nginx.No),
 	}
 	hstsMaxAge = Key{
 		Name: "hsts-max-age", Scope: process,
-		Doc:    "The number of seconds for which browsers remember to use only HTTPS. With 0, browsers forget it.",
+		Doc: "The number of seconds for which browsers use only HTTPS for the host (max-age in the header " +
+			"Strict-Transport-Security). With 0, browsers may use HTTP again.",
 		Values: "a number of seconds", Example: "63072000", Default: "31536000",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.HSTS.MaxAge }, func(value string) (int, error) {
 			n, err := nginx.Number(0, math.MaxInt32)(value)
@@ -29,14 +30,15 @@ var (
 	}
 	hstsIncludeSubdomains = Key{
 		Name: "hsts-include-subdomains", Scope: process,
-		Doc:    "Adds includeSubDomains to the header: browsers use only HTTPS for all subdomains of the host, too.",
+		Doc: "Adds includeSubDomains to the header Strict-Transport-Security, so that browsers also use only " +
+			"HTTPS for all subdomains of the host.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, nginx.No),
 	}
 	hstsPreload = Key{
 		Name: "hsts-preload", Scope: process,
-		Doc: "Adds preload to the header: the host may be added to the preload lists of browsers. Removal from " +
-			"these lists takes months.",
+		Doc: "Adds preload to the header Strict-Transport-Security, which allows browser vendors to add the host to " +
+			"their preload lists. Removing a host from these lists takes months.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, nginx.Bool),
 	}

@@ -12,8 +12,8 @@ import (
 // in proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
-	Doc: "Retries POST, LOCK and PATCH requests at another endpoint, too, even if an endpoint may have received " +
-		"them, as if every proxy-next-upstream contained `non_idempotent`.",
+	Doc: "Also retries POST, LOCK and PATCH requests that an endpoint may already have received. This has the same " +
+		"effect as adding `non_idempotent` to the proxy-next-upstream of every Ingress.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
@@ -25,7 +25,8 @@ const maxConnections = 65535
 var (
 	upstreamKeepaliveConnections = Key{
 		Name: "upstream-keepalive-connections", Scope: process,
-		Doc:    "The maximum number of idle connections that are kept for each endpoint. 0 keeps no idle connections.",
+		Doc: "The maximum number of idle connections that are kept open to each endpoint. With 0, no idle " +
+			"connections are kept open.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, maxConnections)(value)
@@ -37,15 +38,15 @@ var (
 	}
 	upstreamKeepaliveTimeout = Key{
 		Name: "upstream-keepalive-timeout", Scope: process,
-		Doc:    "The number of seconds for which an idle connection to an endpoint is kept.",
+		Doc:    "The number of seconds for which an idle connection to an endpoint is kept open.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Scope: process,
-		Doc: "How long WebSockets and other streams stay open after their route was removed, or changed so that " +
-			"it no longer applies to them. It also applies to connections of TCP and UDP ports, and of " +
-			"ssl-passthrough. 0 means no limit.",
+		Doc: "How long WebSockets and other long responses stay open after their route was removed, or changed so " +
+			"that it no longer matches them. The key also applies to connections of TCP and UDP ports, and to TLS " +
+			"connections that ssl-passthrough forwards, when their port or route is removed. 0 means no limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
@@ -54,9 +55,9 @@ var (
 // generateRequestID stores the negated value in the settings, because the default of the key is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
-	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get " +
-		"the header, and $request_id is its value. With `false`, both have the value that the client sent, or " +
-		"are empty.",
+	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get the " +
+		"header, and the variable $request_id has its value. With `false`, the header and the variable have the " +
+		"value that the client sent, or are empty.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
 		generates, err := nginx.Bool(value)
@@ -93,8 +94,8 @@ var autoHTTPS = Key{
 // served whatever its value is.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
-	Doc: "Makes `caddy k8singress lint` warn about paths of the types Exact and Prefix with characters other " +
-		"than letters, digits and `-._/`. ingress-nginx rejects such Ingresses; k8singress serves them.",
+	Doc: "Makes `caddy k8singress lint` warn about paths with characters other than letters, digits and `-._/`, if " +
+		"their pathType is Exact or Prefix. ingress-nginx rejects Ingresses with such paths; k8singress serves them.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
@@ -103,9 +104,10 @@ var strictValidatePathType = Key{
 // paths of their own Ingress.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "Controls a warning. The annotations proxy-ssl-* always apply only to the paths of their own Ingress. " +
-		"In ingress-nginx this requires `true`; with `false`, the oldest Ingress of a host sets them for all " +
-		"Ingresses of the host that lack them. With `false`, Events warn about such Ingresses.",
+	Doc: "Here the annotations proxy-ssl-* always apply only to the paths of their own Ingress. In ingress-nginx, " +
+		"this is so only if the key is `true`. If it is `false`, the annotations of the oldest Ingress of a host " +
+		"also apply to the other Ingresses of the host that lack these annotations. The key therefore only controls " +
+		"a warning: with `false`, Events report Ingresses for which ingress-nginx behaves differently.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }
@@ -113,8 +115,8 @@ var proxySSLLocationOnly = Key{
 // allowCrossNamespaceResources allows annotations to refer to objects in other namespaces.
 var allowCrossNamespaceResources = Key{
 	Name: "allow-cross-namespace-resources", Scope: process,
-	Doc: "Allows annotations of an Ingress to refer to Secrets of other namespaces. Every author of Ingresses " +
-		"can then use every Secret.",
+	Doc: "Allows annotations of an Ingress to refer to Secrets of other namespaces. Everyone who can create " +
+		"Ingresses can then use every Secret.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
 }

@@ -16,9 +16,9 @@ var (
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
-		Doc: "Paths that are not redirected to HTTPS, even with force-ssl-redirect. A path of an Ingress is " +
-			"exempt if it equals one of these paths or is below it. This is for clients that use only HTTP, such as " +
-			"an ACME issuer with its HTTP-01 challenge.",
+		Doc: "Paths that are not redirected to HTTPS, even with force-ssl-redirect. A path of an Ingress is exempt " +
+			"if it equals one of these paths or is below it. Use this key for clients that can only use HTTP, such " +
+			"as a certificate authority that verifies an HTTP-01 challenge.",
 		Values: "comma-separated paths", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations),

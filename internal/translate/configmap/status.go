@@ -2,10 +2,10 @@ package configmap
 
 import "github.com/k8singress/k8singress/internal/model/nginx"
 
-const statusDoc = "Other clients get 403. The page shows nginx's numbers of connections and requests. It is " +
-	"available on hosts that no Ingress names, on the HTTP and HTTPS ports. While this list is invalid, it allows " +
-	"no client; the other list still applies. If use-forwarded-headers trusts all clients, any client can claim an " +
-	"address in the list."
+const statusDoc = "Other clients get 403. The page shows the numbers of connections and requests in the format of " +
+	"nginx. It is served on the HTTP and HTTPS ports for hosts that are not in any Ingress. While this list is " +
+	"invalid, it allows no client; the list for the other IP version still applies. If use-forwarded-headers trusts " +
+	"all clients, any client can claim an address in the list."
 
 // The ConfigMap keys that list the clients that may read the status page.
 var (

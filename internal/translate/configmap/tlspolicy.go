@@ -26,15 +26,16 @@ var (
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Scope: process,
-		Doc: "Rejects TLS handshakes without a server name, or with a name that no Ingress defines. Otherwise " +
-			"these clients get the default certificate.",
+		Doc: "Rejects TLS handshakes without a server name, or with a server name that is not a host of an Ingress. " +
+			"With `false`, these clients get the default certificate.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
 	}
 	sslSessionTickets = Key{
 		Name: "ssl-session-tickets", Scope: process,
-		Doc: "Allows clients to resume TLS sessions. This is always on. ingress-nginx disables tickets because " +
-			"their keys do not change; here the keys change every 12 hours and are deleted soon after. " +
+		Doc: "Allows clients to resume TLS sessions with session tickets, which are always enabled here. " +
+			"ingress-nginx disables session tickets by default, because nginx never changes the keys that encrypt " +
+			"them. Here the keys are replaced every 12 hours, and old keys are deleted soon after. " +
 			"[TLS](tls.md#session-tickets) describes which replicas share the keys.",
 		Values: "true", Example: "true", Default: "true",
 		Parse: func(_ *Config, value string) error {

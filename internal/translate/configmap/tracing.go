@@ -31,15 +31,17 @@ var (
 	openTelemetryOperation = unchecked("opentelemetry-operation-name")
 	otlpCollectorHost      = Key{
 		Name: "otlp-collector-host", Scope: process,
-		Doc: "The collector that gets the spans, by OTLP over gRPC without TLS. If it is empty, no spans are " +
-			"sent. Spans are dropped without being counted if the queue is full; [metrics](metrics.md) count the " +
-			"spans that the collector did not accept. Requests never wait for the collector.",
+		Doc: "The OpenTelemetry collector to which spans are sent, by OTLP over gRPC without TLS. If the key is " +
+			"empty, no spans are sent. If the queue is full, spans are dropped, and no metric counts them; " +
+			"[metrics](metrics.md) count only the spans that the collector did not accept. Requests never wait for " +
+			"the collector.",
 		Values: "a host or an IP address", Example: "otel-collector.observability.svc", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Collector.Host },
 			readHostFor("otlp-collector-port")),
 	}
 	otlpCollectorPort = Key{
-		Name: "otlp-collector-port", Scope: process, Doc: "The port of the collector.",
+		Name: "otlp-collector-port", Scope: process, Doc: "The port of the OpenTelemetry collector in " +
+			"otlp-collector-host.",
 		Values: "a number from 1 to 65535", Example: "4317", Default: "4317",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Port }, nginx.Number(1, maxPort)),
 	}
@@ -51,7 +53,8 @@ var (
 	}
 	otelScheduleDelay = Key{
 		Name: "otel-schedule-delay-millis", Scope: process,
-		Doc:    "The maximum time for which a span is queued until it is sent together with others, in milliseconds.",
+		Doc: "The maximum time that a span waits in the queue before it is sent together with others, in " +
+			"milliseconds.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxDelay), Example: "1000", Default: "5000",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Collector.Delay },
 			func(value string) (time.Duration, error) {
@@ -60,7 +63,8 @@ var (
 			}),
 	}
 	otelMaxExportBatchSize = Key{
-		Name: "otel-max-export-batch-size", Scope: process, Doc: "The maximum number of spans that are sent together.",
+		Name: "otel-max-export-batch-size", Scope: process, Doc: "The maximum number of spans that are sent to the " +
+			"collector together.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxSpans), Example: "256", Default: "512",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Collector.Batch }, nginx.Number(1, maxSpans)),
 	}
@@ -71,7 +75,8 @@ var (
 	}
 	otelSampler = Key{
 		Name: "otel-sampler", Scope: process,
-		Doc:    "The requests that get a span: all, none, or the share in otel-sampler-ratio.",
+		Doc: "The requests for which spans are sent: all (AlwaysOn), none (AlwaysOff), or the share in " +
+			"otel-sampler-ratio (TraceIdRatioBased).",
 		Values: "AlwaysOn, AlwaysOff or TraceIdRatioBased", Example: "TraceIdRatioBased", Default: "AlwaysOn",
 		Parse: nginx.Into(func(c *Config) *ir.Sampler { return &c.Global.Collector.Sampler },
 			func(value string) (ir.Sampler, error) {
@@ -81,14 +86,14 @@ var (
 	}
 	otelSamplerRatio = Key{
 		Name: "otel-sampler-ratio", Scope: process,
-		Doc:    "The share of requests that get a span, with the otel-sampler TraceIdRatioBased.",
+		Doc:    "The share of requests for which spans are sent, if otel-sampler is TraceIdRatioBased.",
 		Values: "a number from 0 to 1", Example: "0.25", Default: "0.01",
 		Parse: nginx.Into(func(c *Config) *float64 { return &c.Global.Collector.Ratio }, readRatio),
 	}
 	otelSamplerParentBased = Key{
 		Name: "otel-sampler-parent-based", Scope: process,
-		Doc: "If a request belongs to a trace of the client, the client's decision determines whether it gets a " +
-			"span. otel-sampler decides for all other requests.",
+		Doc: "If a request belongs to a trace of the client, a span is sent only if the client samples this trace. " +
+			"otel-sampler selects among all other requests. With `false`, otel-sampler selects among all requests.",
 		Values: booleans, Example: "false", Default: "true",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Collector.OwnChoice },
 			func(value string) (bool, error) {

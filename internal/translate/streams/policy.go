@@ -19,31 +19,32 @@ const (
 var (
 	streamIdleTimeout = Annotation{
 		Name: prefix + "stream-idle-timeout",
-		Doc: "The idle timeout: a connection, or the session of a UDP client, ends if no data is sent in either " +
-			"direction for this time.",
+		Doc: "The idle timeout of connections to TCP ports, and of sessions of UDP clients. A connection or session " +
+			"ends if no data is sent in either direction for this time.",
 		Values: "a time such as 90s or 10m", Example: "1h",
-		Default: "the value of proxy-stream-timeout: 600s for TCP, and 60s for UDP",
+		Default: "the value of proxy-stream-timeout in the ConfigMap; without this key, 600s for TCP and 60s for UDP",
 		Parse:   nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.IdleTimeout }, nginx.Timeout),
 	}
 	streamConnectTimeout = Annotation{
 		Name:   prefix + "stream-connect-timeout",
-		Doc:    "The timeout for connecting to an endpoint. After it, another endpoint is tried.",
+		Doc:    "The timeout for connecting to an endpoint. If it expires, another endpoint is tried.",
 		Values: "a time such as 2s", Example: "2s", Default: "5s",
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.ConnectTimeout }, nginx.Timeout),
 	}
 	streamMaxConnections = Annotation{
 		Name: prefix + "stream-max-connections",
-		Doc: "The maximum number of concurrent connections, or of UDP clients, of a port. Further connections " +
-			"are rejected.",
+		Doc: "The maximum number of concurrent connections of a TCP port, or of concurrent clients of a UDP port. " +
+			"Further connections are rejected.",
 		Values: fmt.Sprintf("a number from 1 to %d", maxConnections), Example: "500", Default: "no limit for TCP",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.MaxConnections }, nginx.Number(1, maxConnections)),
 	}
 	streamResponses = Annotation{
 		Name: prefix + "stream-responses",
-		Doc: "The number of responses to each datagram after which the session of a UDP client ends. 1 is for " +
-			"protocols with one response per request, such as DNS. With 0, a session ends only at the idle timeout.",
+		Doc: "The number of responses that are expected for each datagram of a UDP client. When they have arrived, " +
+			"the session of the client ends. Use 1 for protocols with one response per request, such as DNS. With 0, " +
+			"a session ends only at the idle timeout.",
 		Values: fmt.Sprintf("a number from 0 to %d", maxResponses), Example: "1",
-		Default: "the value of proxy-stream-responses: 0",
+		Default: "the value of proxy-stream-responses in the ConfigMap, or 0",
 		Parse:   nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, maxResponses)),
 	}
 )
@@ -96,8 +97,9 @@ var (
 	}
 	streamProxyProtocol = Annotation{
 		Name: prefix + "stream-proxy-protocol",
-		Doc: "Sends a PROXY protocol header of this version with the client's address to the endpoint at the " +
-			"start of each connection. The second flag PROXY in a ConfigMap entry means v1.",
+		Doc: "Sends a PROXY protocol header of this version with the client's address to the endpoint at the start " +
+			"of each connection. If an entry of a ConfigMap contains the flag PROXY twice, the second one has the " +
+			"same effect as v1.",
 		Values: "v1 or v2", Example: "v2", Default: "no header",
 		Parse: nginx.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy },
 			func(value string) (ir.ProxyVersion, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-const listValues = "comma-separated ports from 1 to 65535; a colon and the number or name of a port of the Service " +
-	"follow, if it differs"
+const listValues = "comma-separated ports from 1 to 65535; a colon and the number or name of the Service's port may " +
+	"follow each"
 
 // The annotations with which a Service opens ports.
 var (
@@ -20,7 +20,8 @@ var (
 		Name: prefix + "tcp-ports",
 		Doc: "The TCP ports to open for the Service, if the administrator allows them with " +
 			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that a ConfigMap or an older Service " +
-			"already uses stays with it.",
+			"already uses is not opened for this Service. An entry such as `5432:pg` opens the port 5432, and " +
+			"forwards to the port `pg` of the Service.",
 		Values: listValues, Example: "5432:pg, 6379", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.TCPPorts }, readList),
 	}
@@ -28,7 +29,8 @@ var (
 		Name: prefix + "udp-ports",
 		Doc: "The UDP ports to open for the Service, if the administrator allows them with " +
 			"[`service_udp_ports`](caddyfile.md#service_udp_ports). A port that a ConfigMap or an older Service " +
-			"already uses stays with it.",
+			"already uses is not opened for this Service. An entry such as `5353:dns` opens the port 5353, and " +
+			"forwards to the port `dns` of the Service.",
 		Values: listValues, Example: "5353:dns", Default: "none",
 		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.UDPPorts }, readList),
 	}

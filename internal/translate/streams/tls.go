@@ -21,16 +21,16 @@ const ownSecret = "the name of a Secret in the namespace of the Service"
 var (
 	streamTLSSecret = Annotation{
 		Name: prefix + "stream-tls-secret",
-		Doc: "Terminates the TLS of clients at the port, with the certificate and key in this Secret. Endpoints " +
-			"get the decrypted data. The ports are never opened without TLS.",
+		Doc: "Terminates the TLS connections of clients with the certificate and key in this Secret, and sends the " +
+			"decrypted data to the endpoints. The ports are never opened without TLS.",
 		Values: ownSecret, Example: "pg-tls", Default: "data is forwarded unchanged",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTLSHost = Annotation{
 		Name: prefix + "stream-tls-host",
-		Doc: "Like stream-tls-secret, with a certificate for this host from an issuer, as for the hosts of " +
-			"Ingresses.",
+		Doc: "Like stream-tls-secret, but with a certificate that the controller gets for this host from an issuer, " +
+			"as for the hosts of Ingresses.",
 		Values: "a host name", Example: "db.example.com", Default: "none",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
@@ -49,10 +49,10 @@ var (
 	}
 	streamBackendTLSSecret = Annotation{
 		Name: prefix + "stream-backend-tls-secret",
-		Doc: "The Secret for TLS connections to endpoints. `tls.crt` and `tls.key` are the client certificate, " +
-			"and `ca.crt` is the certificate authority that verifies the endpoints' certificates. The Secret may " +
-			"contain the client certificate, the authority, or both. While it is missing or invalid, connections " +
-			"are closed.",
+		Doc: "The Secret for TLS connections to endpoints. `tls.crt` and `tls.key` contain the client certificate " +
+			"and its key, and `ca.crt` contains the certificate authority for the endpoints' certificates. The " +
+			"Secret may contain the client certificate, the certificate authority, or both. While the Secret is " +
+			"missing or invalid, connections are closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
@@ -67,7 +67,7 @@ var (
 	}
 	streamBackendTLSName = Annotation{
 		Name:   prefix + "stream-backend-tls-name",
-		Doc:    "The name for which an endpoint's certificate must be valid. It is also sent as SNI.",
+		Doc:    "The name to expect in an endpoint's certificate. It is also sent as SNI.",
 		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc if certificates are verified",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
