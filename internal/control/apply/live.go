@@ -64,9 +64,9 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	}
 }
 
-// Adopt makes a new Caddy configuration the one under which handler chains are provisioned. ctx is its context and must
-// not end before the chains are replaced. admin is the address of its admin API. Ports on which the configuration
-// itself listens are closed.
+// Adopt provisions the handler chains under a new Caddy configuration. ctx is the context of the configuration, and
+// must not end before the chains are replaced. admin is the address of the configuration's admin API. Listeners whose
+// port the configuration itself uses are closed.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.recordPorts(nil, l.ports.Adopt(ctx))

@@ -22,7 +22,7 @@ type patching struct {
 	underWay, again bool
 }
 
-// patched is the result of one patch.
+// patched is the result of one patch to the static part of Caddy's configuration.
 type patched struct {
 	changed bool
 	err     error
