@@ -27,7 +27,7 @@ const (
 // ErrNotInCluster means that this process does not run in a pod, so a kubeconfig is necessary to find the API server.
 var ErrNotInCluster = errors.New("this process does not run in a Kubernetes cluster")
 
-// Access has the address and the credentials of an API server.
+// Access holds the address and the credentials of an API server.
 type Access struct {
 	// Config contains a rate limit that is suitable for writing. A caller that needs a different limit must copy Config
 	// first.

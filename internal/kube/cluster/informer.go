@@ -139,8 +139,8 @@ func (f *factory) informer(s scope) (*informer, error) {
 	return i, err
 }
 
-// failed is called whenever a list or watch request ends with an error. After a pause, the informer sends the next one
-// by itself.
+// failed is called whenever a list or watch request ends with an error. After a pause, the informer sends the next
+// request by itself.
 //
 // If RBAC only allows access to some namespaces, cluster-scoped objects may be forbidden. The controller must serve
 // without them; like ingress-nginx, it then works without IngressClasses. The store marks the whole kind as denied

@@ -97,7 +97,7 @@ func (m *merger) add(p *parsed) {
 	m.setProblems(fileRef(p.name), p.problems)
 	for _, f := range p.objects {
 		list := m.claims[f.ref]
-		// Insert the object after the objects of earlier files and of the same file.
+		// Insert the definition after the definitions in earlier files and in the same file.
 		at, _ := slices.BinarySearchFunc(list, p.name+"\x00",
 			func(f *found, name string) int { return strings.Compare(f.file, name) })
 		m.claims[f.ref] = slices.Insert(list, at, f)

@@ -46,8 +46,8 @@ const (
 	maxName = 253
 )
 
-// Plan returns the planned changes of all objects whose status or Events must be written. Objects that other
-// controllers serve only get Events.
+// Plan returns the planned changes of all objects whose status or Events must be written. For objects that other
+// controllers serve, only Events are written.
 func Plan(r *report.Report, s *snapshot.Snapshot,
 	addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
