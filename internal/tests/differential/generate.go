@@ -47,7 +47,7 @@ func (g generator) next() *Case {
 }
 
 // request generates a request from random parts. With a probability of 1/(calm+1), a part is chosen from all parts of
-// its kind, and otherwise from the ordinary ones. So the request is the more ordinary, the larger calm is.
+// its kind, and otherwise from the ordinary parts. So a larger calm makes the request more ordinary.
 func (g generator) request(calm int) string {
 	text := g.pick(methods, calm) + " " + g.pick(targets, calm) + g.pick(versions, 2*calm) + "\r\n" +
 		g.pick(hosts, 2*calm)
