@@ -65,8 +65,8 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 }
 
 // Adopt provisions the handler chains under a new Caddy configuration. ctx is the context of the configuration, and
-// must not end before the chains are replaced. admin is the address of the configuration's admin API. Listeners whose
-// port the configuration itself uses are closed.
+// must not end before the chains are replaced. admin is the address of the configuration's admin API. TCP and UDP
+// ports, and listeners, are closed if the configuration itself listens on their port.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.recordPorts(nil, l.ports.Adopt(ctx))
