@@ -61,8 +61,8 @@ func TestWatchErrorsNameTheFix(t *testing.T) {
 	for want, err := range map[string]error{
 		"verbs list and watch":       apierrors.NewForbidden(resource, "", nil),
 		"credentials":                apierrors.NewUnauthorized("no"),
-		"does not know v1":           apierrors.NewNotFound(resource, ""),
-		"stays in use":               errors.New("connection refused"),
+		"does not support v1":        apierrors.NewNotFound(resource, ""),
+		"stay in use":                errors.New("connection refused"),
 		"secrets in namespace shop:": errors.New("connection refused"),
 	} {
 		core, logged := observer.New(zap.WarnLevel)
