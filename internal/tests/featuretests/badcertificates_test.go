@@ -33,7 +33,7 @@ func tlsSecret(name string, certificate, key []byte) string {
 
 func testFile(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "tlssecret", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "tls", "secret", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -290,10 +290,10 @@ func TestBadChainIsRefused(t *testing.T) {
 			"the chain staff"},
 		{"a handler that there is not", `[{"handle":[{"handler":"nothing"}]}]`, "nothing"},
 		{"no list", `{"handler":"headers"}`, "decoding the routes of chain staff"},
-		{"itself", `[{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]`, "cannot ask for another chain"},
+		{"itself", `[{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]`, "cannot contain another chain"},
 		{"itself, further inside", `[{"handle":[{"handler":"subroute","routes":[
-			{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]}]}]`, "cannot ask for another chain"},
-		{"the Ingresses", `[{"handle":[{"handler":"k8singress"}]}]`, "cannot stand in a chain"},
+			{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]}]}]`, "cannot contain another chain"},
+		{"the Ingresses", `[{"handle":[{"handler":"k8singress"}]}]`, "cannot be part of a chain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, port, err := net.SplitHostPort(in.http)

@@ -23,8 +23,8 @@ func TestServerAlias(t *testing.T) {
 	in.write("secret.yaml", secret(t, "tls", "both", "*.example"))
 	in.showsCertificate("a.example", "both")
 	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got,
-		"other.example, because Ingress/default/other has a rule") {
-		t.Errorf("the alias of another host is told %q", got)
+		"other.example, because a rule of Ingress/default/other names it") {
+		t.Errorf("the verdict on the alias of another host is %q", got)
 	}
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, host := range []string{"a.example", "b.example", "y.wild.example", "z.y.wild.example", "n12.example"} {
@@ -62,8 +62,8 @@ func TestFromToWWW(t *testing.T) {
 		in.expect("www.www.c.example", "/", http.StatusNotFound, "")
 	})
 	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got,
-		"www.c.example, because Ingress/default/has has a rule") {
-		t.Errorf("the host that there is is told %q", got)
+		"www.c.example, because a rule of Ingress/default/has names it") {
+		t.Errorf("the verdict on the host that exists is %q", got)
 	}
 	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got, "no effect on *.d.example") {
 		t.Errorf("the wildcard is told %q", got)
@@ -95,8 +95,8 @@ func TestTenantNames(t *testing.T) {
 			in.expect(host, "/", http.StatusOK, "A /")
 		}
 		in.expect("free.example", "/b", http.StatusOK, "B /b")
-		in.expectConflict("Ingress/b/names", "Ingress/a/main has a rule")
-		in.expectConflict("Ingress/b/names", "host_owner keeps *.kept.example")
-		in.expectConflict("Ingress/b/names", "Ingress/a/rest has every host")
+		in.expectConflict("Ingress/b/names", "a rule of Ingress/a/main names it")
+		in.expectConflict("Ingress/b/names", "host_owner reserves *.kept.example")
+		in.expectConflict("Ingress/b/names", "Ingress/a/rest in another namespace owns every host")
 	}
 }

@@ -165,7 +165,7 @@ func TestTenant20OlderIngress(t *testing.T) {
 			if c.option == "" {
 				in.expectConflict("Ingress/a/main", "Ingress/b/old")
 			} else {
-				in.expectConflict("Ingress/b/old", "reserves for a")
+				in.expectConflict("Ingress/b/old", "reserves for the namespaces a")
 			}
 		})
 	}
