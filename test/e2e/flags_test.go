@@ -19,9 +19,9 @@ import (
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
 	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
-	c.checkLog("--validating-webhook: it has no effect: there is no webhook yet",
-		"--validating-webhook-certificate: it has no effect",
-		"--validating-webhook-key: it has no effect")
+	c.checkLog("--validating-webhook: this flag has no effect: there is no webhook yet",
+		"--validating-webhook-certificate: this flag has no effect",
+		"--validating-webhook-key: this flag has no effect")
 }
 
 // TestDeploymentOf2020 runs a deployment from the time when classes were annotations. Its TCP ports are in the
