@@ -14,7 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// goneTime is how long the statistics and health of a removed endpoint are kept: as long as the longest ejection.
+// goneTime is how long the statistics and health of a removed endpoint are kept, in case its address is added again. It
+// equals the maximum time for which an endpoint is ejected.
 const goneTime = longestEjection
 
 // Backend holds the endpoints of one backend and chooses one of them for each request. It is safe for concurrent use.
@@ -27,8 +28,8 @@ type Backend struct {
 	// slowUntil is the time until which at least one endpoint is in slow start. Zero means that no endpoint is in slow
 	// start.
 	slowUntil atomic.Int64
-	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the time at which the next ejected
-	// endpoint may be tried again.
+	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the earliest time at which one of the
+	// ejected endpoints may get a trial request.
 	out       atomic.Int32
 	nextTrial atomic.Int64
 	// now returns the current time in nanoseconds. It is never zero.
@@ -36,12 +37,13 @@ type Backend struct {
 
 	// mu must be held to change the state or the health of endpoints.
 	mu sync.Mutex
-	// gone maps addresses to removed endpoints, whose statistics are kept for a while. swept is the time when old
-	// entries were last deleted.
+	// gone maps addresses to removed endpoints, whose statistics are kept for goneTime. swept is the time when gone was
+	// last searched for expired endpoints.
 	gone    map[string]*Endpoint
 	swept   int64
 	ejected int
-	// round is incremented each time when the list of endpoints is replaced.
+	// round is incremented each time the list of endpoints is replaced. Endpoint.round is set to this value for the
+	// endpoints in the new list; endpoints with an older value were removed.
 	round uint32
 }
 
@@ -50,7 +52,8 @@ type state struct {
 	list      []ir.Endpoint
 	endpoints []*Endpoint
 	policy    *policy
-	// ring and byLabel are nil if the policy does not need them.
+	// ring is the consistent hash ring. byLabel maps the names of endpoints in session cookies to the endpoints. Each
+	// of them is nil if the policy does not need it.
 	ring    *ring
 	byLabel map[string]*Endpoint
 }
@@ -60,7 +63,7 @@ type policy struct {
 	ir.LoadBalancing
 	// hashBy is the parsed template of the hash key, or nil if requests are not hashed.
 	hashBy *nginx.Template
-	// tag identifies this backend in its session cookies. It is a suffix of the cookie's value.
+	// tag identifies this backend in its session cookies. A cookie's value ends with it.
 	tag string
 	// clients remembers which endpoint each client uses. It is nil if the Service has no session affinity.
 	clients *clients
@@ -112,8 +115,8 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 		byLabel: old.byLabel}, added)
 }
 
-// adopt returns the endpoints for a new list, without duplicate addresses. old are the current endpoints, and added are
-// the endpoints that are not among them.
+// adopt returns the endpoints for a new list, without duplicate addresses. It reuses the current endpoints, which are
+// in old, and returns the endpoints that are not among them in added.
 func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
 	now, known := b.now(), newFinder(old, list)
 	b.round++
@@ -138,8 +141,8 @@ func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endp
 	return all, added
 }
 
-// come returns the endpoint for a new address. If the address was removed recently, the previous endpoint is returned,
-// with its statistics and health.
+// come returns an endpoint for an address that is added to the list. If the address was removed recently, this is the
+// previous endpoint, with its statistics and health. Otherwise it is a new endpoint.
 func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	if e := b.gone[address]; e != nil {
 		delete(b.gone, address)
@@ -150,8 +153,8 @@ func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	return e
 }
 
-// retire moves the endpoints that are no longer in the list to gone. There they are kept for goneTime, and as long as
-// they have requests in flight.
+// retire moves the endpoints that are no longer in the backend's list to b.gone. An endpoint stays in b.gone for
+// goneTime, or longer if it still has requests in flight.
 func (b *Backend) retire(old []*Endpoint, now int64) {
 	for _, e := range old {
 		if e.round == b.round {
@@ -229,8 +232,8 @@ func (e *Endpoint) join(now int64, others bool) {
 	e.since.Store(now)
 }
 
-// meanLatency returns the mean latency of the endpoints, which is the initial latency of new endpoints. With an initial
-// latency of zero they would get all requests at first.
+// meanLatency returns the mean latency of the endpoints. New endpoints start with this latency: if they started with
+// zero, they would get all requests at first.
 func meanLatency(endpoints []*Endpoint, now int64) float64 {
 	sum := 0.0
 	for _, e := range endpoints {
@@ -277,8 +280,9 @@ func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	return p
 }
 
-// publish completes the new state and makes it the current state. When it is called, next contains the ring and the
-// labels of the old state. added are the new endpoints.
+// publish makes next the current state. The caller has copied the ring and the session labels from the old state to
+// next. publish first updates them: it removes the endpoints that are no longer listed, and adds the endpoints in
+// added.
 func (b *Backend) publish(next *state, added []*Endpoint) {
 	switch {
 	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
@@ -294,8 +298,8 @@ func (b *Backend) publish(next *state, added []*Endpoint) {
 	b.slowUntil.Store(next.slowUntil())
 }
 
-// labels returns the endpoints by their names in session cookies. It returns nil if the backend has no persistent
-// session cookies.
+// labels returns a map from the names of endpoints in session cookies to the endpoints. It returns nil if the backend
+// has no persistent session cookies.
 func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
 	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
 		return nil

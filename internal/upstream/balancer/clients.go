@@ -20,8 +20,8 @@ type clients struct{ shards [clientShards]clientShard }
 
 type clientShard struct {
 	mu sync.Mutex
-	// byAddress maps the address of each client to its element in recent. recent is a list of *client, with the client
-	// that sent the latest request at the front.
+	// byAddress maps the address of each client to the client's element in recent. The list recent contains a *client
+	// for each client, and the client that sent the latest request comes first.
 	byAddress map[string]*list.Element
 	recent    list.List
 }
@@ -69,13 +69,14 @@ func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Durat
 		s.byAddress = map[string]*list.Element{}
 	}
 	s.makeRoom(now, timeout)
-	// Clone the address, because it may be part of a longer string, which would be kept in memory.
+	// Clone the address: it may be part of a longer string, which would stay in memory as long as the address.
 	address = strings.Clone(address)
 	s.byAddress[address] = s.recent.PushFront(&client{address: address, endpoint: e, last: now})
 }
 
-// makeRoom removes up to two clients whose timeout has passed, so that expired clients are removed faster than new ones
-// are added. If the shard is still full, it removes the client that has sent no request for the longest time.
+// makeRoom makes room for one new client. It removes up to two clients whose timeout has passed, so that expired
+// clients are removed faster than new ones are added. If the shard is still full, it removes the client that has sent
+// no request for the longest time.
 func (s *clientShard) makeRoom(now int64, timeout time.Duration) {
 	for range 2 {
 		oldest := s.recent.Back()

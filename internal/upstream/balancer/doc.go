@@ -2,6 +2,6 @@
 // endpoints.
 //
 // The statistics of an endpoint belong to its address. They are kept when the list of endpoints or the policy changes.
-// Choosing an endpoint usually takes no lock: it reads an immutable state and some atomic counters. Only Service
-// session affinity and trial requests to ejected endpoints take locks.
+// The function that chooses an endpoint usually takes no lock: it reads an immutable state and some atomic counters. It
+// takes a lock only for the session affinity of a Service, and for trial requests to ejected endpoints.
 package balancer

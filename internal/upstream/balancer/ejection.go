@@ -10,12 +10,12 @@ import (
 const (
 	// ejectAfter is the default number of consecutive failures after which an endpoint is ejected.
 	ejectAfter = 3
-	// firstEjection is how long an endpoint is ejected for the first time. The time is doubled after each failed trial
-	// request, up to longestEjection.
+	// firstEjection is how long an endpoint is ejected for the first time. After each failed trial request, this time
+	// is doubled, up to longestEjection.
 	firstEjection   = time.Second
 	longestEjection = time.Minute
-	// trialTime is the time after which another trial request may start even if the previous one has not ended, because
-	// that request may be an endless stream.
+	// trialTime is the maximum time for which other requests wait for the result of a trial request. After this time,
+	// another request may be the trial, because the first may be a stream that never ends.
 	trialTime = 10 * time.Second
 )
 
@@ -29,15 +29,17 @@ type health struct {
 	until, trial atomic.Int64
 	// unhealthy is true if the endpoint has failed its health check.
 	unhealthy atomic.Bool
-	// spells is the number of consecutive ejections. It is guarded by Backend.mu.
+	// spells is the number of consecutive ejections, which determines how long the next ejection lasts. It is guarded
+	// by Backend.mu.
 	spells int
 }
 
 // out reports whether the endpoint is ejected or unhealthy. Such an endpoint is skipped as long as others can be used.
 func (e *Endpoint) out() bool { return e.health.until.Load() != 0 || e.health.unhealthy.Load() }
 
-// claim reports whether the caller's request may be sent to the ejected endpoint as its trial request. If so, other
-// requests are not sent to it until the trial has ended.
+// claim reports whether the caller may send its request to the ejected endpoint, as the trial request that shows
+// whether the endpoint has recovered. If claim returns true, the endpoint gets no other requests until the trial has
+// ended.
 func (e *Endpoint) claim(now int64) bool {
 	until, trial := e.health.until.Load(), e.health.trial.Load()
 	if until == 0 || now < until || e.health.unhealthy.Load() || trial != 0 && now-trial < int64(trialTime) {
@@ -73,7 +75,7 @@ func (b *Backend) eject(e *Endpoint, trial bool) {
 	case until == 0 && (trial || !e.listed.Load() || 2*(b.ejected+1) > len(s.endpoints)):
 		return
 	case until != 0 && (!trial || now < until):
-		// The failed request was started before the endpoint was ejected.
+		// Ignore this failure: its request started before the endpoint was ejected.
 		return
 	}
 	spell := min(firstEjection<<min(e.health.spells, 10), longestEjection)

@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Endpoint is one address of a backend, with its statistics and health. An address keeps its *Endpoint while it is in
-// the list of endpoints and for a while afterwards.
+// Endpoint is one address of a backend, with its statistics and health. The same *Endpoint is used for an address while
+// the address is in the backend's list of endpoints, and for a while after it was removed from the list.
 type Endpoint struct {
 	address string
 	backend *Backend
@@ -45,8 +45,8 @@ type Choice struct {
 	// the other settings of the cookie. It is nil if the backend uses no session cookies.
 	Cookie  string
 	Session *ir.SessionCookie
-	// trial is true if the endpoint was ejected when it was chosen. Only the results of such requests decide whether
-	// the endpoint is used again.
+	// trial is true if the endpoint was ejected when it was chosen. While an endpoint is ejected, only the results of
+	// such requests decide whether it is used again.
 	trial bool
 }
 
@@ -63,13 +63,13 @@ func (c Choice) Observe(took time.Duration, failed bool) {
 	c.Judge(failed)
 }
 
-// Measure records only the response time. It is called for a response that has started but may take long to end; Judge
-// must be called when it has ended.
+// Measure records only the response time. It is called when a response has started that may take long to end. When the
+// response has ended, Judge must be called to record whether the endpoint failed.
 func (c Choice) Measure(took time.Duration) {
 	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, false)
 }
 
-// Judge records only whether the endpoint failed. It is called after Measure.
+// Judge records only whether the endpoint failed, because Measure has already recorded the response time.
 func (c Choice) Judge(failed bool) {
 	if failed {
 		c.Endpoint.failed(c.trial)
@@ -78,10 +78,10 @@ func (c Choice) Judge(failed bool) {
 	c.Endpoint.succeeded(c.trial)
 }
 
-// ErrNoEndpoint is the error for a TCP connection or a datagram if Pick returns no endpoint.
+// ErrNoEndpoint is the error that is reported for a TCP connection or a datagram for which Pick found no endpoint.
 var ErrNoEndpoint = errors.New("no endpoint is ready")
 
-// Address implements ClientInfo for a TCP or UDP client, of which only the address is known.
+// Address implements ClientInfo for a client of a TCP or UDP port. Only the address of such a client is known.
 type Address netip.AddrPort
 
 // Hash implements ClientInfo. It always returns "".

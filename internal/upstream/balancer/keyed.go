@@ -14,7 +14,8 @@ const (
 	maxWalk = 32 * pointsPerEndpoint
 )
 
-// along returns the first usable endpoint on the ring, starting at the position of the request, or nil.
+// along returns the endpoint for the hash key of the request: the first endpoint that may be used, going along the hash
+// ring from the request's position. If there is no such endpoint, it returns nil.
 func (p *pick) along() *Endpoint {
 	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil &&
 		p.state.policy.SessionCookie == nil {
@@ -35,8 +36,9 @@ func (p *pick) along() *Endpoint {
 	return p.scan(int(p.at % uint64(len(p.state.endpoints))))
 }
 
-// oneOf takes the first size endpoints on the ring, starting at the position of the request, and returns a random
-// usable one, or nil. Because the ring is used, a new endpoint changes few of these subsets.
+// oneOf implements hashing to a subset: it takes the first size endpoints on the hash ring, starting at the request's
+// position, and returns a random one of them that may be used, or nil. When an endpoint is added to the ring, only few
+// of these subsets change.
 func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0

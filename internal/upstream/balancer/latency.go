@@ -23,7 +23,7 @@ func pack(seconds float64, now int64) uint64 {
 
 func milliseconds(now int64) uint32 { return uint32(now / int64(time.Millisecond)) }
 
-// unpack returns the average in seconds at the time now, and the weight of the next measurement.
+// unpack returns the average in seconds at the time now, and the weight that the next measurement gets in the average.
 func unpack(bits uint64, now int64) (seconds, fresh float64) {
 	age := time.Duration(milliseconds(now)-uint32(bits)) * time.Millisecond
 	stays := math.Exp(-float64(age) / float64(decay))

@@ -8,9 +8,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// ClientInfo provides the properties of a request or a client that the choice of an endpoint may depend on.
+// ClientInfo provides the properties of a request, or of its client, by which an endpoint is chosen.
 type ClientInfo interface {
-	// Hash expands the template of the hash key with the values of the request.
+	// Hash returns the hash key of the request, by expanding the template t.
 	Hash(t *nginx.Template) string
 	// Cookie returns the value of the request's cookie with the given name, or "".
 	Cookie(name string) string
@@ -18,13 +18,13 @@ type ClientInfo interface {
 	ClientIP() string
 }
 
-// draws is the maximum number of random choices. If none of the chosen endpoints is usable, all endpoints are searched
+// draws is the maximum number of endpoints to choose at random. If none of them may be used, all endpoints are searched
 // in order.
 const draws = 16
 
-// Pick chooses an endpoint. It skips the endpoints in tried, where the request has failed before, and endpoints that
-// are ejected or unhealthy, unless all others are skipped, too. It returns false only if the backend has no endpoints.
-// If a is nil, neither hashing nor sessions are used.
+// Pick chooses an endpoint. It skips ejected and unhealthy endpoints, and the endpoints in tried, where the request has
+// already failed, as long as there are other endpoints. It returns false only if the backend has no endpoints. If a is
+// nil, neither hashing nor sessions are used.
 func (b *Backend) Pick(a ClientInfo, tried []*Endpoint) (Choice, bool) {
 	s := b.state.Load()
 	if len(s.endpoints) == 0 {
@@ -95,7 +95,8 @@ func (p *pick) byClient() *Endpoint {
 			return e
 		}
 		if slices.Contains(p.tried, e) {
-			// The endpoint failed only for this request, so the client returns to it with the next request.
+			// The endpoint failed only for this request, so keep the client's entry: its next request goes to this
+			// endpoint again.
 			return p.byPolicy()
 		}
 	}
@@ -122,14 +123,14 @@ func (p *pick) byPolicy() *Endpoint {
 	return p.relax()
 }
 
-// byKey chooses an endpoint by the position at on the hash ring.
+// byKey chooses the endpoint for a position on the hash ring.
 func (p *pick) byKey(at uint64) *Endpoint {
 	p.at, p.keyed = at, true
 	return p.relax()
 }
 
-// relax chooses an endpoint and drops requirements until it finds one: first it also allows ejected and unhealthy
-// endpoints, then endpoints where the request has failed before.
+// relax chooses an endpoint. If no endpoint meets the requirements, it drops them one after the other: first it allows
+// ejected and unhealthy endpoints, and then endpoints where the request has already failed.
 func (p *pick) relax() *Endpoint {
 	for {
 		if e := p.once(); e != nil {
@@ -156,21 +157,21 @@ func (p *pick) once() *Endpoint {
 	return p.inTurn()
 }
 
-// may reports whether the request may be sent to an endpoint: it is not ejected or unhealthy, and the request has not
-// failed there before.
+// The method may reports whether the request may be sent to the endpoint e: e is not ejected or unhealthy, and the
+// request has not already failed there.
 func (p *pick) may(e *Endpoint) bool {
 	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
 }
 
-// mayKeyed is like may, but is used for an endpoint that belongs to the hash key or the session of the request. If this
-// endpoint is ejected, the request may become its trial request, unless the request has already failed on another
-// endpoint.
+// mayKeyed is like the method may, for the endpoint that the request's hash key or session selects. If this endpoint is
+// ejected, it may still get the request as a trial, which shows whether it has recovered. A request that has already
+// failed on another endpoint is not used as a trial.
 func (p *pick) mayKeyed(e *Endpoint) bool {
 	return p.may(e) || p.health && len(p.tried) == 0 && e.claim(p.now())
 }
 
-// ripe reports whether an endpoint may be chosen although it may be in slow start. During slow start, it returns true
-// with a probability that grows with time.
+// ripe reports whether a new endpoint may be chosen. During the slow start of the endpoint, it returns true with a
+// probability that grows with time. Otherwise it always returns true.
 func (p *pick) ripe(e *Endpoint) bool {
 	if !p.slow {
 		return true
@@ -206,7 +207,7 @@ func (p *pick) drawn() *Endpoint {
 	return p.scan(rand.IntN(len(list)))
 }
 
-// scan returns the first usable endpoint, starting at the index first, or nil.
+// scan returns the first endpoint that may be used, or nil. It starts at the index first of the endpoint list.
 func (p *pick) scan(first int) *Endpoint {
 	list := p.state.endpoints
 	for i := range list {
@@ -217,7 +218,7 @@ func (p *pick) scan(first int) *Endpoint {
 	return nil
 }
 
-// two chooses two random usable endpoints, which are different if possible. Either may be nil.
+// two returns two random endpoints that may be used, which are different if possible. Either result may be nil.
 func (p *pick) two() (*Endpoint, *Endpoint) {
 	list := p.state.endpoints
 	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {

@@ -9,15 +9,15 @@ import (
 // depend on the number of endpoints, because changing it moves all keys to other endpoints.
 const pointsPerEndpoint = 160
 
-// ring is a consistent hash ring: a key belongs to the endpoint whose point is the first at or after the key's
-// position. All replicas of the controller compute the same points. A ring is immutable. A nil *ring means that the
-// policy needs no ring.
+// ring is a consistent hash ring. Each endpoint has several points on the ring, and a key belongs to the endpoint with
+// the first point at or after the key's position. All replicas of the controller compute the same points. A ring is
+// immutable. A nil *ring means that the policy needs no ring.
 //
 // A ring for a thousand endpoints is large, and a new ring is created for each change of the endpoints. Therefore a
 // point contains no pointer: the garbage collector does not have to scan the points.
 type ring struct {
 	points []point
-	// slots holds the endpoints, to which points refer by index. Unused elements are nil.
+	// slots holds the endpoints. A point refers to its endpoint by the index in slots. Unused elements are nil.
 	slots []*Endpoint
 }
 
@@ -32,8 +32,8 @@ func newRing(endpoints []*Endpoint) *ring {
 	return r
 }
 
-// with returns a ring without the endpoints that are no longer in the backend's list, and with the added endpoints. It
-// is faster than newRing, because it does not sort all points again.
+// with returns a copy of the ring. The copy lacks the endpoints that were removed from the backend's list, and contains
+// the endpoints in added. This is faster than newRing, because not all points have to be sorted again.
 func (r *ring) with(added []*Endpoint) *ring {
 	next := &ring{slots: slices.Clone(r.slots)}
 	var gone, fresh []point
@@ -69,8 +69,9 @@ func (r *ring) with(added []*Endpoint) *ring {
 	return next
 }
 
-// replaced returns the sorted points without the points in gone and with the points in fresh. It copies the points in
-// between as blocks, because comparing each point would take most of the time.
+// replaced returns a sorted copy of points, without the points in gone and with the points in fresh. All three lists
+// must be sorted. It copies the unchanged points between two changes as a block, which is faster than comparing each
+// point.
 func (r *ring) replaced(points, gone, fresh []point) []point {
 	result := make([]point, 0, len(points)-len(gone)+len(fresh))
 	for len(gone) > 0 || len(fresh) > 0 {
@@ -97,8 +98,8 @@ func (r *ring) appendPoints(points []point, slot uint32) []point {
 // position returns the position on the ring for a hash.
 func position(hash uint64) uint32 { return uint32(hash >> 32) }
 
-// compare orders points by position. Points with the same position are ordered by the address of their endpoint, so
-// that all replicas use the same order although their slots differ.
+// compare orders points by position. Points with the same position are ordered by the addresses of their endpoints,
+// because the indexes in slots may differ between replicas, but all replicas must use the same order.
 func (r *ring) compare(p, q point) int {
 	if p.at != q.at {
 		return cmp.Compare(p.at, q.at)
@@ -112,7 +113,7 @@ func (r *ring) compare(p, q point) int {
 // at returns the endpoint of the point with index i.
 func (r *ring) at(i int) *Endpoint { return r.slots[r.points[i].slot] }
 
-// find returns the index of the first point at or after the position of a hash.
+// find returns the index of the first point at or after the position of a hash, or zero if there is no such point.
 func (r *ring) find(hash uint64) int {
 	at := position(hash)
 	low, high := 0, len(r.points)

@@ -18,7 +18,8 @@ import (
 // maxKey is the maximum length in bytes of the key in a session cookie. The keys that we create have at most 32 bytes.
 const maxKey = 64
 
-// label returns the name of an endpoint in session cookies. If address is empty, it returns the tag of the backend.
+// label returns the name of an endpoint in session cookies. If address is empty, it returns the tag, which identifies
+// the backend in session cookies.
 func label(backend, address string) string {
 	sum := sha256.Sum256([]byte(backend + "\x00" + address))
 	return hex.EncodeToString(sum[:16])
@@ -35,8 +36,8 @@ func (b *Backend) HasSession(cookie func(name string) string) bool {
 	return key != "" && tag == p.tag
 }
 
-// bySession returns the endpoint in the client's session cookie if it may be used. Otherwise it chooses another
-// endpoint.
+// bySession returns the endpoint that the client's session cookie selects, if it may be used. Otherwise it chooses
+// another endpoint.
 func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	c := Choice{Session: session}
 	key, own := p.owner(session)
@@ -85,8 +86,8 @@ func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {
 	return key, p.byKey(hash(key))
 }
 
-// randomKey returns a random key for a session cookie. The key is not a secret: a client that makes up a key only
-// chooses its endpoint.
+// randomKey returns a random key for a session cookie. The key need not be secret: a client that makes up a key can
+// only choose its own endpoint.
 func randomKey() string {
 	return strconv.FormatUint(rand.Uint64(), 36) + strconv.FormatUint(rand.Uint64(), 36)
 }

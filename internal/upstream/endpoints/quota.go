@@ -14,15 +14,15 @@ import (
 // with consistent hashing each endpoint uses more than 1 KB of memory.
 const MaxPerNamespace = 50_000
 
-// quota counts the endpoints of a namespace. has maps each backend ID to the number of endpoints in use, and left to
-// the number of endpoints that are not used because of the limit.
+// quota counts the endpoints of a namespace. has maps the ID of each backend to the number of its endpoints that are
+// used. left maps it to the number of its endpoints that are not used because of the limit.
 type quota struct {
 	total     int
 	has, left map[string]int
 }
 
-// admit returns as many endpoints of the list as the quota of the backend's namespace allows. The caller must hold
-// t.setting.
+// admit returns the first endpoints of list, as many as the quota of the backend's namespace allows, and counts them.
+// The caller must hold t.setting.
 func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	t.withdraw(id)
 	if len(list) == 0 {
@@ -42,7 +42,8 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	return list[:n]
 }
 
-// withdraw removes the endpoints of a backend from the quota of its namespace. The caller must hold t.setting.
+// withdraw stops counting the endpoints of a backend towards the quota of its namespace. The caller must hold
+// t.setting.
 func (t *Table) withdraw(id string) {
 	namespace, _, _ := strings.Cut(id, "/")
 	q := t.quotas[namespace]
@@ -57,7 +58,7 @@ func (t *Table) withdraw(id string) {
 	}
 }
 
-// LeftOut returns the number of endpoints of a backend that are not used because the quota of its namespace is used up.
+// LeftOut returns the number of endpoints of a backend that are not used because of the quota of its namespace.
 func (t *Table) LeftOut(id string) int {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -68,8 +69,8 @@ func (t *Table) LeftOut(id string) int {
 	return 0
 }
 
-// Short yields the IDs of backends with unused endpoints in namespaces whose quota is no longer used up. The caller
-// must call Set again for each of them.
+// Short yields the IDs of the backends that could use more endpoints now: some of their endpoints were left out because
+// of the quota of the namespace, but the quota is no longer used up. The caller must call Set again for each of them.
 func (t *Table) Short() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range t.short() {

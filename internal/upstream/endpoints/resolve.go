@@ -25,9 +25,9 @@ import (
 // name instead of an IP address are ignored. If the backend uses the ClusterIP of the Service, this is the only
 // endpoint. The result is empty for an ExternalName Service, because package resolver looks up the name.
 //
-// zone is the zone of this process for topology-aware routing. As in kube-proxy, only the ready endpoints with a hint
-// for zone are returned if all ready endpoints have hints and at least one of the hints is for zone. If zone is empty,
-// hints are ignored.
+// zone is the zone of this process for topology-aware routing; if it is empty, topology hints are ignored. As in
+// kube-proxy, only the ready endpoints with a hint for this zone are returned, provided that all ready endpoints have
+// hints and at least one hint is for this zone.
 func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend, zone string) []ir.Endpoint {
 	if b.Missing || b.ExternalName != "" {
 		return nil
@@ -68,8 +68,9 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend,
 	return slices.Compact(ready)
 }
 
-// hints matches endpoints with a topology hint for a zone. complete is true while all endpoints have hints. Otherwise
-// hints are ignored, because it is not known whether the endpoints with a hint can take the load of the zone.
+// hints finds the endpoints that have a topology hint for a zone. complete is true as long as all endpoints so far have
+// hints. If an endpoint has no hints, hints are ignored, because the endpoints with a hint for the zone may not be able
+// to take the load of the zone.
 type hints struct {
 	zone     string
 	complete bool

@@ -21,19 +21,19 @@ import (
 
 // Table holds the endpoints of all backends by ID. It is safe for concurrent use.
 //
-// An ID keeps the same *balancer.Backend as long as anything refers to it, even if the backend is deleted and set
-// again. So a route can keep the pointer and always sees the current endpoints without a lookup.
+// The same *balancer.Backend is used for an ID as long as anything refers to it, even if the backend is deleted and set
+// again. So a route can keep the pointer, and always sees the current endpoints without a lookup.
 type Table struct {
 	mu sync.Mutex
-	// set keeps the backends alive for which Set, Configure or Keep was called. known also contains backends that only
-	// a route refers to.
+	// set holds the backends for which Set, Configure or Keep was called, and keeps them in memory. known also holds,
+	// as weak pointers, the backends that only a route refers to.
 	set   map[string]*balancer.Backend
 	known map[string]weak.Pointer[balancer.Backend]
 
 	guard *reach.Guard
 	// setting guards refused and quotas. It is held while the endpoints of a backend are replaced, so that concurrent
-	// calls of Sift and Set do not overwrite each other's result. refused maps backend IDs to the endpoints that are
-	// not used because connections to them are not allowed.
+	// calls of Sift and Set do not overwrite each other's result. refused maps the ID of a backend to its endpoints
+	// that are not used because the Guard does not allow connections to them.
 	setting sync.Mutex
 	refused map[string][]Refused
 	// quotas maps each namespace to its quota. It is guarded by setting.
@@ -54,7 +54,7 @@ func NewTable() *Table {
 	}
 }
 
-// Guard returns the guard that decides which addresses endpoints may have. After changing the guard, call Sift.
+// Guard returns the Guard that decides to which addresses connections are allowed. After changing the Guard, call Sift.
 func (t *Table) Guard() *reach.Guard { return t.guard }
 
 // Backend returns the backend with the given ID. It has no endpoints until Set is called.
@@ -64,7 +64,7 @@ func (t *Table) Backend(id string) *balancer.Backend {
 	return t.backend(id)
 }
 
-// Split returns the backends of a TCP or UDP port, among which connections are distributed by weight.
+// Split returns a Split that distributes the connections of a TCP or UDP port among its backends by weight.
 func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend] {
 	if len(to.Split) == 0 {
 		return split.Only(t.Backend(to.Backend))
@@ -76,16 +76,17 @@ func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend
 	return split.New((*balancer.Backend).Empty, shares...)
 }
 
-// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed, and endpoints that exceed
-// the quota of the namespace, are not used. Before a route is served, Set must be called for each of its backends, even
-// if there are no endpoints.
+// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed are not used, and neither are
+// endpoints that exceed the quota of the namespace. Before requests are routed to a backend, Set must be called for it,
+// even if it has no endpoints.
 func (t *Table) Set(id string, list []ir.Endpoint) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	t.sift(id, t.keep(id), t.admit(id, list))
 }
 
-// Sift checks the endpoints of all backends again. It must be called after the guard has changed.
+// Sift checks again, for the endpoints of all backends, whether connections to them are allowed. It must be called
+// after the Guard has changed.
 func (t *Table) Sift() {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -128,11 +129,12 @@ func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 	b.SetEndpoints(allowed)
 }
 
-// overUDP is the suffix of the backend IDs of UDP ports.
+// overUDP is the suffix in the IDs of backends that get UDP datagrams.
 const overUDP = "/udp"
 
-// judge returns why an endpoint must not be used, or "" if it may be used. A host name, which only a configuration that
-// was written by hand can contain, is checked later, when a connection is opened.
+// judge returns why connections to an endpoint are not allowed, or "" if they are allowed. It returns "" for a host
+// name, because the addresses of the name are checked when a connection is opened. Only a configuration that was
+// written by hand can contain host names.
 func (t *Table) judge(id, address string) reach.Reason {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -163,11 +165,11 @@ func (t *Table) AllRefused() map[string][]Refused {
 	return maps.Clone(t.refused)
 }
 
-// Configure sets the policy for choosing an endpoint of a backend; nil means round robin. It must be called before
-// routes to the backend are served. The policy is kept until the backend is deleted and no route refers to it.
+// Configure sets the load-balancing policy of a backend; nil means round robin. It must be called before requests are
+// routed to the backend. The policy is kept until the backend is deleted and no route refers to it.
 func (t *Table) Configure(id string, lb *ir.LoadBalancing) { t.keep(id).SetPolicy(lb) }
 
-// keep returns the backend with the given ID, and keeps it alive until Delete is called.
+// keep returns the backend with the given ID, and keeps the backend in memory until Delete is called.
 func (t *Table) keep(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,16 +178,16 @@ func (t *Table) keep(id string) *balancer.Backend {
 	return b
 }
 
-// Keep keeps a backend alive until Delete is called, without changing its endpoints. It is called if the endpoints are
-// not known yet.
+// Keep keeps a backend in memory until Delete is called, without changing its endpoints. It is called if the endpoints
+// are not known yet.
 func (t *Table) Keep(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set[id] = t.backend(id)
 }
 
-// Delete stops keeping a backend alive. Routes that still refer to the backend keep its last endpoints, so that
-// requests in flight can finish.
+// Delete removes a backend from the table. Routes that still refer to the backend continue to use its last endpoints,
+// so that requests in flight can finish.
 func (t *Table) Delete(id string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -196,7 +198,7 @@ func (t *Table) Delete(id string) {
 	delete(t.set, id)
 }
 
-// Addresses yields the addresses of the endpoints of all backends that Set, Configure or Keep was called for. An
+// Addresses yields the addresses of the endpoints of all backends for which Set, Configure or Keep was called. An
 // address may occur more than once.
 func (t *Table) Addresses() iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -229,7 +231,8 @@ type known struct {
 	pointer weak.Pointer[balancer.Backend]
 }
 
-// forget removes a backend from known after it has been garbage-collected, unless the ID already has a new backend.
+// forget removes a backend from t.known after the backend was garbage-collected. It does nothing if a new backend with
+// the same ID was created in the meantime.
 func (t *Table) forget(k known) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

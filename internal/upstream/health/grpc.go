@@ -22,12 +22,13 @@ const (
 	// frameHead is the length of the prefix of each gRPC message: one byte for the compression flag and four bytes for
 	// the message length.
 	frameHead = 5
-	// serviceField and statusField are the Protocol Buffers tags of the only field in the request and in the response.
+	// serviceField is the Protocol Buffers tag of the only field in the request, and statusField the tag of the only
+	// field in the response.
 	serviceField, statusField = 0x0a, 0x08
 	serving                   = 1
 )
 
-// servings lists the names of the serving states. The index is the number of the state in the protocol.
+// servings lists the names of the serving states. The index of a name is the state's number in the gRPC protocol.
 var servings = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
 // probeGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in check.Path is

@@ -24,7 +24,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Backend is a backend to check. Endpoints returns its current endpoints, and SetHealthy receives the results.
+// Backend is a backend whose endpoints are checked. Endpoints returns its current endpoints. SetHealthy is called with
+// the results.
 type Backend interface {
 	Endpoints() []ir.Endpoint
 	SetHealthy(address string, healthy bool)
@@ -34,9 +35,9 @@ type Backend interface {
 type Checker struct {
 	// client is used for HTTP checks, h2c for gRPC checks without TLS, and grpcs for gRPC checks with TLS.
 	client, h2c, grpcs *http.Client
-	// guard decides which addresses may be connected to.
+	// guard decides to which addresses connections are allowed.
 	guard *reach.Guard
-	// authority returns the certificate authority in a Secret.
+	// authority returns the CA certificates and the client certificate that a Secret contains.
 	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
@@ -46,8 +47,8 @@ type Checker struct {
 	byNamespace map[string]*slots
 }
 
-// slots is the semaphore that limits the concurrent probes of one namespace. rounds is the number of health checks that
-// use it.
+// slots limits the concurrent probes of one namespace. free is the semaphore. rounds is the number of health checks
+// that use it.
 type slots struct {
 	free   chan struct{}
 	rounds int
@@ -59,19 +60,19 @@ type round struct {
 	cancel context.CancelFunc
 	// slots is the semaphore of the backend's namespace.
 	slots chan struct{}
-	// next is set if the health check is replaced by a changed one, which takes over its results. It is set before
-	// cancel is called.
+	// next is set if the settings of the health check have changed, so that a new health check replaces this one and
+	// takes over its results. It is set before cancel is called.
 	next atomic.Bool
-	// known maps the address of each endpoint to its results. Only the goroutine of the health check may use it until
-	// done is closed.
+	// known maps the address of each endpoint to the latest results of its probes. Only the goroutine of the health
+	// check may use it until done is closed.
 	known map[string]*streak
 	done  chan struct{}
 	state atomic.Pointer[State]
 }
 
-// New returns a Checker without health checks. It only connects to addresses that guard allows. authority returns the
-// certificate authority in a Secret. It is called for checks that verify the certificates of endpoints or send a client
-// certificate.
+// New returns a Checker without health checks. The Checker only connects to addresses that guard allows. authority must
+// return the CA certificates and the client certificate that a Secret contains. It is called for checks that verify the
+// certificates of endpoints or send a client certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
 	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, byNamespace: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
@@ -83,7 +84,8 @@ func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *C
 // backendKey is the context key for the ID of the backend that is being checked.
 type backendKey struct{}
 
-// speaking returns an HTTP client that uses only the protocol that speaks enables.
+// speaking returns an HTTP client with a single protocol, for example HTTP/2. The function speaks enables this
+// protocol.
 func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -101,9 +103,9 @@ func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Confi
 	}
 }
 
-// Set sets the health check of the backend with the given ID. The check is stopped if it is nil or has no interval. An
-// unchanged check continues. A changed check takes over the results of the previous one, so an unhealthy endpoint stays
-// unhealthy until it has passed enough probes.
+// Set sets the health check of the backend with the given ID. If check is nil or has no interval, the running health
+// check is stopped. If check has not changed, the running health check continues. If it has changed, a new health check
+// takes over the results of the old one, so an unhealthy endpoint stays unhealthy until it has passed enough probes.
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +121,8 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	if check == nil || check.Interval <= 0 {
 		return
 	}
-	// A health check does not belong to a request, so it has no context of a caller: it ends with Set or Close.
+	// Do not use the context of a caller: a health check does not belong to a request, and runs until Set or Close ends
+	// it.
 	background := context.Background() //nolint:forbidigo // see above
 	ctx, cancel := context.WithCancel(context.WithValue(background, backendKey{}, id))
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
@@ -155,7 +158,8 @@ func (c *Checker) release(namespace string) {
 	}
 }
 
-// inherit waits until the previous health check, which was cancelled, has ended. It then takes over its results.
+// inherit waits until the previous health check of the same backend, which was cancelled, has ended. It then takes over
+// the results of the previous health check.
 func (r *round) inherit(old *round) {
 	if old != nil {
 		<-old.done
@@ -174,10 +178,9 @@ func (c *Checker) Close() {
 	c.all.Wait()
 }
 
-// follow checks all endpoints of a backend once per interval, until ctx ends. It then marks them as healthy, unless
-// another check takes over the results. Each backend has its own goroutine and timer, and only probes in the same
-// namespace wait for each other. With a single queue for all namespaces, the timeouts of one tenant's dead endpoints
-// would delay the checks of other tenants.
+// follow checks all endpoints of a backend once per interval, until ctx ends. It then marks the endpoints as healthy
+// again, unless a new health check of the same backend takes over the results. Each backend has its own goroutine and
+// timer, so that the timeouts of one tenant's dead endpoints do not delay the checks of other tenants.
 func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	// Use a random delay, so that the replicas of the controller do not all send probes at the same time.
 	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
@@ -205,7 +208,8 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 // concurrent probes of all backends in one namespace. Each probe uses a connection.
 const maxProbes, maxPerNamespace = 16, 64
 
-// probeAll probes each endpoint of a backend once, and reports changes to the backend.
+// probeAll probes each endpoint of a backend once, and tells the backend which endpoints have become healthy or
+// unhealthy.
 func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
@@ -245,7 +249,7 @@ func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
-			// If the address is added again, it is checked like a new endpoint.
+			// Forget the result: if the address is added again, it is checked like a new endpoint.
 			b.SetHealthy(address, true)
 		}
 	}
@@ -254,14 +258,15 @@ func (c *Checker) probeAll(ctx context.Context, b Backend, r *round) {
 // streak holds the latest results of an endpoint's probes.
 type streak struct {
 	healthy bool
-	// against is the number of consecutive results that differ from healthy.
+	// against is the number of consecutive results that contradict healthy. If there are enough of them, healthy is
+	// changed.
 	against int
 	// reason is the error message of the last failed probe.
 	reason string
 }
 
-// add adds the result of a probe; failure is nil if the probe succeeded. It returns true if s.healthy has changed,
-// which needs several consecutive results.
+// add records the result of a probe; failure is nil if the probe succeeded. It returns true if this changes s.healthy.
+// Several consecutive results are needed for a change.
 func (s *streak) add(failure error, check *ir.HealthCheck) bool {
 	well := failure == nil
 	if !well {
@@ -387,14 +392,15 @@ func (c *Checker) States() iter.Seq2[string, State] {
 	}
 }
 
-// publish makes the results of the last probes available to State.
+// publish updates the state that the method State of Checker returns, after the endpoints were probed.
 func (r *round) publish() {
 	s := &State{Endpoints: len(r.known)}
 	for address, k := range r.known {
 		if k.healthy {
 			continue
 		}
-		// Always choose the smallest address, so that the state does not change without a reason.
+		// Always report the unhealthy endpoint with the smallest address, so that the state changes only if the health
+		// of endpoints changes.
 		if s.Unhealthy++; s.Address == "" || address < s.Address {
 			s.Address, s.Reason = address, k.reason
 		}

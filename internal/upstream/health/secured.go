@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// clientFor returns the HTTP client for a check.
+// clientFor returns the HTTP client that probes endpoints as the check requires: by HTTP or gRPC, with or without TLS.
 func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	switch {
 	case check.TLS && !check.Secured.Secret.IsZero():
@@ -21,8 +21,8 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	return c.client, nil
 }
 
-// secured returns a client that uses the Secret of the check. It is created for each probe, because the Secret may
-// change before the next probe, and connections are not reused anyway.
+// secured returns an HTTP client that uses the certificates in the check's Secret. A new client is created for each
+// probe, because the Secret may change between two probes, and connections are not reused anyway.
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("connections to %s are not allowed: it is %s", r.Address, r.Reason.predicate())
 }
 
-// predicate returns the end of the error message, after "it is".
+// predicate returns the reason in words, as the end of an error message after "it is".
 func (r Reason) predicate() string {
 	switch r {
 	case Loopback, Unspecified, LinkLocal, Multicast:
@@ -49,8 +49,8 @@ func (r Reason) predicate() string {
 	}
 }
 
-// Listening is a range of ports on which this process, another replica, or a load balancer in front of them listens. An
-// invalid or unspecified Host means all addresses of this machine.
+// Listening is an address with a range of ports on which this process, another replica, or a load balancer in front of
+// the replicas listens. An invalid or unspecified Host means all addresses of this machine.
 type Listening struct {
 	Transport   Transport
 	Host        netip.Addr
@@ -68,13 +68,13 @@ type port struct {
 	number    uint16
 }
 
-// Guard decides which addresses may be connected to. It is safe for concurrent use. A nil *Guard applies the default
-// policy.
+// Guard decides to which addresses this process may connect. It is safe for concurrent use. A nil *Guard applies the
+// default policy.
 type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
-	// public contains the addresses in own that clients connect to. clients holds the backend IDs that may connect to
-	// the addresses in public.
+	// public contains the addresses in own at which this process serves clients. clients holds the IDs of the backends
+	// that may have these addresses.
 	public  atomic.Pointer[listened]
 	clients sync.Map
 	// names holds the IDs of the backends whose endpoints come from a DNS name.
@@ -83,8 +83,8 @@ type Guard struct {
 	apiServer netip.Addr
 
 	mu sync.Mutex
-	// parts maps each component of this process to the addresses it listens on. own contains the addresses of all
-	// components.
+	// parts maps the name of each component of this process to the addresses on which the component listens. own
+	// contains the addresses of all components.
 	parts map[string][]Listening
 }
 
@@ -100,8 +100,8 @@ func NewGuard() *Guard {
 // Configure replaces the policy. Existing connections are not affected.
 func (g *Guard) Configure(o Options) { g.policy.Store(NewPolicy(o)) }
 
-// Listen replaces the addresses that the component part of this process listens on. It returns false if they did not
-// change.
+// Listen replaces the addresses on which one component of this process listens. part is the name of the component.
+// Listen returns false if the addresses did not change.
 func (g *Guard) Listen(part string, all []Listening) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,9 +133,9 @@ func (l listened) add(of Listening) {
 	}
 }
 
-// AllowOwnAddresses allows connections with this backend ID to the addresses at which this process serves clients. As
-// with ingress-nginx, a service for external authentication may be reached through this controller. Other code prevents
-// endless loops of such requests.
+// AllowOwnAddresses allows the backend with the given ID to have the addresses at which this process serves clients. It
+// is used for external authentication: as with ingress-nginx, the authentication service may be reached through this
+// controller. Endless loops of such requests are prevented elsewhere.
 func (g *Guard) AllowOwnAddresses(id string) { g.clients.Store(id, nil) }
 
 // SetName sets whether the endpoints of a backend come from a DNS name.
@@ -147,8 +147,8 @@ func (g *Guard) SetName(backend string, isName bool) {
 	}
 }
 
-// kubernetes is the prefix of the backend IDs for the Service of the Kubernetes API server. The endpoints of this
-// Service may have the API server's address.
+// kubernetes is the prefix of the backend IDs of the Service default/kubernetes. Only endpoints of this Service may
+// have the address of the Kubernetes API server.
 const kubernetes = "default/kubernetes/"
 
 // Check returns a *Refusal if the backend with the given ID may not connect to an address, otherwise nil.
@@ -197,8 +197,8 @@ func (g *Guard) isName(backend string) bool {
 	return ok
 }
 
-// isOneOf reports whether a connection to the address a would reach one of the hosts. A connection to the unspecified
-// address (0.0.0.0 or ::) reaches this machine.
+// isOneOf reports whether a connection to the address a would reach one of the hosts. If a is unspecified (0.0.0.0 or
+// ::), it returns true, because such a connection reaches this machine.
 func (g *Guard) isOneOf(hosts []netip.Addr, a netip.Addr) bool {
 	for _, host := range hosts {
 		if host == a || a.IsUnspecified() || !host.IsValid() && g.machine.has(a) {

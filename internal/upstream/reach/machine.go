@@ -38,8 +38,8 @@ type machine struct {
 
 func newMachine(list func() ([]netip.Addr, error)) *machine { return &machine{list: list} }
 
-// addresses returns the set of this machine's addresses. If they cannot be listed, it returns the addresses that were
-// listed before, or an error if they were never listed.
+// addresses returns the set of this machine's addresses. If they cannot be listed, it returns the set that was listed
+// before, or an error if there is no such set.
 func (m *machine) addresses() (map[netip.Addr]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

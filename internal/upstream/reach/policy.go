@@ -1,9 +1,9 @@
-// Package reach decides which addresses requests, TCP and UDP connections, and health checks may connect to. The author
-// of an EndpointSlice or the owner of a DNS name must not be able to reach addresses that only this machine can reach,
-// or addresses on which this process listens.
+// Package reach decides to which addresses this process may connect for requests, TCP and UDP connections, and health
+// checks. The author of an EndpointSlice, or the owner of a DNS name, must not be able to make this process connect to
+// its own ports, or to addresses that other machines cannot reach.
 //
-// All decisions are made in a single function, Guard.Check, which gets the IP address after each DNS lookup. Everything
-// that opens connections for clients calls it.
+// A single function, Guard.Check, makes all decisions. It is called with an IP address, after any DNS lookup, and all
+// code that opens connections for clients calls it.
 package reach
 
 import (
@@ -58,10 +58,10 @@ var usual = []rule{
 	{netip.MustParsePrefix("168.63.129.16/32"), Metadata},
 }
 
-// Policy defines which networks may be connected to. If several networks contain an address, the rule of the narrowest
-// network applies. For the same network, Deny takes precedence over Allow, and Allow takes precedence over the
-// defaults. So if Allow contains a wide network, the narrower networks in it that are rejected by default are still
-// rejected, unless Allow also contains them. A Policy is immutable.
+// Policy defines to which networks connections are allowed. If several networks contain an address, the rule of the
+// narrowest network applies. For the same network, Options.Deny takes precedence over Options.Allow, which takes
+// precedence over the default rules. For example, if a wide network is allowed, a narrower network in it that is
+// rejected by default is still rejected, unless Allow also contains the narrower network. A Policy is immutable.
 type Policy struct {
 	// endpoints are the rules for endpoints. names are the rules for endpoints whose addresses come from a DNS name.
 	// The narrowest networks come first.
@@ -72,8 +72,8 @@ type Policy struct {
 
 // Options are the settings of a Policy that the administrator can change.
 type Options struct {
-	// Allow lists networks that are allowed although they are rejected by default. It does not apply to addresses of
-	// DNS names, because anyone can own a DNS name.
+	// Allow lists networks that are allowed although they are rejected by default. It does not apply to endpoints whose
+	// addresses come from a DNS name, because anyone can own a DNS name.
 	Allow []netip.Prefix
 	// Deny rejects networks.
 	Deny []netip.Prefix
@@ -110,12 +110,12 @@ func ordered(lists ...[]rule) []rule {
 	return all
 }
 
-// Endpoint returns why an endpoint may not have the address a, or "" if it may.
+// Endpoint returns the reason why connections to an endpoint with the address a are not allowed, or "" if they are.
 func (p *Policy) Endpoint(a netip.Addr) Reason { return refused(p.endpoints, a) }
 
-// Name returns why a DNS name may not resolve to the address a, or "" if it may. It applies the default rules. They are
-// stricter than the rules for endpoints, because a name must not resolve to an address of this machine, no matter which
-// port is used. own lists the addresses of this machine.
+// Name returns the reason why a DNS name must not resolve to the address a, or "" if it may. own lists the addresses of
+// this machine. Name applies the default rules. It also rejects the addresses of this machine and of the Kubernetes API
+// server, for all ports.
 func Name(a netip.Addr, own []netip.Addr) Reason {
 	inner := Innermost(a)
 	switch reason := refused(standard.names, a); {
@@ -141,8 +141,8 @@ func apiServer() netip.Addr {
 	return Innermost(a)
 }
 
-// refused returns the reason of the rule that applies to an address, or "" if the address is allowed. It also checks
-// the IPv4 address that is embedded in an IPv6 address.
+// refused returns the reason of the rule that rejects an address, or "" if the address is allowed. It also applies the
+// rules to the IPv4 address that is embedded in an IPv6 address.
 func refused(all []rule, a netip.Addr) Reason {
 	a = a.WithZone("").Unmap()
 	inner := Innermost(a)
@@ -161,7 +161,8 @@ func first(all []rule, a netip.Addr) Reason {
 	return ""
 }
 
-// The networks with IPv6 addresses that contain an IPv4 address, to which packets may be delivered.
+// The networks of IPv6 addresses in which an IPv4 address is embedded. Packets to such an address may be delivered to
+// the IPv4 address.
 var (
 	translated      = netip.MustParsePrefix("64:ff9b::/96")
 	translatedHere  = netip.MustParsePrefix("64:ff9b:1::/48")

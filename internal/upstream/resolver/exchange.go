@@ -24,8 +24,9 @@ const (
 	maxAliases = 8
 )
 
-// chase queries the IPv4 or the IPv6 addresses of a name. If the response ends with an alias (CNAME) without an
-// address, chase queries the alias. This is rarely needed, because most DNS servers resolve aliases themselves.
+// chase queries the addresses of a name for one address family, IPv4 or IPv6. If the response ends with an alias
+// (CNAME) without an address, it queries the alias next. This is rarely needed, because most DNS servers resolve
+// aliases themselves.
 func (c *client) chase(ctx context.Context, name string, family uint16) (lookupResult, error) {
 	ttl := maxTTL
 	for range maxAliases {
@@ -48,8 +49,8 @@ func (c *client) chase(ctx context.Context, name string, family uint16) (lookupR
 	return lookupResult{}, fmt.Errorf("it has a chain of more than %d aliases", maxAliases)
 }
 
-// read follows the aliases (CNAME) of a name in a DNS response. It returns the addresses of the last name in this
-// chain, and the last name.
+// read follows the aliases (CNAME) of a name in a DNS response. It returns the name at the end of this chain of
+// aliases, and its addresses.
 func read(m *dns.Msg, name string, family uint16) (lookupResult, string) {
 	a := lookupResult{ttl: maxTTL}
 	for range len(m.Answer) + 1 {
@@ -90,7 +91,7 @@ func addressOf(record dns.RR) (netip.Addr, bool) {
 	return a.Unmap(), ok
 }
 
-// query sends a query to one DNS server after the other, until one of them returns a usable response.
+// query sends a query to the DNS servers one after the other, until a server returns a usable response.
 func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(name, family)
@@ -119,7 +120,7 @@ func (c *client) query(ctx context.Context, name string, family uint16) (*dns.Ms
 // exchange queries one DNS server by UDP. If the response is truncated, it queries the server again by TCP.
 func (c *client) exchange(ctx context.Context, question *dns.Msg, server string) (*dns.Msg, error) {
 	m, err := c.over(ctx, "udp", question, server)
-	// Check m and not err, because a truncated message may have a parse error.
+	// Check m before err: for a truncated message, there may also be a parse error.
 	if m != nil && m.Truncated {
 		m, err = c.over(ctx, "tcp", question, server)
 	}
@@ -136,13 +137,13 @@ func (c *client) over(ctx context.Context, network string, question *dns.Msg, se
 		return nil, err
 	}
 	defer conn.Close()
-	// Close the connection when ctx ends, because a read would only end at its deadline.
+	// Close the connection when ctx ends: otherwise a read would continue until its deadline.
 	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
 	m, _, err := dnsClient.ExchangeWithConnContext(ctx, question, conn)
 	return m, err
 }
 
-// checkResponse returns an error if the response is unusable and another server must be queried.
+// checkResponse returns an error if the response is unusable, so that another server must be queried.
 func checkResponse(question, m *dns.Msg) error {
 	sent := question.Question[0]
 	switch {

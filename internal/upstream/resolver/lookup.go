@@ -30,7 +30,8 @@ type client struct {
 type lookupResult struct {
 	addresses []netip.Addr
 	ttl       time.Duration
-	// fixed is true if the result does not come from DNS, and so stays valid until the configuration changes.
+	// fixed is true if the result does not come from DNS, but for example from the hosts file. It then stays valid
+	// until the configuration changes.
 	fixed bool
 }
 
@@ -94,8 +95,8 @@ func isName(host string) bool {
 	return ok && host != "." && !strings.HasPrefix(host, ".") && !strings.Contains(host, "..")
 }
 
-// candidates returns the names to query for a host, which depend on the search list, in the order defined by
-// resolv.conf(5).
+// candidates returns the names to query for a host, in the order in which they must be queried. As described in
+// resolv.conf(5), it combines the host with the domains of the search list.
 func (c *client) candidates(host string) []string {
 	list := (&dns.ClientConfig{Search: c.search, Ndots: c.ndots}).NameList(host)
 	return slices.DeleteFunc(list, func(name string) bool {
@@ -134,8 +135,8 @@ func (c *client) addresses(ctx context.Context, name string) (lookupResult, erro
 	return lookupResult{}, worst(errs[:])
 }
 
-// worst returns the most important error: a failed query before a name without addresses, and this before a name that
-// does not exist.
+// worst returns the most important error. A failed query is more important than a name without addresses, which is more
+// important than a name that does not exist.
 func worst(errs []error) error {
 	result := errNoSuchName
 	for _, err := range errs {

@@ -1,8 +1,8 @@
 // Package resolver resolves the DNS names of ExternalName Services. It looks up each name again when the TTL of the
 // response has passed.
 //
-// It uses package dns because net.Resolver does not return the TTL. Without the TTL, all names would have to be queried
-// at the same interval, although some names fail over to another address within seconds.
+// This package does not use net.Resolver, which does not return the TTL: all names would have to be looked up at the
+// same interval, although some names fail over to another address within seconds. It uses package dns instead.
 package resolver
 
 import (
@@ -24,8 +24,9 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// Access defines which addresses a name may resolve to. The author of a Service chooses the name, and the owner of the
-// name chooses the addresses. Without this restriction, both could choose addresses that only this machine can reach.
+// Access defines to which addresses a DNS name may resolve. The author of a Service chooses the name, and the owner of
+// the name chooses the addresses. Without a restriction, both could make this process connect to addresses that other
+// machines cannot reach.
 type Access int
 
 const (
@@ -62,13 +63,13 @@ type Resolver struct {
 	client *client
 	names  map[string]*name
 	ids    map[string]target
-	// queue holds the names, ordered by the time of their next lookup. due holds the names that are being looked up,
-	// and the names whose lookup is due but has to wait because too many lookups are running.
+	// queue holds the names, ordered by the time of their next lookup. A name whose lookup is due is moved to the queue
+	// due. It stays there while it waits because too many lookups are running, and while it is looked up.
 	queue *delayqueue.Queue[*name]
 	due   *turns.Queue[turn]
 }
 
-// target is the host and the port of a backend. port is empty if it is invalid.
+// target is the host and the port of a backend. The port is empty if the Service specifies an invalid port.
 type target struct{ host, port string }
 
 // name is a host name to resolve, with the backends that use it.
@@ -79,21 +80,21 @@ type name struct {
 
 	// resolved is true after the first lookup has ended, even if it failed.
 	resolved bool
-	// found holds the addresses in the last response. use holds the addresses among them that are allowed, and refused
-	// describes the others with the reason.
+	// found holds the addresses in the last response. use holds the addresses in found that are allowed. refused
+	// describes the addresses in found that are not allowed, with the reasons.
 	found    []netip.Addr
 	use      []netip.Addr
 	refused  []string
 	warned   bool
 	err      error
 	failures int
-	// waiting lists the namespaces in whose queues in Resolver.due the name waits to be looked up.
+	// waiting lists the namespaces for which the name is in the queue Resolver.due.
 	waiting []string
 }
 
-// turn is an entry for a name in the queue of one namespace. A name has an entry in the queue of each namespace that
-// uses it. It is looked up when the first of these entries reaches the front of its queue, so that other namespaces
-// cannot delay the lookup.
+// turn is an element in the queue of one namespace for a name that must be looked up. A name that is used in several
+// namespaces is in several queues. It is looked up as soon as it reaches the front of one of them, so that the other
+// namespaces cannot delay the lookup.
 type turn struct {
 	*name
 	namespace string
@@ -112,8 +113,8 @@ func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	}
 }
 
-// Configure sets the options and reads the system's files. If the options or the files have changed, all names are
-// looked up again.
+// Configure sets the options and reads resolv.conf and the hosts file. If the options or the files have changed, all
+// names are looked up again.
 func (r *Resolver) Configure(o Options) {
 	c := newClient(o.Servers, r.files)
 	r.mu.Lock()
@@ -127,7 +128,7 @@ func (r *Resolver) Configure(o Options) {
 		if n.resolved || o.Access == Nothing {
 			r.sift(n, n.found)
 		}
-		// A name that is not in the queue is being looked up now, and is added to the queue afterwards.
+		// Skip a name that is not in the queue: it is being looked up now, and is added to the queue afterwards.
 		if r.queue.Contains(n) {
 			r.queue.Set(n, now)
 		}
@@ -135,7 +136,7 @@ func (r *Resolver) Configure(o Options) {
 	r.rouse()
 }
 
-// rouse makes Run check the queues.
+// rouse wakes up Run, which then looks for names whose lookup is due.
 func (r *Resolver) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -234,8 +235,8 @@ func (r *Resolver) State(id string) (State, bool) {
 	return State{Name: n.host, Err: n.err, Refused: n.refused}, true
 }
 
-// sift makes the backends of a name use the allowed addresses in found. If it cannot be determined which addresses are
-// allowed, the backends get no addresses.
+// sift stores the addresses that were found for a name, and passes the allowed ones to the backends that use the name.
+// If it is not known which addresses are allowed, because of an error, the backends get no addresses.
 func (r *Resolver) sift(n *name, found []netip.Addr) {
 	use, refused, err := r.allowed(found)
 	if err != nil {
@@ -256,7 +257,8 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 	}
 }
 
-// allowed returns the addresses in found that may be used, and descriptions of the other addresses with the reasons.
+// allowed returns the addresses in found that are allowed. It also describes the other addresses, with the reasons why
+// they are not allowed.
 func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []string, err error) {
 	switch r.options.Access {
 	case Everything:
@@ -289,7 +291,7 @@ func (r *Resolver) publish(n *name, id string) {
 	r.set(id, list)
 }
 
-// split parses "name:port". The port is empty if it is invalid.
+// split splits a string of the form "name:port". In the result, the port is empty if it is invalid.
 func split(external string) target {
 	host, port, err := net.SplitHostPort(external)
 	if err != nil {

@@ -10,17 +10,20 @@ import (
 )
 
 const (
-	// maxLookups is the maximum number of concurrent lookups. maxPerNamespace is the maximum for one namespace: if the
-	// DNS servers of its names do not respond, lookups of other namespaces must not be delayed.
+	// maxLookups is the maximum number of concurrent lookups. maxPerNamespace is the maximum number of concurrent
+	// lookups for one namespace, so that DNS servers that do not respond delay only the lookups of the namespaces that
+	// use them.
 	maxLookups      = 16
 	maxPerNamespace = maxLookups / 4
-	// The minimum and maximum time after which a name is looked up again. In between, the TTL of the response is used.
+	// minTTL and maxTTL are the minimum and maximum time after which a name is looked up again. Between these limits,
+	// the TTL of the response is used.
 	minTTL = 5 * time.Second
 	maxTTL = 5 * time.Minute
-	// The delay before the first retry of a failed lookup, and the maximum delay. The delay doubles with each failure.
+	// firstRetry is the delay before the first retry of a failed lookup. The delay doubles with each failure, up to
+	// lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// lookupTimeout is the maximum duration of a lookup with all of its queries.
+	// lookupTimeout is the maximum duration of a lookup, including all of its DNS queries.
 	lookupTimeout = 20 * time.Second
 	// idle is how long Run waits if there are no names to look up.
 	idle = time.Hour
@@ -48,8 +51,8 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// next returns the next name to look up. If no lookup may start now, it returns how long to wait. In the queue of each
-// namespace, names whose last lookup failed come last.
+// next returns the next name to look up. If no lookup may start now, it returns how long to wait. Within a namespace,
+// names whose last lookup failed are looked up after all other names.
 func (r *Resolver) next() (turn, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +92,7 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	r.due.Done(of)
 	r.rouse()
 	if ctx.Err() != nil || r.names[n.host] != n {
-		// No backend uses the name any more, or Run is ending.
+		// Drop the result: no backend uses the name any more, or Run is ending.
 		return
 	}
 	wait := min(max(a.ttl, minTTL), maxTTL)
@@ -102,7 +105,8 @@ func (r *Resolver) lookUp(ctx context.Context, of turn, c *client) {
 	case c != r.client:
 		r.queue.Set(n, time.Now())
 	case err == nil && a.fixed:
-		// Keep the name in the queue, because Configure only looks up names in the queue.
+		// Although the result stays valid, keep the name in the queue: Configure starts new lookups only for names in
+		// the queue.
 		r.queue.Set(n, time.Now().Add(forever))
 	default:
 		r.queue.Set(n, time.Now().Add(wait))

@@ -17,14 +17,15 @@ type systemFiles struct{ resolvConf, hosts string }
 
 var theSystem = systemFiles{resolvConf: "/etc/resolv.conf", hosts: "/etc/hosts"}
 
-// The maximum values that resolv.conf(5) documents.
+// The upper limits that resolv.conf(5) documents for its options.
 const (
 	maxTimeout  = 30
 	maxAttempts = 5
 )
 
-// newClient returns a client for the current contents of the files. As in other resolvers, a file that cannot be read
-// counts as empty. If servers is not empty, it replaces the DNS servers in resolv.conf.
+// newClient returns a client for the current contents of resolv.conf and the hosts file. As in other resolvers, a file
+// that cannot be read counts as empty. If servers is not empty, these DNS servers are used in place of the servers in
+// resolv.conf.
 func newClient(servers []string, files systemFiles) *client {
 	text, _ := os.ReadFile(files.resolvConf)
 	config, err := dns.ClientConfigFromReader(bytes.NewReader(text))
@@ -72,8 +73,8 @@ func rotates(resolvConf string) bool {
 	return false
 }
 
-// readHosts parses a hosts file and adds its names and addresses to into. In a pod, the file contains the pod's
-// hostAliases.
+// readHosts parses the text of a hosts file and adds the addresses of each name to the map into. In a pod, the hosts
+// file contains the pod's hostAliases.
 func readHosts(text string, into map[string][]netip.Addr) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// Share is a target of a split, with its weight.
+// Share is a target, such as a backend, with the weight that determines its share of the requests.
 type Share[T any] struct {
 	To T
 	// Weight is proportional to the number of requests that the target gets. A negative weight means zero.
 	Weight int
-	// Fallback is true if the target also gets the requests for targets that are empty. If several shares set it, only
-	// the first is used as the fallback.
+	// Fallback is true if this target also gets the requests for targets that are empty. If it is true for several
+	// shares, only the first of them is the fallback.
 	Fallback bool
 }
 
-// Split chooses a share for each request or connection. It is safe for concurrent use.
+// Split chooses one of several weighted targets for each request or connection. It is safe for concurrent use.
 type Split[T any] struct {
 	// Shares lists the shares. It must not be changed.
 	Shares []Share[T]
@@ -30,8 +30,8 @@ type Split[T any] struct {
 	turn     atomic.Uint64
 }
 
-// New returns a split among the shares. empty reports whether a target is empty, such as a backend without endpoints.
-// It may be nil if no share has Fallback set.
+// New returns a Split for the shares. empty reports whether a target is empty, such as a backend without endpoints. It
+// may be nil if Fallback is false for all shares.
 func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	s := &Split[T]{Shares: shares, empty: empty}
 	for i := range shares {
@@ -56,8 +56,9 @@ func (s *Split[T]) Check() error {
 	return nil
 }
 
-// golden is 2^64 divided by the golden ratio. Its multiples are distributed so evenly that even a few consecutive
-// choices, or every second choice, match the weights. Random choices would match the weights only in large numbers.
+// golden is 2^64 divided by the golden ratio. Its multiples, modulo 2^64, are distributed very evenly: even a few
+// consecutive choices, or every second choice, match the weights. Random choices would match the weights only on
+// average over many choices.
 const golden = 0x9e3779b97f4a7c15
 
 // Next returns the target for the next request or connection. It panics if Check returns an error.

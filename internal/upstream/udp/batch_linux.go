@@ -31,8 +31,8 @@ func receiveMessages(socket int, into []message) (int, error) {
 	return exchangeMessages(unix.SYS_RECVMMSG, socket, into)
 }
 
-// sendMessages sends messages without blocking, and returns the number of messages that were sent. If there is an
-// error, it concerns the first message that was not sent.
+// sendMessages sends messages without blocking, and returns how many of them were sent. If it returns an error, the
+// first message after these caused the error.
 func sendMessages(socket int, messages []message) (int, error) {
 	return exchangeMessages(unix.SYS_SENDMMSG, socket, messages)
 }
@@ -54,28 +54,28 @@ func exchangeMessages(call uintptr, socket int, messages []message) (int, error)
 // name is a socket address in the kernel's format. Its size is enough for IPv6; an IPv4 address is shorter.
 type name [unix.SizeofSockaddrInet6]byte
 
-// batch holds the messages that a forwarder receives and sends at a time. Its buffers are large, but physical memory is
-// only used for pages that have contained datagrams.
+// batch holds the messages that a forwarder receives and sends in one iteration of its loop. Its buffers are large, but
+// the operating system only allocates memory for the pages of a buffer that have contained datagrams.
 type batch struct {
 	memory  []byte
 	vectors [batchSize]unix.Iovec
-	// requests are messages for receiving datagrams from clients, with the client's address. responses are messages for
-	// receiving datagrams from endpoints, without an address. Both use the same buffers.
+	// requests are the messages for datagrams from clients, including the client's address. responses are the messages
+	// for datagrams from endpoints, without an address. Both use the same buffers, but not at the same time.
 	requests, responses [batchSize]message
 	names               [batchSize]name
 	controls            [batchSize]control
-	// sizes holds the size of the datagrams in each message. If GRO (generic receive offload) has joined several
-	// datagrams, the last one may be smaller.
+	// sizes holds the size in bytes of the datagrams in each message. A message contains several datagrams of this size
+	// if GRO (generic receive offload) has joined them; the last datagram may be smaller.
 	sizes [batchSize]int
-	// next links the requests of each session: it maps the index of a request to the index of the next one, or -1.
-	// responded is the number of responses in the batch.
+	// next links the requests of each session: next[i] is the index of the request after request i in the same session,
+	// or -1. responded is the number of responses in the batch.
 	next      [batchSize]int
 	responded int
 
 	// outgoing holds the messages that are sent next.
 	outgoing outgoing
-	// gathered holds the requests of one session in the order of their arrival, and gatheredSizes the sizes of the
-	// datagrams in them.
+	// gathered holds the buffers of the requests of one session, in the order of arrival. gatheredSizes holds the size
+	// of the datagrams in each of these buffers.
 	gathered      [batchSize]unix.Iovec
 	gatheredSizes [batchSize]int
 }
@@ -89,7 +89,7 @@ func newBatch() *batch {
 	return b
 }
 
-// reset prepares the messages with the index i for receiving the next datagram.
+// reset prepares the request and the response with the index i for receiving the next datagram.
 func (b *batch) reset(i int) {
 	b.vectors[i].SetLen(datagramSize)
 	m := unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1, Control: (*byte)(unsafe.Pointer(&b.controls[i]))}
@@ -99,8 +99,9 @@ func (b *batch) reset(i int) {
 	b.requests[i].Msghdr = m
 }
 
-// parse sets the length of a received message and the size of the datagrams in it. It returns the local address to
-// which the message was sent. This address is not valid if the socket does not provide packet info.
+// parse reads the length and the control data of the received message with the index i, and stores the size of its
+// datagrams. It returns the local address to which the message was sent, or the zero value if the socket does not
+// report this address.
 func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	b.sizes[i] = int(m.length)
 	b.vectors[i].SetLen(b.sizes[i])
@@ -120,7 +121,7 @@ func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	return local
 }
 
-// carried returns the number of datagrams in a received message, and their bytes.
+// carried returns the number and the total size of the datagrams in the received message with the index i.
 func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
 
 // key returns the key of the session to which a request belongs. local is the address to which the client has sent the

@@ -15,11 +15,11 @@ const (
 	closing
 )
 
-// drainIdle is the maximum idle timeout of sessions while a forwarder is draining. Most DNS clients wait this long for
-// a response.
+// drainIdle is the maximum idle timeout of a session while its forwarder is draining. It is five seconds because most
+// DNS clients wait this long for a response.
 const drainIdle = 5 * time.Second
 
-// finished updates the phase, and reports whether the loop of Run must end.
+// finished enters the phase that another goroutine has requested. It returns true if the loop of Run must end.
 func (f *Forwarder) finished() bool {
 	if f.phase = phase(f.requested.Load()); f.phase == draining {
 		select {
@@ -42,8 +42,8 @@ func (f *Forwarder) Close() error {
 	return nil
 }
 
-// Drain makes the forwarder reject new clients; active sessions continue. It returns true if there are no sessions. The
-// socket is then already closed.
+// Drain makes the forwarder reject new clients, while active sessions continue. It returns true if there are no active
+// sessions; the socket of the port is then already closed.
 func (f *Forwarder) Drain() bool {
 	f.enter(draining)
 	select {
@@ -57,17 +57,18 @@ func (f *Forwarder) Drain() bool {
 // Closed returns a channel that is closed after the socket was closed.
 func (f *Forwarder) Closed() <-chan struct{} { return f.closed }
 
-// enter requests that the loop of Run enters a phase. It is safe for concurrent use.
+// The function enter asks the loop of Run to switch to the phase p. It is safe for concurrent use.
 func (f *Forwarder) enter(p phase) {
 	f.requested.Store(int32(p))
 	f.wake()
 }
 
-// wake makes the loop of Run stop waiting. It can only fail if the loop has ended.
+// wake interrupts the loop of Run while it waits for a socket. This can only fail if the loop has ended, so the error
+// is ignored.
 func (f *Forwarder) wake() { _ = f.epoll.SetReadDeadline(time.Unix(1, 0)) }
 
-// wait sets the time until which the loop of Run waits for a socket to be ready; zero means no limit. If another phase
-// was requested in the meantime, the loop does not wait.
+// wait sets how long the loop of Run waits for a socket to be ready: until the given time, or without a limit if the
+// time is zero. If another goroutine has requested a new phase in the meantime, the loop does not wait.
 func (f *Forwarder) wait(until time.Time) {
 	_ = f.epoll.SetReadDeadline(until)
 	if phase(f.requested.Load()) != f.phase {
@@ -85,8 +86,8 @@ func (f *Forwarder) close() {
 	_ = f.epoll.Close()
 }
 
-// reset ends all sessions. It does not use the linked lists of sessions, which may be inconsistent after an internal
-// error.
+// reset ends all sessions. It may be called after an internal error, so it does not use the linked lists of sessions,
+// which may then be inconsistent.
 func (f *Forwarder) reset() {
 	for _, s := range f.sessions.byKey {
 		s.disconnect()

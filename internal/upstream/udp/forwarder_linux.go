@@ -1,5 +1,6 @@
-// Package udp forwards the datagrams that clients send to UDP ports to endpoints, and the responses back to the
-// clients. A session consists of one client of a port and a socket that is connected to an endpoint.
+// Package udp forwards datagrams between clients and endpoints. Clients send datagrams to a UDP port, and the responses
+// of the endpoint are sent back to the client. Each client of a port has a session with its own socket, which is
+// connected to an endpoint.
 package udp
 
 import (
@@ -28,11 +29,13 @@ const (
 	faultPause = 5 * time.Millisecond
 )
 
-// Forwarder forwards the datagrams of one socket. The goroutine of Run does all the work, so no locks are needed, and a
-// session costs only a socket. All sockets are in an epoll instance. The goroutine waits for the epoll instance with
-// Go's netpoller, and then reads from and writes to the ready sockets without blocking.
+// Forwarder forwards the datagrams of one listening socket. The goroutine that calls Run does all the work, so no locks
+// are needed, and a session needs no goroutine. All sockets are registered with one epoll instance. Go's netpoller
+// waits until the epoll instance reports ready sockets; the goroutine then reads from and writes to them without
+// blocking.
 type Forwarder struct {
-	// current returns the latest settings. settings is their value for the batch that is being forwarded.
+	// current returns the latest settings of the port. settings holds the result of current for the datagrams that are
+	// being forwarded now.
 	current  func() *Settings
 	settings *Settings
 	traffic  *Traffic
@@ -51,28 +54,29 @@ type Forwarder struct {
 	ready  int
 	// failed is the error of the last epoll_wait call, or nil.
 	failed error
-	// requested is the phase that other goroutines have requested. phase is the phase that the loop of Run has entered.
+	// requested is the phase that another goroutine has requested with the method enter. phase is the phase that the
+	// loop of Run has entered.
 	requested atomic.Int32
 	phase     phase
-	// drains is closed when the forwarder has started draining and still has sessions. closed is closed after the
+	// drains is closed when the forwarder has started draining, if there are still sessions. closed is closed after the
 	// port's socket was closed.
 	drains, closed chan struct{}
 
 	sessions sessions
-	// bySocket maps the file descriptor of each socket to an endpoint to its session.
+	// bySocket maps the file descriptor of a socket to the session that uses the socket for its endpoint.
 	bySocket map[int32]*session
 	batch    *batch
-	// queued holds the sessions with requests in the current batch.
+	// queued holds the sessions that have received requests in the current batch of datagrams.
 	queued []*session
 	now    time.Duration
 	swept  bool
 }
 
-// start is the time to which all durations that represent a time are relative.
+// start is the reference for points in time in this package: they are stored as the time.Duration since start.
 var start = time.Now()
 
-// New returns a forwarder for a socket. It duplicates the socket and closes listening. settings is called for each
-// batch of datagrams. If it returns nil during the call of New, New returns an error.
+// New returns a forwarder for the socket listening. It duplicates the socket and closes listening. The forwarder calls
+// settings before it forwards a batch of datagrams. If settings returns nil when New calls it, New returns an error.
 func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) (*Forwarder, error) {
 	f := &Forwarder{
 		current: settings, settings: settings(), traffic: traffic, bySocket: map[int32]*session{},
@@ -99,8 +103,8 @@ func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) 
 	return f, nil
 }
 
-// adopt duplicates the socket, so that Go's netpoller does not watch it: the netpoller would wake up a goroutine for
-// each datagram.
+// adopt duplicates the listening socket and closes the original. Go's netpoller does not watch the duplicate: it would
+// wake up a goroutine for each datagram.
 func (f *Forwarder) adopt(listening net.PacketConn) error {
 	if wrapped, ok := listening.(interface{ Unwrap() net.PacketConn }); ok {
 		listening = wrapped.Unwrap()
@@ -120,7 +124,7 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 		if f.socket, refused = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); refused != nil {
 			return
 		}
-		// Ignore errors: the system may allow only smaller buffers.
+		// Ignore errors: the system may limit buffers to a smaller size.
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
 		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
@@ -155,7 +159,7 @@ func (f *Forwarder) watch(socket int) error {
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
-// Run forwards datagrams until Close is called, or until the last session has ended after Drain.
+// Run forwards datagrams until Close is called. After a call of Drain, it returns when the last session has ended.
 func (f *Forwarder) Run() {
 	defer f.close()
 	for !f.finished() {
@@ -187,8 +191,8 @@ func (f *Forwarder) step() error {
 	return err
 }
 
-// pollOnce finds the ready sockets, without blocking. If it returns false, no socket is ready, and Go's netpoller waits
-// for one.
+// pollOnce finds the sockets that are ready, without blocking. It returns true if there are any, or if an error
+// occurred. If it returns false, Go's netpoller waits for a ready socket and then calls pollOnce again.
 func (f *Forwarder) pollOnce(epoll uintptr) bool {
 	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
 	f.ready = max(n, 0)
@@ -225,7 +229,7 @@ func (f *Forwarder) receiveRequests() {
 	b := f.batch
 	n, err := receiveMessages(f.socket, b.requests[:])
 	if err != nil {
-		// The error is harmless: another process has received the datagram, or the datagram was corrupt.
+		// Ignore the error: another process has received the datagram, or the datagram was corrupt.
 		return
 	}
 	for i := range n {
@@ -241,7 +245,8 @@ func (f *Forwarder) receiveRequests() {
 	}
 }
 
-// queue adds a request to the list of requests of its session. It creates the session for a new client.
+// The method queue adds the request with the index i to the requests of its session. If the client is new, it creates
+// the session first.
 func (f *Forwarder) queue(i int) {
 	b := f.batch
 	k := b.key(i, b.parse(i, &b.requests[i]))
@@ -261,7 +266,8 @@ func (f *Forwarder) queue(i int) {
 	s.last = i
 }
 
-// admit creates a session for a new client. It returns nil if the client is rejected, and counts the datagram as lost.
+// admit creates a session for a new client. If the client must be rejected, it returns nil and counts the client's
+// datagram as lost.
 func (f *Forwarder) admit(k key, i int) *session {
 	traffic := f.traffic
 	// A response to port 0 cannot be sent.
@@ -298,8 +304,7 @@ func (f *Forwarder) admit(k key, i int) *session {
 	return s
 }
 
-// evict ends the session that can best be ended, for the benefit of a new one. It returns false if no session can be
-// ended.
+// evict ends an existing session to make room for a new one. It returns false if there is no session that may be ended.
 func (f *Forwarder) evict() bool {
 	s := f.sessions.evictable(f.now)
 	if s == nil {
@@ -310,7 +315,7 @@ func (f *Forwarder) evict() bool {
 	return true
 }
 
-// forward sends the requests of a session in the current batch to its endpoint.
+// forward sends the requests that a session has received in the current batch to the endpoint of the session.
 func (f *Forwarder) forward(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
@@ -383,8 +388,8 @@ func (f *Forwarder) countSent(s *session, sent load) {
 	}
 }
 
-// connect connects a session to an endpoint. If the system has no sockets left, it ends another session and tries
-// again. It returns false if no endpoint is available.
+// connect connects a session to an endpoint. If no more sockets can be opened, it ends another session and tries again.
+// It returns false if the session could not be connected.
 func (f *Forwarder) connect(s *session) bool {
 	before, to := s.upstream, f.settings.backendOf(s)
 	s.tried = to
@@ -407,7 +412,8 @@ func (f *Forwarder) connect(s *session) bool {
 	return err == nil
 }
 
-// receiveResponses receives datagrams from the endpoint of a session. sendResponses sends them to the client later.
+// receiveResponses receives datagrams from the endpoint of a session and adds them to the current batch, which
+// sendResponses sends to the clients.
 func (f *Forwarder) receiveResponses(s *session) {
 	b := f.batch
 	if b.responded == batchSize {
@@ -472,7 +478,7 @@ func (f *Forwarder) remove(s *session) {
 	f.traffic.Sessions.Add(-1)
 }
 
-// reportEnd calls the callback Ended in the settings for a session that has ended.
+// reportEnd calls the callback Settings.Ended for a session that has ended.
 func (f *Forwarder) reportEnd(s *session) {
 	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
 	if s.key.local.IsValid() {
@@ -488,7 +494,7 @@ func (f *Forwarder) reportEnd(s *session) {
 	f.settings.Ended(e)
 }
 
-// sweep ends all idle sessions, and sets when the next sweep is due.
+// sweep ends all sessions that have been idle for too long. It also sets the time of the next call.
 func (f *Forwarder) sweep() {
 	idle := f.current().IdleTimeout
 	if f.phase == draining {

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxGSOBytes is the maximum number of bytes in a GSO message: the maximum length of a packet without the IPv6 and UDP
-// headers.
+// maxGSOBytes is the maximum number of bytes in a GSO message (generic segmentation offload): the maximum length of a
+// packet minus its IPv6 and UDP headers.
 const maxGSOBytes = 65535 - 40 - 8
 
 // control is a buffer for the control data (cmsg) of a message: the source address, and the segment size for GSO.
 type control [64 / 8]uint64
 
-// add writes a control message header at the offset at. It returns a pointer to the space for the data, and the offset
-// of the next header.
+// add writes the header of a control message at the offset at. It returns a pointer to the space for the data of the
+// control message, and the offset of the next header.
 func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) {
 	header := (*unix.Cmsghdr)(unsafe.Add(unsafe.Pointer(c), at))
 	header.Level, header.Type = int32(level), int32(kind)
@@ -23,8 +23,8 @@ func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) 
 	return unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0)), at + unix.CmsgSpace(size)
 }
 
-// from adds the source address of a message, and returns the offset of the next header. It adds nothing, and returns
-// zero, if the address is not valid or is a multicast address.
+// The method from adds the address from which a message must be sent, and returns the offset of the next header. If the
+// address is not valid, or is a multicast address, it adds nothing and returns zero.
 func (c *control) from(address netip.Addr) int {
 	switch {
 	case !address.IsValid() || address.IsMulticast():
@@ -40,7 +40,8 @@ func (c *control) from(address netip.Addr) int {
 	}
 }
 
-// destination describes where and how to send datagrams. The zero value is used for a socket that is connected.
+// destination is an address to which datagrams are sent, with the control data for sending them. The zero value is used
+// for a connected socket, which needs no address.
 type destination struct {
 	name          name
 	nameLength    uint32
@@ -50,9 +51,10 @@ type destination struct {
 	noGSO bool
 }
 
-// outgoing holds messages to send. Datagrams with the same size and destination are joined to a GSO message (generic
-// segmentation offload); only the last of them may be smaller. The kernel processes such a message as a single packet.
-// It splits the packet only when it leaves the system, or for a receiver without GRO.
+// outgoing holds messages to send. Datagrams with the same size and destination are joined to one GSO message (generic
+// segmentation offload); only the last datagram in it may be smaller. The kernel processes a GSO message as a single
+// packet. It splits the packet into datagrams only when the packet leaves the system, or if the receiving socket has no
+// GRO.
 type outgoing struct {
 	messages     [batchSize]message
 	controls     [batchSize]control
@@ -61,13 +63,15 @@ type outgoing struct {
 	// sizes holds the size of the datagrams in each message.
 	sizes [batchSize]int
 	count int
-	// segments are used to send the datagrams of a rejected GSO message one by one. segmentBytes describes their bytes.
+	// segments are used to send the datagrams of a GSO message one by one if the kernel rejects the GSO message.
+	// segmentBytes holds the buffer of each segment.
 	segments     [batchSize]message
 	segmentBytes [batchSize]unix.Iovec
 }
 
-// add adds datagrams for a destination. Each vector contains one datagram, or several that GRO has joined; sizes
-// contains the size of the datagrams in each vector. The memory must not change until the messages have been sent.
+// The method add adds datagrams for a destination. Each vector contains one datagram, or several datagrams that GRO has
+// joined. sizes contains the size of the datagrams in each vector. The caller must not change the buffers until the
+// messages have been sent.
 func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	for len(vectors) > 0 {
 		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])
@@ -79,13 +83,14 @@ func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	}
 }
 
-// coalesce returns how many of the vectors, starting with the first, fit into one GSO message. It also returns the
-// number of datagrams and bytes in them.
+// coalesce returns how many of the vectors, starting with the first, can be sent as one GSO message. It also returns
+// the number and the total size of the datagrams in them.
 func coalesce(vectors []unix.Iovec, sizes []int) (n int, carried load) {
 	size := sizes[0]
 	carried = loadOf(int(vectors[0].Len), size)
 	for n = 1; n < len(vectors); n++ {
-		// Only the last datagram of a GSO message may be smaller, and empty datagrams would be lost.
+		// Start a new message after a smaller datagram, because only the last datagram of a GSO message may be smaller.
+		// An empty datagram also needs its own message: in a GSO message, it would be lost.
 		if size == 0 || carried.bytes%size != 0 || vectors[n].Len == 0 {
 			break
 		}
@@ -116,7 +121,7 @@ func (o *outgoing) put(vectors []unix.Iovec, size int, carried load, d *destinat
 	m.SetControllen(length)
 }
 
-// address initializes a message with the destination and its control data.
+// address sets the destination address and the control data of a message.
 func (d *destination) address(m *message, c *control) {
 	m.Msghdr = unix.Msghdr{}
 	if d.nameLength > 0 {
@@ -129,7 +134,7 @@ func (d *destination) address(m *message, c *control) {
 	}
 }
 
-// isGSO reports whether a message contains more than one datagram.
+// isGSO reports whether the message with the index i is a GSO message, which contains more than one datagram.
 func (o *outgoing) isGSO(i int) bool { return o.loads[i].datagrams > 1 }
 
 // total returns the number of datagrams and bytes in the messages with indexes from ≤ i < to.

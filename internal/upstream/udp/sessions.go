@@ -23,8 +23,8 @@ const (
 	quietTime = 10 * time.Second
 )
 
-// key identifies a session by the client's address and the local address to which the client sends. Responses must be
-// sent from this local address.
+// key identifies a session by the address of the client and the local address to which the client sends its datagrams.
+// Responses must be sent from this local address.
 type key struct {
 	client netip.AddrPort
 	local  netip.Addr
@@ -35,9 +35,11 @@ type session struct {
 	key key
 	// share is the budget from which the file descriptor of the session was taken.
 	share *budget.Share
-	// backend is the backend to which choice belongs. Both are valid only while upstream is open.
+	// backend is the backend from which choice, the current endpoint, was chosen. Both fields are valid only while
+	// upstream, the socket to the endpoint, is open.
 	backend *balancer.Backend
-	// tried is the backend for which the session last tried to find an endpoint, or nil.
+	// tried is the backend from which an endpoint was last requested for the session, or nil. It is set even if there
+	// was no endpoint.
 	tried    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
@@ -45,18 +47,19 @@ type session struct {
 	toEndpoint, toClient destination
 	// refused is true if an ICMP message has reported that the current endpoint cannot be reached.
 	refused bool
-	// requests is the number of datagrams sent to the endpoint, and responses is the number of datagrams received from
-	// it. waitingSince is the time of the first request.
+	// requests is the number of datagrams sent to the current endpoint, and responses is the number of datagrams
+	// received from it. waitingSince is the time of the first request to this endpoint.
 	requests, responses int64
 	waitingSince        time.Duration
 
-	// began is when the session started, as the time since start. received and sent count the bytes from the client and
-	// from endpoints, respectively.
+	// began is the start time of the session, as the duration since the package variable start. received is the number
+	// of bytes from the client, and sent is the number of bytes from endpoints.
 	began          time.Duration
 	received, sent uint64
-	// active is the time of the last datagram in either direction, as the time since start.
+	// active is the time of the last datagram in either direction, as the duration since the package variable start.
 	active time.Duration
-	// verified is true if the client has sent another datagram after a response. Its address is then not forged.
+	// verified is true if the client has sent another datagram after a response was sent to it. Its address is then
+	// probably not forged.
 	verified bool
 	place    *list.Element
 	// first and last are the indexes of the session's first and last request in the current batch. If the batch
@@ -75,7 +78,7 @@ func (s *session) disconnect() {
 	s.requests, s.responses = 0, 0
 }
 
-// markRefused records a failure of the endpoint, because it cannot be reached.
+// markRefused records that the endpoint of the session failed, because it cannot be reached.
 func (s *session) markRefused(now time.Duration) {
 	if !s.refused && s.upstream.isOpen() {
 		s.refused = true
@@ -91,8 +94,8 @@ func (s *session) countRequests(n int, now time.Duration) {
 	s.requests += int64(n)
 }
 
-// countResponses adds n to the number of datagrams from the endpoint. It reports whether the session is complete, which
-// means that perRequest responses have arrived for each request. If perRequest is zero, a session is never complete.
+// countResponses adds n to the number of datagrams from the endpoint. It reports whether the session is complete:
+// perRequest responses have arrived for each request. If perRequest is zero, it always returns false.
 func (s *session) countResponses(n int, now time.Duration, perRequest int64) (complete bool) {
 	if s.responses == 0 && s.requests > 0 {
 		s.choice.Observe(now-s.waitingSince, false)
@@ -101,11 +104,11 @@ func (s *session) countResponses(n int, now time.Duration, perRequest int64) (co
 	return perRequest > 0 && s.responses >= s.requests*perRequest
 }
 
-// sessions holds the sessions of one port. All times are relative to the same point in time.
+// sessions holds the sessions of one port. All times are durations since the package variable start.
 type sessions struct {
 	byKey map[key]*session
-	// unverified and verified list the sessions of new and of verified clients. The session that has been idle for the
-	// longest time comes first.
+	// unverified lists the sessions of new clients, and verified lists the sessions of clients whose address is not
+	// forged. The session that has been idle for the longest time comes first in each list.
 	unverified, verified list.List
 }
 
@@ -140,7 +143,7 @@ func (ss *sessions) touch(s *session, now time.Duration) {
 	ss.of(s).MoveToBack(s.place)
 }
 
-// verify records that the address of a session's client is not forged.
+// verify records that the address of the session's client is not forged.
 func (ss *sessions) verify(s *session) {
 	if s.verified {
 		return
@@ -169,8 +172,8 @@ func oldest(of *list.List) *session {
 	return nil
 }
 
-// evictable returns the session to end if there are too many sessions for a new client, or nil. Client addresses may be
-// forged in large numbers, so the session of a verified client is never evicted while it is active.
+// evictable returns the session to end if there are too many sessions, or nil if none may be ended. An attacker can
+// forge many client addresses, so the session of a verified client is never ended while it is active.
 func (ss *sessions) evictable(now time.Duration) *session {
 	unverified, verified := idlest(&ss.unverified), idlest(&ss.verified)
 	switch {
@@ -192,7 +195,8 @@ func (ss *sessions) expired(now, idle time.Duration) *session {
 	return nil
 }
 
-// untilExpiry returns the time until the next session has been idle for the duration idle.
+// untilExpiry returns how long it takes until a session has been idle for the duration idle, if no more datagrams
+// arrive.
 func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	left := idle
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
@@ -205,12 +209,12 @@ func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 
 // Settings defines how the datagrams of a port are forwarded. It is immutable.
 type Settings struct {
-	// Backends are the backends among which sessions are distributed.
+	// Backends are the backends to which the sessions are distributed by weight.
 	Backends *split.Split[*balancer.Backend]
 	// IdleTimeout is the time without datagrams after which a session ends.
 	IdleTimeout time.Duration
-	// Responses is the expected number of responses per request. A session ends when all of them have arrived. Zero
-	// means that the number is unknown: a session only ends when it is idle.
+	// Responses is the expected number of responses per request. A session ends when all expected responses have
+	// arrived. Zero means that the number is unknown, so that a session only ends when it is idle.
 	Responses int64
 	// MaxSessions is the maximum number of sessions of a port. Each session also takes one file descriptor from the
 	// budget Share.
@@ -219,12 +223,12 @@ type Settings struct {
 	// Outgoing holds the local addresses of all our sockets to endpoints. A datagram that comes from one of these
 	// addresses is part of a loop and is dropped.
 	Outgoing *loops.Sockets
-	// Guard decides which addresses datagrams may be sent to.
+	// Guard decides to which addresses datagrams may be sent.
 	Guard *reach.Guard
-	// Tries is the maximum number of endpoints to try each time when a session must be connected.
+	// Tries is the maximum number of endpoints that are tried when a session must be connected to an endpoint.
 	Tries int
-	// NoEndpoint is called when no endpoint is available, or when an endpoint cannot be reached. Broken is called after
-	// an internal error.
+	// NoEndpoint logs that no endpoint is available, or that an endpoint cannot be reached. Broken logs an internal
+	// error.
 	NoEndpoint, Broken func(message string, fields ...zap.Field)
 	// Ended is called for each session that has ended, except after an internal error.
 	Ended func(Ended)
@@ -237,15 +241,15 @@ type Ended struct {
 	// Backend is the ID of the last backend, and Endpoint is the address of the last endpoint. They are empty if there
 	// was no backend or endpoint.
 	Backend, Endpoint string
-	// Served is true if an endpoint accepted the datagrams, as far as this is known: either it has sent a response, or
-	// no responses are expected and no datagram was rejected.
+	// Served is true if the endpoint has probably received the datagrams: it has sent a response, or, if no responses
+	// are expected, it has not rejected any datagram.
 	Served bool
-	// Received and Sent count the bytes from the client and from endpoints, respectively.
+	// Received is the number of bytes from the client, and Sent is the number of bytes from endpoints.
 	Received, Sent uint64
 	Began          time.Time
 }
 
-// connected reports whether the next datagrams of a session may be sent to the endpoint that it is connected to.
+// connected reports whether the next datagrams of a session may be sent to its current endpoint.
 func (c *Settings) connected(s *session) bool {
 	return s.upstream.isOpen() && c.has(s.backend) && !s.refused && s.choice.Endpoint.Listed()
 }
@@ -254,8 +258,8 @@ func (c *Settings) has(b *balancer.Backend) bool {
 	return slices.ContainsFunc(c.Backends.Shares, func(s split.Share[*balancer.Backend]) bool { return s.To == b })
 }
 
-// backendOf returns the backend for a session. It is the backend that the session already uses, as long as this backend
-// has endpoints and belongs to the port.
+// backendOf returns the backend for a session: the backend that the session already uses, if it still belongs to the
+// port and has endpoints, or else another backend of the port.
 func (c *Settings) backendOf(s *session) *balancer.Backend {
 	if c.has(s.backend) && !s.backend.Empty() {
 		return s.backend
@@ -263,8 +267,8 @@ func (c *Settings) backendOf(s *session) *balancer.Backend {
 	return c.Backends.Next()
 }
 
-// connect connects a session to an endpoint of the given backend. If the session's current endpoint cannot be reached,
-// it prefers another endpoint.
+// connect connects a session to an endpoint of the backend to. If the session's current endpoint cannot be reached,
+// another endpoint is preferred.
 func (c *Settings) connect(s *session, to *balancer.Backend) error {
 	var tried []*balancer.Endpoint
 	if s.upstream.isOpen() && s.refused {
@@ -277,7 +281,8 @@ func (c *Settings) connect(s *session, to *balancer.Backend) error {
 			break
 		}
 		if s.upstream.isOpen() && s.choice.Endpoint == choice.Endpoint {
-			// Pick has returned the same endpoint again, because there is no other. It may be reachable now.
+			// Pick has returned the current endpoint again, because the backend has no other. Try it again: it may be
+			// reachable now.
 			s.refused = false
 			return nil
 		}

@@ -26,7 +26,7 @@ const (
 	NoDescriptors
 	// Loop means that the datagram came from one of our own sockets that are connected to endpoints.
 	Loop
-	// Losses is the number of possible reasons.
+	// Losses is the number of values of the type Loss.
 	Losses
 )
 
@@ -43,7 +43,7 @@ type Traffic struct {
 	// Sessions is the current number of sessions. Opened is the total number of sessions so far. Evicted is the number
 	// of sessions that were ended early in favor of a new client.
 	Sessions, Opened, Evicted atomic.Int64
-	// In counts the datagrams that were sent to endpoints, and Out the datagrams that were sent to clients.
+	// In counts the datagrams to endpoints, and Out counts the datagrams to clients.
 	In, Out Tally
 	Lost    [Losses]atomic.Uint64
 }
@@ -58,11 +58,11 @@ func (t *Tally) add(l load) {
 
 func (t *Traffic) lose(why Loss, n int) { t.Lost[why].Add(uint64(n)) }
 
-// load is a number of datagrams and their total size in bytes.
+// load is a number of datagrams with their total size in bytes.
 type load struct{ datagrams, bytes int }
 
-// loadOf returns the load of a message with the given number of bytes, which consists of datagrams of the given size.
-// The last datagram may be smaller.
+// loadOf returns the number and the total size of the datagrams in a message with the given number of bytes. size is
+// the size of each datagram; the last datagram may be smaller.
 func loadOf(bytes, size int) load {
 	if bytes <= size {
 		return load{1, bytes}

@@ -11,11 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// upstreamConn is a socket that is connected to the endpoint of a session. The zero value means that there is no
-// socket.
+// upstreamConn is the socket of a session, which is connected to an endpoint. The zero value means that no socket is
+// open.
 type upstreamConn struct {
 	socket int
-	// local is the socket's own address. It is contained in known while the socket is open.
+	// local is the socket's own address. It is in the set known while the socket is open.
 	local netip.AddrPort
 	known *loops.Sockets
 }
