@@ -22,8 +22,8 @@ type Log struct {
 	skipAny []*pattern.Pattern
 }
 
-// New returns the access log for the given settings, or nil if the access log is disabled. Invalid patterns in of.Skip
-// are ignored; requests that they were meant to exclude are logged.
+// New returns the access log for the given settings, or nil if the access log is disabled. Requests that match an entry
+// of of.Skip are not logged; an entry that is an invalid regular expression is ignored.
 func New(of *ir.AccessLog, files *Files) *Log {
 	if of.Off {
 		return nil

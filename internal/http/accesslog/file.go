@@ -55,8 +55,9 @@ func NewFiles(log *zap.Logger) *Files {
 	return f
 }
 
-// Open returns the File for a path, and creates the File if necessary. path has the format of ir.AccessLog. The paths
-// that the ingress-nginx image uses for standard output and standard error also work.
+// Open returns the File for a log path, and creates the File if necessary. path is as in ir.AccessLog: the path of a
+// file, or the address of a syslog server. The paths that the ingress-nginx image uses for standard output and standard
+// error also work.
 func (f *Files) Open(path string) *File {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,8 +15,8 @@ const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $sta
 	`[$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
 	`$upstream_response_time $upstream_status $req_id`
 
-// format is a compiled log format for entries of one type. It alternates between literal text and functions that return
-// the values of variables, and starts with literal text.
+// format is a compiled log format. E is the type that describes what is logged: a request, or a connection. The format
+// alternates between literal text and functions that return the values of variables, and starts with literal text.
 type format[E any] struct {
 	texts  []string
 	values []func(*E) string

@@ -65,7 +65,7 @@ func request(e *entry) string {
 	return e.Method + " " + e.Target + " " + e.Protocol()
 }
 
-// writtenTime holds the formatted text for one second.
+// writtenTime is a time, in seconds since 1970, and the string that timeLocal returns for it.
 type writtenTime struct {
 	unix int64
 	text string
@@ -89,7 +89,7 @@ func timeLocal(t time.Time) string {
 
 func (e *entry) sent() string {
 	if e.Writer == nil {
-		// The request could not be parsed.
+		// The request could not be parsed, so no response was written.
 		return "0"
 	}
 	return strconv.FormatInt(e.Writer.Sent(), 10)
