@@ -73,7 +73,8 @@ func (g *gate) giveUp(t *ticket) {
 	}
 }
 
-// change calls edit, which may change the queue, with mu locked. It then starts all verifications that may start.
+// change locks mu and calls edit, which may add verifications to the queue and remove them. It then starts all
+// verifications that may run now.
 func (g *gate) change(edit func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

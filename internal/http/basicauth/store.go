@@ -20,14 +20,14 @@ type Store struct {
 	// mu protects entries, which the method Users reads from any goroutine.
 	mu      sync.RWMutex
 	entries map[ir.Users]*entry
-	// references holds the references to user lists, keyed by the host or listener group whose routes contain them.
+	// references lists the routes that require authentication, keyed by their host or listener group.
 	references map[string][]reference
 	gate       *gate
 	// changed is called with a user list after users were removed from it or passwords in it were changed.
 	changed func(ir.Users)
 }
 
-// entry holds the users of a Secret, together with the data that the store keeps about them.
+// entry is the user list of one Secret in the store.
 type entry struct {
 	*Users
 	// parts is the set of hosts and listener groups whose routes refer to the users.
@@ -53,9 +53,9 @@ func NewStore() *Store {
 // were only added. f runs on the goroutine that changes the store.
 func (s *Store) OnChange(f func(ir.Users)) { s.changed = f }
 
-// Update updates the set of Secrets that hosts and listener groups refer to, and returns the Secrets that were added to
-// this set. Until SetSecret is called for an added Secret, its routes reject all clients, so Update must be called
-// before the delta is applied. The users of a Secret that is no longer referred to are removed.
+// Update applies a configuration change. It returns the Secrets that are newly referenced, and removes the user lists
+// of Secrets that are no longer referenced. Call Update before the new configuration takes effect. Until SetSecret is
+// called for a new Secret, all requests that need its users are rejected.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,8 @@ func (s *Store) set(e *entry, data map[string][]byte, present bool) {
 	}
 }
 
-// admits reports whether c contains every user in others, with the same password.
+// admits reports whether all users in others have the same password in c. It returns true if others is invalid, because
+// it then contains no users.
 func (c *contents) admits(others *contents) bool {
 	if others.err != nil || c == others {
 		return true
@@ -176,7 +177,8 @@ func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Problems returns a verdict for each object that refers to a Secret which is missing or invalid.
+// Problems returns an error or warning for each object that refers to a missing or invalid Secret, to be shown in the
+// status of the object.
 func (s *Store) Problems() []*report.Verdict {
 	type userRef struct {
 		users  ir.Users
@@ -207,8 +209,9 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// check returns the problem with the contents of a Secret. The caller must put the name of the Secret in front of
-// p.Message. p.Message is empty if there is no problem.
+// check returns the problem with the contents of a Secret. hosts is a list of the affected hosts for the message.
+// p.Message is empty if there is no problem. Otherwise, it is the rest of a sentence, and the caller must put the name
+// of the Secret in front of it.
 func (c *contents) check(hosts string) (p report.Problem) {
 	effect := "all requests to " + hosts + " get 503 until "
 	p.Severity, p.Reason = report.Error, report.InvalidUsers

@@ -167,7 +167,7 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// none returns the contents for a Secret that cannot be used because of err.
+// none returns contents without users. err is the reason why the Secret cannot be used.
 func none(err error) *contents { return &contents{err: err} }
 
 // contentsOf parses the users in a Secret. Error messages are written for the owner of the Secret.
