@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// MaxResponse is the maximum number of bytes to read from a response, unless Service.Drain is larger. The body of the
-// response is not needed.
+// MaxResponse is the maximum number of bytes to read from a response, unless Service.Drain is larger. The limit is low,
+// because only the status and the header fields are used.
 const MaxResponse = 64 << 10
 
 // ErrBusy is returned for a call that needs a new connection if its namespace has already reached its limit of
