@@ -27,14 +27,14 @@ type coding struct {
 	name     string
 	minBytes int64
 	types    map[string]bool
-	// bytes is the memory that one encoder needs.
+	// bytes is the amount of memory, in bytes, that one encoder needs.
 	bytes int64
 	// encoders is a pool of encoders.
 	encoders *pools.Pool[encoder]
 }
 
-// encoder is a reusable compressor. Data is compressed by writing it to the field to. The compressed data is buffered
-// in out.
+// encoder is a reusable compressor. The field to compresses the data that is written to it, and writes the compressed
+// data to the buffer out.
 type encoder struct {
 	to interface {
 		io.WriteCloser
@@ -80,8 +80,8 @@ func newCoding(name string, of *ir.Coding, types []string, minBytes int, create 
 	return c
 }
 
-// takes reports whether a response is large enough and has one of the configured media types. The response must be
-// compressible.
+// takes reports whether a response is large enough for this coding and has one of the configured media types. The
+// caller must check first that the function compressible returns true for the response.
 func (c *coding) takes(a *message.Response) bool {
 	return (a.Length < 0 || a.Length >= c.minBytes) && (c.types["*"] || c.types[mediaType(a)])
 }

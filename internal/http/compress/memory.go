@@ -26,8 +26,9 @@ func kibibytes(table []int64, level int) int64 {
 }
 
 // encoderMemory returns the memory budget that all encoders share. It is created when the first response is compressed,
-// because Caddy sets the process's memory limit only at startup. A slow client keeps its encoder in use for a long
-// time, so the budget is divided among the namespaces of the backends.
+// because Caddy sets the process's memory limit only at startup. The budget is divided among the namespaces of the
+// backends, because a slow client keeps its encoder in use for a long time. This way, slow clients of one namespace
+// cannot use up the memory for other namespaces.
 var encoderMemory = sync.OnceValue(budget.Encoders.Budget)
 
 // uncompressed is the number of responses that were sent uncompressed because the memory budget for encoders was

@@ -106,9 +106,10 @@ func accepts(list, name string) bool {
 	return false
 }
 
-// compressible reports whether a response may be compressed. As in nginx, only responses with one of three statuses are
-// compressed. Event streams are not compressed, because each event must be delivered immediately. gRPC has its own
-// compression. The directive no-transform (RFC 9111, section 5.2.2.6) forbids compression.
+// compressible reports whether a response may be compressed. As in nginx, only responses with the status 200, 403 or
+// 404 are compressed. Event streams are not compressed, because each event must be delivered immediately. gRPC
+// responses are not compressed, because gRPC has its own compression. The directive no-transform (RFC 9111, section
+// 5.2.2.6) forbids compression.
 func compressible(a *message.Response) bool {
 	if a.Status != 200 && a.Status != 403 && a.Status != 404 || a.Length == 0 {
 		return false
