@@ -61,9 +61,10 @@ func (x *Exchange) ChangeResponse(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges removes all header changes that filters have registered so far, and returns a function that applies them
-// while writing the head of a response. This way, code that runs after a Caddy handler does not apply them again. The
-// caller must call giveBack when the handler has returned: it restores the changes that also apply to error responses.
+// TakeChanges must be called before a Caddy handler runs. It removes all header changes that filters have registered so
+// far, so that the rest of the handler chain does not apply them a second time. head writes the head of the handler's
+// response with these changes. The caller must call giveBack when the handler has returned: it restores the changes
+// that also apply to error responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
 	forAll, changes, to := x.ForAllResponses, x.changes, x.Writer
 	x.ForAllResponses, x.changes = nil, nil
@@ -89,7 +90,8 @@ func (x *Exchange) Head(response *message.Response) error {
 	return x.Writer.Head(response)
 }
 
-// changeAlways applies changes, and then the response headers that the administrator has configured.
+// changeAlways applies changes to the response, and then sets the response header fields that the administrator has
+// configured. It also stores the status of the response in x.Status.
 func (x *Exchange) changeAlways(changes Changes, response *message.Response) {
 	changes.apply(response)
 	if x.Headers != nil && x.Route != nil {

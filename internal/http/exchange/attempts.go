@@ -95,9 +95,9 @@ func (x *Exchange) End() {
 	}
 }
 
-// Conclude ends the last attempt, if Done was not called. Depending on err, which is the error of the request or nil,
-// it reports the endpoint as healthy or failed. If the client has disconnected or the request itself caused the error,
-// it reports nothing about the endpoint.
+// Conclude ends the last attempt, if Done was not called. err is the error of the request, or nil if the request
+// succeeded. Conclude tells the load balancer whether the endpoint has failed, unless the client has disconnected or
+// the request itself caused the error.
 func (x *Exchange) Conclude(err error) {
 	switch {
 	case err == nil:

@@ -11,8 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// setCookie sets the session cookie of the current attempt's endpoint on the response, if the Ingress of the route is
-// in the list of Ingresses whose responses set it. It replaces the cookie of an earlier attempt.
+// setCookie stores the session cookie for the endpoint of the current attempt in x.cookie, in place of the cookie of an
+// earlier attempt. If the Ingress of the route is not in the list of Ingresses whose responses set the session cookie,
+// x.cookie is empty.
 func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" ||
 		!slices.Contains(x.choice.Session.Origins, x.Route.Origin) {

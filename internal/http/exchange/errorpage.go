@@ -40,9 +40,9 @@ type Page struct {
 	KeepPath bool
 }
 
-// ErrorPage returns an exchange that requests an error page and sends the response to the client of x. The request has
-// the client's method, but no body, because the body was meant for another backend. Header changes for the response of
-// x also apply to the page.
+// ErrorPage returns a new Exchange that requests an error page from p.Backend and sends the page to the client of x.
+// The request for the page has the method of the client's request, but no body, because the body was meant for another
+// backend. Header changes that filters have registered for the response of x also apply to the page.
 func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.ID()
 	x.Client()

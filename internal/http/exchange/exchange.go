@@ -28,7 +28,8 @@ type Exchange struct {
 	Route *Route
 	// Backend is the backend that the request is forwarded to. It is nil if the route responds without a backend.
 	Backend *balancer.Backend
-	// Clients and Global are the settings that were in effect when the request started.
+	// Clients defines which proxies are trusted to report the client's address, and Global holds the settings that are
+	// not specific to a host. Both were read when the request started.
 	Clients *realip.Policy
 	Global  *ir.Global
 	// Headers are the administrator's changes to header fields. Nil means that there are no changes.
@@ -45,7 +46,8 @@ type Exchange struct {
 	// CloseConn is true if the connection to the client must be closed after the response. It has no effect if the
 	// connection switches to another protocol.
 	CloseConn bool
-	// PassesOn is true if the next Caddy handler gets the request in case no route matches.
+	// PassesOn is true if a request that matches no route is passed to the next Caddy handler instead of getting the
+	// response of the default backend or 404.
 	PassesOn bool
 	// ErrorFields are header fields for the error response, such as WWW-Authenticate, that a Caddy handler or a filter
 	// set before it returned an error.
@@ -147,7 +149,7 @@ func (x *Exchange) Namespace() string {
 // this is when the upgraded connection ends.
 func (x *Exchange) AtEnd(fn func()) { x.atEnd = append(x.atEnd, fn) }
 
-// Close ends the exchange and, if it is still open, the last attempt.
+// Close ends the last attempt, if it is still open, and calls the functions that AtEnd has registered.
 func (x *Exchange) Close() {
 	x.End()
 	for _, fn := range x.atEnd {
@@ -156,8 +158,8 @@ func (x *Exchange) Close() {
 	x.atEnd = nil
 }
 
-// Client returns the client of the request: its address and what it requested. Headers from trusted proxies are taken
-// into account.
+// Client returns the address of the client, and the scheme, host and port that the client requested. Headers from
+// trusted proxies are taken into account.
 func (x *Exchange) Client() *realip.Client {
 	if !x.hasClient {
 		x.client, x.hasClient = x.Clients.Of(x.Request), true

@@ -81,8 +81,8 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// SendsToEndpoint reports whether the controller adds a header field to requests for the endpoint whose name satisfies
-// matches.
+// SendsToEndpoint reports whether the controller adds a header field whose name satisfies matches to the requests that
+// it sends to the endpoint.
 func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
@@ -91,7 +91,8 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 		func(t templated) bool { return matches(t.field.Name) })
 }
 
-// AddForEndpoint adds the administrator's header fields for endpoints to fields.
+// AddForEndpoint adds the header fields that the administrator has configured for requests to endpoints. fields are the
+// header fields of such a request.
 func (x *Exchange) AddForEndpoint(fields *message.Fields) {
 	if x.Headers == nil {
 		return
