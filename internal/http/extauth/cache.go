@@ -289,8 +289,8 @@ func affectsCaching(f *message.Field) bool {
 // cached, because the cookie is meant for a single client.
 func (s *Service) lifetime(a *Verdict, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
-	// The number of names in Vary is limited, because the values of these fields are compared while the cache is
-	// locked.
+	// Do not cache the response if Vary is "*" or contains too many names. Their number is limited, because the values
+	// of these header fields are compared while the cache is locked.
 	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= maxVaried {
 		return 0
 	}
