@@ -114,7 +114,8 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	case err != nil && head.N <= 0:
 		return nil, fmt.Errorf("%w: its head is too large", ErrInvalid)
 	case errors.Is(err, io.EOF):
-		// io.EOF means that the output has ended. If the connection had ended, the error would be a different one.
+		// io.EOF means that the application's output has ended, here before the end of the header. If the connection is
+		// closed too early, reading fails with another error.
 		return nil, fmt.Errorf("%w: its header is incomplete", ErrInvalid)
 	case err != nil && isSyntax(err):
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
