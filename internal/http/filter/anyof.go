@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// anyOfName is the handler name of anyOf. It cannot be a key of known, because newAnyOf uses known (an initialization
-// cycle).
+// anyOfName is the handler name of the filter anyOf. The filter is not in the map known, because newAnyOf uses this
+// map, and Go rejects initialization cycles.
 const anyOfName = "k8singress_any_of"
 
 // anyOf accepts a request if at least one of its filters accepts it.
@@ -40,7 +40,7 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 		h = append(h, f)
 	}
 	if len(h) == 0 {
-		// Without filters, Apply would accept every request.
+		// An empty list is an error, because nothing would restrict access.
 		return nil, errors.New("the list of filters is empty")
 	}
 	return h, nil
@@ -57,7 +57,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 		case responded:
 			return true, err
 		case err == nil:
-			// The request is accepted, so drop the error fields that other filters added when they rejected it.
+			// Drop the error fields that the filters before f have added, because the request is accepted.
 			x.ErrorFields = left
 			h[i+1:].skip(x)
 			return false, nil
@@ -72,8 +72,8 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	return false, refused
 }
 
-// skip is called for filters that were not tried. It removes the request header fields that only an external
-// authentication service may set.
+// skip is called with the filters that follow the filter that accepted the request. It removes the request header
+// fields that only an external authentication service may set.
 func (h anyOf) skip(x *exchange.Exchange) {
 	for _, f := range h {
 		if external, ok := f.(*externalAuth); ok {

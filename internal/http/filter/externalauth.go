@@ -55,8 +55,7 @@ type setField struct {
 	value *nginx.Template
 }
 
-// Header names and a value that ingress-nginx sends to authentication services, except names that have their own
-// message.Kind.
+// The names of two header fields that ingress-nginx sends to authentication services, and the value of X-Sent-From.
 const (
 	sentFrom     = "nginx-ingress-controller"
 	redirectName = "X-Auth-Request-Redirect"
@@ -149,9 +148,9 @@ var (
 	errAuthRefused = errors.New("external authentication: the service rejected the request")
 )
 
-// Apply accepts or rejects the request according to the service's response, which may come from the cache. If the
-// configuration copies header fields from the service to the backend, it removes these fields from the client's
-// request, including similar names that the backend could confuse with them.
+// Apply accepts or rejects the request according to the service's response, which may come from the cache. The
+// configuration can name header fields to copy from the service's response to the request for the backend. Apply
+// removes these fields from the client's request, and also similar names that the backend could confuse with them.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
@@ -366,7 +365,8 @@ func mayForward(x *exchange.Exchange, f *message.Field) bool {
 		(f.Kind != message.SSLClient || x.Peer != nil)
 }
 
-// addField appends a header field. It does nothing if the value is empty or the settings set the same field.
+// addField appends a header field to the header fields in to. It does nothing if the value is empty, or if the
+// configuration contains its own value for this header field.
 func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
 	for i := range h.set {
 		if h.set[i].field.Kind == kind {

@@ -75,7 +75,7 @@ func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, e
 	return f, true, nil
 }
 
-// with returns the factory for a filter that depends only on its JSON configuration.
+// The function with returns the factory for a filter that depends only on its JSON configuration.
 func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 	return maker{stateless: true, create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
 		settings, err := Decode[T](raw)
@@ -88,7 +88,7 @@ func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 
 var errNotShared = errors.New("this filter works only in the handler chain of an Ingress path")
 
-// sharing returns the factory for a filter that also uses resources in Shared.
+// The function sharing returns the factory for a filter that also uses the resources in Shared.
 func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
 	return maker{create: func(raw json.RawMessage, shared *Shared) (Filter, error) {
 		if shared == nil {

@@ -64,7 +64,7 @@ func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// directResponse responds to all requests with a fixed status. They are not forwarded to later filters and the backend.
+// directResponse responds to all requests with a fixed status. The requests do not reach later filters or the backend.
 type directResponse struct{ status int }
 
 func newDirectResponse(of ir.DirectResponse) (Filter, error) {

@@ -69,8 +69,8 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	case h.hasQuery:
 		location += "&" + x.Query
 	case !strings.Contains(location, "?"):
-		// A query in the location comes from a variable such as $request_uri. It already contains the client's query,
-		// so the query is not appended again.
+		// Append the client's query, unless the location already has a query. Such a query comes from a variable such
+		// as $request_uri, and contains the client's query already.
 		location += "?" + x.Query
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {
