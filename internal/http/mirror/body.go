@@ -9,10 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// SendWith sends a copy of a request with its body, once the body was read completely. The proxy must read the request
-// body from the returned Copied, which collects the data for the copy. length is the length of the body in bytes, or
-// negative if it is not known. The caller must call End when the request has ended. If length exceeds MaxBody, SendWith
-// drops the copy and returns nil.
+// SendWith sends a copy of a request, including its body. length is the length of the body in bytes, or negative if it
+// is not known. The proxy must read the request body from the returned Copied, which stores the data. When the body was
+// read completely, Copied sends the copy. The caller must call End when the request has ended. If length exceeds
+// MaxBody, SendWith drops the copy and returns nil.
 func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, length int64) *Copied {
 	if length > MaxBody {
 		s.Drop(Body)
