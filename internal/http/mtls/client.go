@@ -54,7 +54,8 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// cachedClient is the cached result of verifying a client certificate. It expires at the time until.
+// cachedClient is the cached result of verifying a client certificate. The field until is the time at which the result
+// expires.
 type cachedClient struct {
 	client *Client
 	chain  []*x509.Certificate
@@ -63,7 +64,7 @@ type cachedClient struct {
 }
 
 // holds reports whether the cached result can be used for a connection. It cannot be used if it has expired, if the
-// trusted certificates have changed since then, or if the client has sent a different chain.
+// trusted certificates have changed since the verification, or if the client has sent a different certificate chain.
 func (j *cachedClient) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }

@@ -68,8 +68,9 @@ func (p *Policy) RejectsAll() bool {
 	return err != nil
 }
 
-// Check verifies the client certificate of a request. It returns a description of the client, and the response to send
-// if the request must be rejected, or nil. state is nil for a connection without TLS, which has no client certificate.
+// Check verifies the client certificate of a request. It returns a description of the client. If the request must be
+// rejected, the second result is the response to send; otherwise it is nil. state is nil for a connection without TLS,
+// which has no client certificate.
 func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	if p.RejectsAll() {
 		return anonymous, forbidden
