@@ -2,11 +2,11 @@
 // and limit_conn. A zone holds the state of the clients of one Ingress. The package has no clock: callers pass the
 // current time.
 //
-// Each client has an excess, as in nginx: the number of requests by which it is ahead of its rate, in thousandths of a
-// request. It grows by 1000 with each request and decreases over time. A zone holds a limited number of clients. When
-// nginx's zone is full, it evicts the client that has sent no request for the longest time. An attacker with many
-// addresses can thus evict a client that is being limited. Here, a full zone evicts the client whose excess will reach
-// zero first.
+// Each client has an excess, as in nginx: the number of requests that it has sent beyond its rate, in thousandths of a
+// request. The excess grows by 1000 with each request and decreases over time. A zone holds a limited number of
+// clients. When nginx's zone is full, it evicts the client that has sent no request for the longest time. An attacker
+// with many addresses can thus evict a client that is being limited. Here, a full zone evicts the client whose excess
+// will reach zero first.
 package ratelimit
 
 import (
@@ -51,8 +51,7 @@ func (r Rates) speeds() [2]int64 {
 	return [2]int64{int64(r.PerSecond) * perRequest, int64(r.PerMinute) * perRequest / 60}
 }
 
-// Bursts are the maximum numbers of requests by which a client may be ahead of the rate per second and the rate per
-// minute.
+// Bursts are the maximum numbers of requests that a client may send beyond its rate per second and its rate per minute.
 type Bursts struct{ PerSecond, PerMinute int }
 
 // after returns the new excess of a client that sends a request ms milliseconds after its last request. excess is its

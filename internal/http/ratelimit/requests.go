@@ -17,8 +17,8 @@ const (
 	maxEntries  = 1 << 18
 	maxPerShard = maxEntries / shards
 	// maxTotal is the maximum number of clients in all zones together. It is divided among the namespaces, so that a
-	// namespace with full zones does not affect other namespaces. The smallest table of each shard does not count
-	// towards this limit, so that it is always available.
+	// namespace with full zones does not affect other namespaces. The first few clients in each shard of a zone do not
+	// count towards this limit, so that every zone can always store some clients.
 	maxTotal = 1 << 21
 	// tidying is the interval at which each shard checks whether its table can be smaller.
 	tidying = time.Minute
@@ -212,8 +212,8 @@ func (z *Requests) resize(s *shard, size int, now int64) bool {
 		}
 		to, left := z.first(next.set(e.key.hash()), now)
 		if left > 0 {
-			// This can only happen if the table shrinks. If it grows, all entries of a set come from the same set of
-			// the old table.
+			// The entry does not fit into its set. This can only happen if the table shrinks. If the table grows, all
+			// entries of a set come from the same set of the old table.
 			return false
 		}
 		*to = *e

@@ -75,7 +75,7 @@ func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone
 		z.mu.Lock()
 		defer z.mu.Unlock()
 		if in[id] == pointer {
-			// The pointer was not replaced by a new zone with the same ID.
+			// Delete the pointer to this zone. It is not the pointer to a newer zone with the same ID.
 			delete(in, id)
 		}
 	}, id)
