@@ -97,7 +97,8 @@ func (c *Client) Hostname() string {
 func (p *Policy) Of(r *message.Request) Client {
 	c := p.of(r)
 	if p.options.ProxyProtocol && r.TLS() == nil && localPort(r) == httpsPort {
-		// The port shows that the client used HTTPS, and that the load balancer in front has terminated TLS.
+		// The client used HTTPS, because it connected to port 443. The load balancer in front of this process has
+		// terminated TLS.
 		c.Proto = "https"
 	}
 	return c
