@@ -67,8 +67,8 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 	return t
 }
 
-// Sends reports whether the Tracer has the same collector and settings as of. If t is nil, it reports whether of has no
-// collector.
+// Sends reports whether the settings in of are equal to the settings that the Tracer was created with. If t is nil,
+// Sends reports whether no collector is configured in of.
 func (t *Tracer) Sends(of *ir.Collector) bool {
 	if t == nil {
 		return of.Host == ""
