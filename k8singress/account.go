@@ -12,9 +12,9 @@ import (
 )
 
 // account records a finished request in the metrics and, with one line, in the access log. Every code path that
-// responds must call it exactly once per request, even if the request is rejected before its route is looked up. The
-// recorded status is x.Status or, if the response to err was not written yet, the status for err. known is false if no
-// Ingress defines the host of the request.
+// responds must call it exactly once per request, even if the request is rejected before its route is looked up. err is
+// the error of the request, or nil. If err is not nil and no response was written yet, account records the status of
+// the error response; otherwise it records x.Status. known is false if no Ingress defines the host of the request.
 func account(table *live.Table, x *exchange.Exchange, began time.Time, known bool, err error) {
 	if err != nil && !x.Writer.Started() {
 		x.Status = exchange.StatusOf(err)
@@ -23,12 +23,12 @@ func account(table *live.Table, x *exchange.Exchange, began time.Time, known boo
 	table.AccessLog().Record(x, began, known)
 }
 
-// accountedKey is the context key for a *bool in the contexts of requests that a Caddy server handles. The bool is true
-// once account was called for the request.
+// accountedKey is the context key for a *bool, which is in the contexts of all requests that a Caddy server handles.
+// The bool becomes true when account is called for the request.
 type accountedKey struct{}
 
-// markAccounted records that account was called for the request with this context, so that the function that
-// accountOthers has returned does not record the request again.
+// markAccounted records that account was called for the request with this context. The end function that accountOthers
+// has returned then does not record the request again.
 func markAccounted(ctx context.Context) {
 	if accounted, ok := ctx.Value(accountedKey{}).(*bool); ok {
 		*accounted = true

@@ -79,8 +79,9 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 	return notAllowed(w, r, "GET, HEAD, PUT")
 }
 
-// put loads a configuration, which has two parts: the options of the app, and the live part with hosts and routes. It
-// loads the live part. It loads the options only if the process has no k8singress app yet.
+// put handles PUT requests that replace the served configuration. The body has two parts: the hosts and routes to
+// serve, and the options of the app. put always loads the hosts and routes. It uses the options only if the process has
+// no k8singress app yet.
 func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	if e := started.engine(); e != nil && e.HasSource() {
 		return failed(http.StatusConflict, engine.ErrHasSource)

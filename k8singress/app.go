@@ -29,8 +29,8 @@ func init() { caddy.RegisterModule(new(App)) }
 type App struct {
 	settings.Config
 
-	// Live contains the hosts, routes and backends to serve if the app has no source, in the format of GET
-	// /k8singress/config. PUT /k8singress/config replaces it.
+	// Live contains the hosts, routes and backends to serve if the app does not read Kubernetes objects from a cluster
+	// or a folder. It has the format of GET /k8singress/config. PUT /k8singress/config replaces it.
 	Live *document.Live `json:"live,omitempty"`
 
 	ctx    caddy.Context
@@ -57,7 +57,8 @@ func appOf(ctx caddy.Context) (*App, error) {
 	return app.(*App), nil
 }
 
-// Provision uses the running engine, or creates a new engine, which does nothing until Start is called.
+// Provision finds the running engine for the options of the app, or creates a new engine if there is none. A new engine
+// does nothing until Start is called.
 func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
@@ -127,8 +128,8 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup stops the engine if no configuration uses it any more. It also removes the app from the list started, because
-// Caddy does not call Stop if loading a configuration fails after all of its apps have started.
+// Cleanup stops the engine if no configuration uses it any more. It also removes the app from the list of started apps,
+// because Caddy does not call Stop if loading a configuration fails after all of its apps have started.
 func (a *App) Cleanup() error {
 	defer a.logs.Close()
 	if a.engine == nil {

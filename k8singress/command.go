@@ -196,8 +196,8 @@ func (o *offline) printErrors(cmd *cobra.Command, result *engine.Offline) error 
 	return o.checkAnyObject(result.Objects)
 }
 
-// knownVerdicts returns the verdicts that are certain. Without a configuration file the options are not known, so it
-// drops the verdicts that depend on options.
+// knownVerdicts returns the verdicts, which contain the problems of each object. Without a configuration file, the
+// options of the controller are not known, so knownVerdicts leaves out verdicts that depend on options.
 func (o *offline) knownVerdicts(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config == "" {
 		return lint.WithoutOptions(verdicts)

@@ -35,9 +35,10 @@ type direct struct {
 	before hostSet
 }
 
-// newDirect creates the direct for a server. It must be called before Caddy provisions the routes of the server. reason
-// is empty if the server only serves Ingresses. Otherwise, it is the reason why Caddy's HTTP server must serve the
-// requests, except on listeners that have their own hosts.
+// newDirect returns d, which serves the requests of a server, bypassing Caddy's HTTP server. It must be called before
+// Caddy provisions the routes of the server. reason is empty if the server only serves Ingresses. Otherwise, it is the
+// reason why Caddy's HTTP server must serve the requests, except on listeners that have their own hosts, such as
+// Gateway listeners.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
 	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
 	d.prepared = d.prepare
@@ -86,8 +87,8 @@ func isChallenge(r *message.Request) bool {
 
 var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
-// notDirect returns the reason why Caddy's HTTP server must serve a request. It returns an empty string if direct can
-// serve the request.
+// notDirect returns the reason why a request must be served by Caddy's HTTP server, or an empty string if d can serve
+// the request itself.
 func (d *direct) notDirect(r *message.Request) (reason string) {
 	switch {
 	case isChallenge(r):
@@ -114,7 +115,8 @@ func (d *direct) serve(w message.Writer, r *message.Request) {
 	*x = exchange.Exchange{
 		Request: r, Writer: w, Prepare: d.prepared, ForAllResponses: d.table.Always(r.TLS() != nil),
 		CloseConn: caddy.Exiting(),
-		// The access log needs Clients even if the request is rejected before its route is looked up.
+		// Set the fields Clients and Global here, because the access log needs Clients even if the request is rejected
+		// before its route is looked up.
 		Clients: d.table.Clients(), Global: d.table.Global(),
 	}
 	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {

@@ -93,8 +93,8 @@ func (e *expecting) closeUnread() {
 // still sending the body can read the response.
 const linger = time.Second
 
-// endExpecting must be called at the end of a request. If err is not nil, the caller has to write the error response
-// after the call.
+// endExpecting must be called at the end of a request, with the error of the request or nil. It returns err unchanged.
+// The caller must write the error response only after endExpecting has returned.
 func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {

@@ -10,10 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// ingressesBehind returns the hosts for which Caddy's HTTP server must serve the requests itself, because routes that
-// precede the route to the Ingresses may match them. For example, Caddy inserts its HTTP-to-HTTPS redirects there. If
-// any host could be affected, ingressesBehind returns the reason instead. Routes after the route to the Ingresses never
-// get a request.
+// ingressesBehind returns the hosts for which Caddy's HTTP server must serve the requests itself. These are the hosts
+// that may match a route before the route to the Ingresses. Caddy's HTTP-to-HTTPS redirects are such routes. If such a
+// route may match any host, ingressesBehind returns the reason why Caddy must serve all requests. Routes after the
+// route to the Ingresses never get a request.
 func ingressesBehind(server *caddyhttp.Server) (before hostSet, reason string) {
 	switch {
 	case server.Logs != nil:
@@ -69,8 +69,8 @@ func hostsOf(route *caddyhttp.Route) (all hostSet, ok bool) {
 		all = append(all, set[i].(caddyhttp.MatchHost)...)
 	}
 	for i, host := range all {
-		// The value of a placeholder depends on the request. A name with non-ASCII characters could also be sent in
-		// Punycode.
+		// The route could match any host: the value of a placeholder depends on the request, and a client could also
+		// send a name with non-ASCII characters in Punycode.
 		if strings.ContainsFunc(host, func(c rune) bool { return c == '{' || c > '~' }) {
 			return nil, false
 		}

@@ -43,7 +43,7 @@ func awaitStreams(ctx context.Context) {
 		return
 	}
 	if leaving.since.Load() == 0 {
-		// There is no HTTP server that would have waited for shutdown_delay.
+		// Without an HTTP server, Caddy has not waited for shutdown_delay, so wait here.
 		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.ShutdownDelay)))
 	}
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// adjust returns of with the limits from the ConfigMap. If the ConfigMap does not set a limit, the value from the
-// server's Caddy JSON is kept.
+// adjust applies the limits that the ConfigMap sets (by) to the limits in the server's Caddy JSON (of), and returns the
+// result. A limit that the ConfigMap does not set keeps its value.
 func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	of.Head, of.Body = cmp.Or(by.HeaderTimeout, of.Head), cmp.Or(by.BodyTimeout, of.Body)
 	of.HeadBytes, of.Streams = cmp.Or(by.MaxHead, of.HeadBytes), cmp.Or(by.Streams, of.Streams)

@@ -29,7 +29,7 @@ const (
 // passing forwards connections for hosts with TLS passthrough to their backends.
 type passing struct {
 	table *live.Table
-	// port is the port parameter for live.Table.Passthrough.
+	// port is the listen port, or live.ServerPorts for all ports of Caddy's HTTP servers.
 	port uint16
 	// passage returns the l4app.Passage, which forwards connections and counts them. It is created for the first
 	// connection that is inspected, so that listeners without TLS passthrough have no metrics for it.
@@ -37,7 +37,7 @@ type passing struct {
 	log     *zap.Logger
 }
 
-// newPassing returns a passing for the connections that are accepted at one listen address.
+// newPassing creates the passthrough forwarder for connections that are accepted at one listen address.
 func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, log *zap.Logger) *passing {
 	return &passing{table, port, sync.OnceValue(passage), log}
 }

@@ -32,8 +32,8 @@ func (*ProbeListener) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision moves the TCP addresses of the server to a custom network, for which Caddy calls listenForProbes. The
-// addresses in the JSON configuration remain as the user has written them.
+// Provision replaces the network in the TCP addresses of the server with a custom network, so that Caddy calls
+// listenForProbes to open the sockets. The addresses in the JSON configuration do not change.
 func (*ProbeListener) Provision(ctx caddy.Context) error {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {

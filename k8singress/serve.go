@@ -32,9 +32,9 @@ var (
 			"leads back to it")
 )
 
-// serve validates a request and serves it from the routing table. It is used for requests from all HTTP servers. If it
-// returns an error other than exchange.ErrAborted, or the outcome live.NoHost (no Ingress matches), nothing has been
-// written yet.
+// serve validates a request and serves it from the routing table. It is used for requests from all HTTP servers. No
+// response has been written yet if serve returns the outcome live.NoHost (no Ingress matches), or an error other than
+// exchange.ErrAborted.
 func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	if err := refuse(x.Request); err != nil {
 		return live.Served, err
@@ -78,8 +78,8 @@ func refuse(r *message.Request) error {
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
 		return exchange.Fail(http.StatusBadRequest, errTwice)
 	case r.Body != nil && r.IsWebSocket():
-		// RFC 9110 section 7.8 allows a protocol switch only after the whole request was received, but endpoints switch
-		// right after the head of their response.
+		// Reject upgrade requests that have a body. RFC 9110 section 7.8 allows the protocol switch only after the
+		// whole request was received, but endpoints switch right after they have sent the head of their response.
 		return exchange.Fail(http.StatusBadRequest, errSwitch)
 	case r.HasUnsupportedExpect():
 		return exchange.Fail(http.StatusExpectationFailed, errExpected)

@@ -18,7 +18,8 @@ type succession struct {
 	head atomic.Pointer[engine.Engine]
 }
 
-// started is the list of the apps of this process. It is global because Caddy runs only one configuration at a time.
+// started lists the apps of this process that were started and not stopped yet. It is global because Caddy runs only
+// one configuration at a time.
 var started succession
 
 // engine returns the engine of the running configuration, or nil if no configuration is running. It is used by the
