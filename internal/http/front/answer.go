@@ -45,15 +45,15 @@ func (s *Binding) answerNetHTTP(w http.ResponseWriter, r *http.Request, limits *
 	}
 }
 
-// readDeadlines passes read deadlines to the request body, which sets a deadline of its own before each read.
-// Otherwise, that deadline would replace the deadline that EndBody sets to interrupt reading, and a read that begins
-// just after EndBody would wait for the client.
+// readDeadlines passes read deadlines on to the reader of the request body. That reader sets its own deadline before
+// each read. If it did not know the deadline that EndBody sets to interrupt reading, it would replace that deadline,
+// and a read that starts just after EndBody would wait for the client.
 type readDeadlines struct {
 	caddyhttp.ResponseWriterWrapper
 	body *caddyhttp.IdleTimeoutReader
 }
 
-// SetReadDeadline implements the method that http.ResponseController calls.
+// SetReadDeadline sets the read deadline of the request body. http.ResponseController calls it.
 func (d *readDeadlines) SetReadDeadline(deadline time.Time) error {
 	return d.body.SetReadDeadline(deadline)
 }

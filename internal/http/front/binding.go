@@ -21,16 +21,16 @@ import (
 // it.
 var ErrTaken = errors.New("other code has taken over the connection")
 
-// Divert inspects a connection before its TLS handshake. The handshake must be complete at the time until. Divert
-// returns the connection to use for the handshake, which may be a wrapper whose NetConn method returns conn. If it
-// returns ErrTaken, the front no longer uses the connection; after any other error, the front closes it.
+// Divert inspects a connection before its TLS handshake. The TLS handshake must be complete by the time until. Divert
+// returns the connection to use for the handshake: conn itself, or a wrapper whose NetConn method returns conn. After
+// ErrTaken, the front no longer uses the connection. After any other error, the front closes it.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
 // Answer handles a request.
 type Answer func(w message.Writer, r *message.Request)
 
-// Binding is a Caddy server of one configuration, together with the settings and functions with which the front serves
-// its connections.
+// Binding is a Caddy server of one loaded configuration. It also holds the settings and functions that the front uses
+// to serve the connections of this server. Each reload of Caddy creates new Bindings.
 type Binding struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
@@ -68,8 +68,8 @@ type Binding struct {
 
 	front *Front
 	tls   *tls.Config
-	// group is nil until the server starts. open is the number of open listeners. left is true once the server has left
-	// its group. group, open and left are guarded by the front's mutex.
+	// group is the Group of the server; it is nil until the server starts. open is the number of open listeners of the
+	// server. left is true once the server has been removed from group. group, open and left are guarded by Front.mu.
 	group *Group
 	conns *connSet
 	open  int
@@ -77,9 +77,10 @@ type Binding struct {
 }
 
 // Prepare makes the front listen on the server's TCP addresses in place of Caddy. It must be called while Caddy
-// provisions the server, and Forget must be called when Caddy cleans the server up. Prepare changes the network of the
-// addresses only in the loaded server, not in the JSON configuration: Caddy looks for a server with the address ":80"
-// when it adds redirects from HTTP to HTTPS, and if it found no such server, it would open that address itself.
+// provisions the server, and Forget must be called when Caddy cleans the server up. Prepare replaces the network of
+// these addresses, so that Caddy calls the front to open them. It does so only in the loaded server, not in the JSON
+// configuration: when Caddy adds redirects from HTTP to HTTPS, it looks for a server with the address ":80", and if it
+// found no such server, it would open that address itself.
 func (f *Front) Prepare(s *Binding) {
 	s.front = f
 	for i, text := range s.Server.Listen {
@@ -199,14 +200,14 @@ type connConfig struct {
 	alive     net.KeepAliveConfig
 }
 
-// serverConfig returns the settings for a listener that Caddy has opened itself. Its connections can use all protocols
-// of the server.
+// serverConfig returns the settings for the connections of a listener that Caddy has opened itself. These connections
+// can use all protocols of the server.
 func (s *Binding) serverConfig(at net.Addr) *connConfig {
 	return s.listenerConfig(at, 0)
 }
 
-// listenerConfig returns the settings for a listener. at is the address of the listener. port is the port of that
-// address if Front.Open has opened it, otherwise 0.
+// listenerConfig returns the settings for the connections of a listener. at is the address of the listener. If
+// Front.Open has opened this address, port is its port, otherwise 0.
 func (s *Binding) listenerConfig(at net.Addr, port uint16) *connConfig {
 	return s.connConfig(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
 }

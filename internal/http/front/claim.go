@@ -101,7 +101,8 @@ func (c *claim) release() {
 		return
 	}
 	if socket := c.socket; socket.ending {
-		// The socket still accepts the connections that are in its accept queue, and they are served.
+		// The socket still accepts the connections in its accept queue, and this connSet serves them. Therefore count
+		// the socket as an open listener until it has ended.
 		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.conns.sources.Add(-1)
@@ -115,8 +116,8 @@ func (c *claim) release() {
 }
 
 // adopted is a listener that Caddy has opened itself for one configuration, such as a Unix socket, and whose
-// connections the front serves. The front need not own such a socket: all configurations share its accept queue, so a
-// reload loses no connections.
+// connections the front serves. The front does not have to keep such a listener open across reloads: the listeners of
+// all configurations share one accept queue, so no connection is lost.
 type adopted struct {
 	net.Listener
 	of     *Binding

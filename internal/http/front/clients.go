@@ -11,8 +11,8 @@ import (
 // Clients returns the numbers of connections of HTTP clients, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
-// client returns the client whose connection limit a connection counts towards. A client without an IP address, such as
-// a client of a Unix socket, has no limit of its own.
+// client returns the client at a remote address, for the limit of connections per client. A client without an IP
+// address, such as a client of a Unix socket, has no limit of its own.
 func (s *Binding) client(at net.Addr) connlimit.Client {
 	ip := connlimit.IPOf(at)
 	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
@@ -35,8 +35,8 @@ type clientConn struct {
 	netHTTP *netHTTPConn
 }
 
-// enter registers a new connection with the connection limiter. If the limiter does not admit the connection, enter
-// closes it and returns nil.
+// enter registers a new connection with the connection limiter, and returns it as a clientConn. If the limiter rejects
+// the connection, enter closes it and returns nil.
 func (k *connSet) enter(conn net.Conn, m *connConfig) *clientConn {
 	n := &clientConn{Conn: m.admit(conn), since: time.Now()}
 	n.proxied = n.Conn != conn

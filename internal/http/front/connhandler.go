@@ -21,12 +21,12 @@ type ConnInfo struct {
 	handedOver bool
 }
 
-// Limits returns the limits of the server that accepted the connection, adjusted by the current configuration. The
-// ConnHandler must call it again for each request.
+// Limits returns the current limits for the connection: the limits of the Caddy server that accepted it, as changed by
+// Binding.Adjust. The ConnHandler must call Limits again for each request.
 func (i *ConnInfo) Limits() Limits { return i.Binding().adjustedLimits(i.config.limits) }
 
-// Binding returns the server of the configuration that Caddy currently runs. The ConnHandler must call it again for
-// each request.
+// Binding returns the current Binding. A reload of Caddy replaces it while the connection stays open, so the
+// ConnHandler must call Binding again for each request.
 func (i *ConnInfo) Binding() *Binding { return i.conns.group.Binding() }
 
 // Port returns the port of the address at which the connection arrived, if Front.Open has opened that address. It
@@ -44,8 +44,8 @@ func (i *ConnInfo) Answer(w message.Writer, r *message.Request) bool {
 	return true
 }
 
-// Leaving reports whether the connection has to end after the next response. In that case, the response must ask the
-// client to close the connection.
+// Leaving reports whether the connection is draining. If so, the next response must ask the client to close the
+// connection, and the ConnHandler must end the connection after it.
 func (i *ConnInfo) Leaving() bool { return i.conns.leaving.Load() }
 
 // OnLeave registers a function that is called, by another goroutine, when the connection has to end. The ConnHandler

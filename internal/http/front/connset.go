@@ -28,7 +28,7 @@ type connSet struct {
 	// for the server's own addresses.
 	port uint16
 	// sources is the number of open listeners. conns is the number of open connections. pending is the number of open
-	// connections that have not been passed to a server yet.
+	// connections that no HTTP server has taken over yet.
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
@@ -37,8 +37,8 @@ type connSet struct {
 
 	mu      sync.Mutex
 	servers map[settings]*servers
-	// latest are the servers to which the most recent connection was passed. They keep running without connections,
-	// while all other servers are shut down when their last connection has ended.
+	// latest is the pair of HTTP servers that got the most recent connection. It keeps running without connections,
+	// while all other pairs are shut down when their last connection has ended.
 	latest *servers
 	// onLeave holds the functions that ConnHandlers have registered with ConnInfo.OnLeave.
 	onLeave map[*ConnInfo]func()
@@ -63,7 +63,8 @@ func (k *connSet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.answer(w, r, binding, &limits, k.port)
 }
 
-// expect counts a connection before it is passed to begin, so that end waits for it, too.
+// expect counts a new connection. It must be called before begin, so that the method end also waits for connections
+// that begin has not registered yet.
 func (k *connSet) expect() {
 	k.conns.Add(1)
 	k.pending.Add(1)
@@ -75,9 +76,9 @@ func (k *connSet) unexpect() {
 	k.conns.Add(-1)
 }
 
-// begin serves a connection that expect has counted. It closes the connection if the connection limiter does not admit
-// it. begin starts a goroutine if it would have to wait for a TLS handshake or a PROXY protocol header, or if a
-// ConnHandler serves the connection. A panic ends only this connection.
+// begin serves a connection that expect has counted, or closes it if the connection limiter rejects it. begin does not
+// block: it starts a goroutine for a connection with a TLS handshake, a PROXY protocol header, or a ConnHandler. A
+// panic ends only this connection.
 func (k *connSet) begin(conn net.Conn, m *connConfig) {
 	var n *clientConn
 	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
@@ -204,8 +205,9 @@ func (k *connSet) servesHTTP1(m *connConfig, protocol string) bool {
 	return k.group.front.ServeHTTP1 != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-// serversFor returns the servers that serve new connections with the current limits, and starts them if necessary. It
-// adds the new connection to their count, until serverConnEnded is called.
+// serversFor returns the pair of HTTP servers for a new connection. If no pair with the current limits is running, it
+// starts a new pair. It increments the number of connections of the pair. The caller must call serverConnEnded when the
+// connection has ended.
 func (k *connSet) serversFor(m *connConfig) *servers {
 	limits := k.group.Binding().adjustedLimits(m.limits)
 	limits.Streams = k.group.front.requests.streams(limits.Streams)
@@ -240,9 +242,9 @@ func (k *connSet) connEnded(place *connlimit.Place) {
 	place.Leave()
 }
 
-// retire shuts down servers that have no connections, unless they are k.latest. Each change of the limits starts new
-// servers, and without retire the old ones would keep their goroutines until the connSet ends. The caller must hold
-// k.mu.
+// retire shuts down a pair of HTTP servers if it has no connections and is not k.latest. Each change of the limits
+// starts a new pair. Without retire, the goroutines of the old pairs would run until the connSet ends. The caller must
+// hold k.mu.
 func (k *connSet) retire(s *servers) {
 	if s == nil || s.conns > 0 || s == k.latest {
 		return
@@ -259,7 +261,8 @@ func (k *connSet) drain(ctx context.Context) {
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
-// cut closes the HTTP/3 connections. Unlike with TCP connections, clients would not notice when the process exits.
+// cut closes the HTTP/3 connections, because clients would not notice that the process has exited. TCP connections need
+// not be closed: the kernel closes them when the process exits.
 func (k *connSet) cut() {
 	k.group.front.mu.Lock()
 	sockets := slices.Clone(k.quicSockets)
@@ -276,9 +279,10 @@ const (
 	idleEnd = 5 * time.Second
 )
 
-// end waits until all connections have ended, so that requests on accepted connections get their responses.
-// http.Server.Shutdown drops requests that it has just read. For HTTP/1.1, end therefore calls it only when each
-// connection is running its handler or has been idle for idleEnd.
+// end waits until all connections have ended, so that requests on accepted connections get their responses. For
+// HTTP/1.1, it cannot simply call http.Server.Shutdown, which drops requests that the server has just read. It
+// therefore calls Shutdown only when each HTTP/1.1 connection is either handling a request or has been idle for
+// idleEnd.
 func (k *connSet) end(ctx context.Context) {
 	defer close(k.ended)
 	k.callOnLeave()

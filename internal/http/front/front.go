@@ -74,7 +74,7 @@ type Front struct {
 	groups   map[string]*Group
 	bindings map[*caddyhttp.Server]*Binding
 	// live holds the claims of the addresses that Front.Open has opened. listenerConns holds the connSets of these
-	// addresses. A connSet stays in it after its address is closed, until its last connection has ended.
+	// addresses. When an address is closed, its connSet stays in listenerConns until its last connection has ended.
 	live          map[string]*claim
 	listenerConns map[*connSet]bool
 }
@@ -120,8 +120,8 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 }
 
 // owner returns the server for which Caddy opens an address. It returns an error if another server of the configuration
-// listens on the same address over the network "tcp". Caddy does not detect this conflict, because the two addresses
-// have different networks.
+// listens on the same address with the network "tcp". Caddy does not detect this conflict, because the addresses of
+// servers that use the front have a different network.
 func (f *Front) owner(ctx context.Context, address caddy.NetworkAddress) (*Binding, error) {
 	var servers map[string]*caddyhttp.Server
 	if of, ok := ctx.(caddy.Context); ok {
@@ -166,8 +166,8 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 			return nil
 		}
 		f.mu.Unlock()
-		// A socket of the same address is still closing. While two sockets are open, both would get new connections,
-		// and the kernel would reset the connections in the accept queue of the old socket when it is closed.
+		// The old socket of this address is still closing, so wait until it is closed. If both sockets were open, the
+		// kernel would also queue new connections on the old socket, and reset them when that socket is closed.
 		<-s.ended
 	}
 	defer f.mu.Unlock()

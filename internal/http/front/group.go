@@ -12,9 +12,10 @@ import (
 type Group struct {
 	front *Front
 	name  string
-	// bindings are the running servers, in the order in which they were started: Caddy starts the new configuration
-	// before it stops the old one. conns is replaced when a server starts while the group has no running server.
-	// bindings and conns are guarded by the front's mutex.
+	// bindings are the running servers, sorted by the time of their start. During a reload there are two, because Caddy
+	// starts the new configuration before it stops the old one. conns holds the connections of these servers. It is
+	// replaced when a server starts while no other server of the group is running. bindings and conns are guarded by
+	// Front.mu.
 	bindings []*Binding
 	conns    *connSet
 	// current is the first element of bindings. If bindings is empty, it is the server that stopped last.
@@ -50,8 +51,8 @@ func (g *Group) leave(s *Binding) {
 	g.conns.drain(s.Context)
 }
 
-// choose makes the oldest running server handle the requests. A server of a configuration that Caddy rejects therefore
-// gets no requests, and the next server gets them only after its whole configuration has started.
+// choose makes the oldest running server handle the requests of the group. Caddy stops the oldest server only after the
+// whole next configuration has started, so a server of a configuration that fails to start gets no requests.
 func (g *Group) choose() {
 	s := g.bindings[0]
 	if g.current.Swap(s) == s {

@@ -113,8 +113,8 @@ func (f *Front) starts(name string) bool {
 
 // Open makes a running server listen on an additional TCP address with a single port. Requests that arrive there are
 // handled by AnswerOnListener of the current server, with the limits of that server, and with TLS if the server uses
-// TLS. PortOf returns the port from the context of a TLS handshake. The error wraps netaddr.ErrHeld if another listener
-// uses the address.
+// TLS. During a TLS handshake at this address, PortOf returns the port. If another listener uses the address, Open
+// returns an error that wraps netaddr.ErrHeld.
 func (f *Front) Open(ctx context.Context, address caddy.NetworkAddress, server string) (*Opened, error) {
 	on, ok := netaddr.OnFront(address)
 	if !ok || on.PortRangeSize() != 1 {

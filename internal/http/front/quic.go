@@ -25,14 +25,15 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// quicSocket serves HTTP/3 at one address, as long as at least one configuration uses the address. Caddy keeps track of
-// this: all configurations share one QUIC listener of Caddy. This listener uses a quicClaim as its packet connection,
-// and closes it when no configuration uses the address any longer.
+// quicSocket serves HTTP/3 at one address, as long as at least one configuration uses the address. Caddy counts these
+// configurations: they share one QUIC listener of Caddy, which reads from a quicClaim instead of the socket. Caddy
+// closes this listener, and with it the quicClaim, when no configuration uses the address any longer.
 type quicSocket struct {
 	group   *Group
 	connSet *connSet
 	conn    net.PacketConn
-	// transport uses the innermost connection that conn wraps, so that quic-go gets a *net.UDPConn.
+	// transport uses the innermost connection that conn wraps, because quic-go needs a *net.UDPConn to use all features
+	// of the kernel.
 	transport *quic.Transport
 	listener  *quic.EarlyListener
 	// over is canceled when all connections must end. closed is closed once the socket is closed.
@@ -43,8 +44,8 @@ type quicSocket struct {
 	goroutines panics.Group
 
 	mu sync.Mutex
-	// conns holds the connections whose HTTP/3 server has started. ending is true once GOAWAY has been sent to them,
-	// because the socket is no longer used.
+	// conns holds the connections whose HTTP/3 server has started. ending is true when the socket is no longer used by
+	// any configuration. In that case, GOAWAY is sent on every connection in conns.
 	conns  map[*quicConn]bool
 	ending bool
 }
@@ -72,7 +73,7 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 	}
 	opened, err := address.Listen(ctx, offset, config)
 	if err != nil || len(of.Server.PacketConnWrappersRaw) > 0 {
-		// If the server has packet conn wrappers, Caddy serves HTTP/3 for it.
+		// Caddy itself serves HTTP/3 for servers with packet conn wrappers, so return the socket to Caddy.
 		return opened, err
 	}
 	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
@@ -97,10 +98,10 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 // handshakesPerSecond is the rate of new connections above which clients must validate their address, as in Caddy.
 const handshakesPerSecond = 1000
 
-// The flow control windows of HTTP/3, in bytes, limit how much data a client may send before the server has read it. A
-// window grows up to maxWindow, the size in Go's HTTP/2 server, while a request body is read as fast as it arrives.
-// Some streams are never read, such as the two QPACK streams, so a client can fill the initial windows without sending
-// a request.
+// The flow control windows of HTTP/3, in bytes. A window limits how much data a client may send before the server has
+// read it. The initial windows, streamWindow and connectionWindow, are small, because a client can fill them without
+// sending a request: some streams, such as the two QPACK streams, are not read. While a request body is read as fast as
+// it arrives, a window grows up to maxWindow, the size in Go's HTTP/2 server.
 const (
 	streamWindow     = 64 << 10
 	connectionWindow = 96 << 10
@@ -135,8 +136,8 @@ func quicConfig(of *Binding) *quic.Config {
 		// Unlike in Caddy, 0-RTT is off unless the server enables it, since anyone who has recorded early data can
 		// replay it from any address.
 		Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT,
-		// quic-go aborts a handshake after twice this time, or if no packet arrives for this time. Zero selects
-		// quic-go's default.
+		// quic-go limits a handshake to twice HandshakeIdleTimeout, so set half of the configured limit. quic-go also
+		// aborts a handshake if no packet arrives for HandshakeIdleTimeout. Zero means quic-go's default.
 		HandshakeIdleTimeout:       of.HandshakeTimeout / 2,
 		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: maxWindow,
 		InitialConnectionReceiveWindow: connectionWindow, MaxConnectionReceiveWindow: maxWindow,
@@ -147,8 +148,8 @@ func quicConfig(of *Binding) *quic.Config {
 // quicStreams is the maximum number of concurrent HTTP/3 requests on a connection. It is quic-go's default.
 const quicStreams = 100
 
-// fewer returns the QUIC configuration for a new connection. It is base, or a copy that allows fewer concurrent
-// requests, depending on how much of the memory budget for requests is in use.
+// fewer(base) returns the QUIC configuration for a new connection. This is base itself, or a copy of base that allows
+// fewer concurrent requests because much of the memory budget for requests is in use.
 func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
 	streams := int64(q.group.front.requests.streams(int(base.MaxIncomingStreams)))
 	if streams == base.MaxIncomingStreams {
@@ -199,7 +200,7 @@ func (q *quicSocket) serve(c *quicConn) {
 	}
 	defer q.forget(c)
 	defer c.watch(&limits)()
-	// ServeQUICConn returns an error that only says how the connection ended.
+	// The error of ServeQUICConn only says how the connection ended, so ignore it.
 	_ = c.server.ServeQUICConn(c.conn)
 }
 
@@ -220,8 +221,8 @@ func (q *quicSocket) begin(c *quicConn) {
 	}
 }
 
-// quicConn is one HTTP/3 connection. It has its own http3.Server, because an http3.Server can only send GOAWAY to all
-// of its connections.
+// quicConn is one HTTP/3 connection. It has its own http3.Server, so that GOAWAY can be sent on this connection only:
+// an http3.Server always sends GOAWAY on all of its connections.
 type quicConn struct {
 	traffic
 	socket *quicSocket
@@ -236,10 +237,10 @@ type quicConn struct {
 	idle *time.Timer
 }
 
-// watch closes the connection when no request has been in progress for limits.Idle plus limits.Head, the time that a
-// client may take to begin the next request and to send its header. http3 does not treat a connection as idle while the
-// header of a request is incomplete. Without watch, a client could therefore keep a connection open with incomplete
-// requests. stop ends the watch.
+// watch closes the connection when no request has been in progress for limits.Idle plus limits.Head. During this time,
+// a client can start the next request and send its complete header. Without watch, a client could keep a connection
+// open by sending incomplete headers, because http3 does not treat such a connection as idle. The caller must call the
+// returned function stop when the connection has ended.
 func (c *quicConn) watch(limits *Limits) (stop func()) {
 	if limits.Idle <= 0 || limits.Head <= 0 {
 		return func() {}
@@ -339,12 +340,12 @@ func (q *quicSocket) end() {
 	q.connSet.quicSockets = slices.DeleteFunc(q.connSet.quicSockets, func(other *quicSocket) bool { return other == q })
 }
 
-// closeTime is the maximum time that cut waits for the socket to close, so that all clients are told that their
-// connections are closed.
+// closeTime is the maximum time that quicSocket.cut waits until all clients have been sent a notification that their
+// connections are closed, and the socket is closed.
 const closeTime = time.Second
 
-// cut closes all connections. GOAWAY has already been sent to their clients. Unlike with TCP, clients would not notice
-// when the process exits.
+// cut closes all connections that are still open after GOAWAY was sent. With UDP, clients would not notice that the
+// process has exited.
 func (q *quicSocket) cut() {
 	q.cutOff()
 	select {

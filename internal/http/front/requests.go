@@ -46,16 +46,18 @@ func costOf(r *http.Request) int64 {
 	return requestBytes + int64(head)
 }
 
-// streamSteps limits the number of streams on a new connection when much of the memory budget is in use. If at least
-// eighths/8 of the budget is in use, the maximum is streams. The first matching step applies.
+// streamSteps limits the number of concurrent requests (streams) on a new connection, depending on how much of the
+// memory budget is in use. If at least eighths/8 of the budget is in use, the maximum number is streams. The first
+// entry that applies is used.
 var streamSteps = [...]struct {
 	eighths int64
 	streams int
 }{{7, 8}, {6, 32}, {4, 128}}
 
 // streams returns the maximum number of concurrent requests on a new connection. This number decreases as the memory
-// budget is used up, because Go's servers can neither change it for an open connection nor refuse a stream. configured
-// is the maximum in the configuration; 0 means the server's default.
+// budget is used up. It is limited in advance, because the HTTP/2 and HTTP/3 servers can neither lower the maximum of
+// an open connection nor refuse a single request. configured is the maximum in the configuration; 0 means the server's
+// default.
 func (q *requests) streams(configured int) int {
 	b := q.budget()
 	for _, step := range streamSteps {

@@ -19,8 +19,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// settings are the settings of an http.Server that cannot be changed while it runs. Open connections keep their
-// settings.
+// settings are the settings of an http.Server that cannot be changed while the server runs. A change of the settings
+// starts a new http.Server, and open connections stay on the old one.
 type settings struct {
 	read, head, write, send, idle time.Duration
 	size, streams                 int
@@ -61,11 +61,12 @@ func (k *connSet) start(all *servers, second bool) *server {
 		MaxHeaderBytes: of.size,
 		Handler:        k, Protocols: new(http.Protocols), ErrorLog: errorLog(), ConnContext: s.connContext,
 		ConnState: s.connState,
-		// WriteByteTimeout ends a write that is blocked by TCP, because a client grants HTTP/2 flow control windows but
-		// does not read from its socket. The write deadline of the response does not end such a write.
+		// WriteByteTimeout ends a write when the client does not read from its TCP connection. The write deadline of
+		// the response does not end such a write if the client has granted enough HTTP/2 flow control window.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams, MaxReadFrameSize: maxFrame,
 			WriteByteTimeout: of.send},
-		// net/http would answer "OPTIONS *" itself, without a line in the access log.
+		// If this option is not set, net/http answers "OPTIONS *" itself, and the request does not appear in the access
+		// log.
 		DisableGeneralOptionsHandler: true,
 	}
 	s.Protocols.SetHTTP1(of.http1)
@@ -162,9 +163,9 @@ func (s *server) refuse(conn net.Conn) {
 	s.connSet.serverConnEnded(s.of, clientConnOf(conn).place)
 }
 
-// refuseWaiting closes the connections that net/http has not accepted. It is called when Serve has returned, and by
-// push after that, so that no connection stays in the channel. Close must not call it, because net/http holds a lock
-// during Close.
+// refuseWaiting closes the connections that are still in s.conns, because net/http no longer accepts them. It is called
+// when Serve has returned. After that, push also calls it each time that it has added a connection to s.conns. Close
+// must not call refuseWaiting, because net/http holds a lock during Close.
 func (s *server) refuseWaiting() {
 	for {
 		select {

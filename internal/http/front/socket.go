@@ -77,8 +77,8 @@ func (s *socket) remove(c *claim) {
 	s.choose()
 }
 
-// choose makes the oldest claim serve new connections. Caddy closes that claim once the whole next configuration has
-// started. A claim of a configuration that Caddy rejects never serves connections.
+// choose makes the oldest claim serve new connections. Caddy closes the oldest claim only after the whole next
+// configuration has started, so a claim of a configuration that fails to start never serves connections.
 func (s *socket) choose() {
 	attached := slices.IndexFunc(s.claims, func(c *claim) bool { return c.group != nil })
 	if attached < 0 {
@@ -92,9 +92,9 @@ func (s *socket) choose() {
 	}
 }
 
-// serve passes a connection to the first claim. Another goroutine may release that claim at the same time, and the
-// connSet of a released claim may end. After expect, the connSet cannot end, so serve calls expect and then checks that
-// the claim is still the first one.
+// serve passes a connection to the claim s.first. Another goroutine may release this claim at the same time, and the
+// connSet of a released claim may end. The method expect prevents the connSet from ending. Therefore serve first calls
+// expect, and then checks that s.first has not changed. If s.first has changed, serve tries again with the new claim.
 func (s *socket) serve(conn net.Conn) {
 	for {
 		c := s.first.Load()
@@ -146,7 +146,7 @@ func (s *socket) end() {
 		logs.Logger("k8singress").Warn("closing a listener failed", zap.String("address", s.key), zap.Error(err))
 	}
 	if s.first.Load() != nil {
-		// The last accepted connection may still be waiting for the connection limiter.
+		// The accept loop may still be passing on the last connection, so wait for the end of the loop.
 		<-s.accepted
 	}
 	s.front.mu.Lock()

@@ -26,14 +26,14 @@ type traffic struct {
 	// leaving is true if the next response must ask the client to close the connection.
 	leaving atomic.Bool
 
-	// users is the number of requests in progress, plus one for the connection itself. When it reaches zero, share is
-	// released. share is nil until the first HTTP/2 or HTTP/3 request.
+	// users is the reference count of share: the number of requests in progress, plus one for the connection itself.
+	// When users reaches zero, share is released. share is nil until the first HTTP/2 or HTTP/3 request.
 	users    atomic.Int64
 	openOnce sync.Once
 	share    *budget.Share
 }
 
-// begin must be called when the connection starts, and leave when it ends.
+// begin must be called when the connection starts. The method leave must be called when the connection ends.
 func (t *traffic) begin(f *Front, place *connlimit.Place) {
 	t.front, t.place = f, place
 	t.users.Store(1)
@@ -46,8 +46,8 @@ func (t *traffic) touch() { t.last.Store(time.Now().UnixNano()) }
 // silent returns the time since the last activity.
 func (t *traffic) silent() time.Duration { return time.Since(time.Unix(0, t.last.Load())) }
 
-// state returns the state of the connection and the time since its last activity. waits must be true if no request is
-// in progress.
+// state returns the state of the connection and the time since its last activity. The parameter waits must be true if
+// no request is in progress.
 func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 	silent := t.silent()
 	switch {
@@ -64,8 +64,9 @@ func (t *traffic) state(waits bool) (connlimit.State, time.Duration) {
 func (t *traffic) enter(r *http.Request) (cost int64, ok bool) {
 	t.touch()
 	if r.ProtoMajor < 2 || !t.use() {
-		// An HTTP/1.1 connection has only one request at a time, whose memory is included in the memory of the
-		// connection. If use returns false, the connection has ended, and its requests end soon.
+		// No memory is taken from the budget. The memory of HTTP/1.1 requests is counted with their connections,
+		// because an HTTP/1.1 connection has only one request at a time. If t.use returns false, the connection has
+		// already ended, and its requests will end soon.
 		return 0, true
 	}
 	t.openOnce.Do(func() { t.share = t.front.requests.open(t.place.Address()) })
@@ -138,7 +139,7 @@ func (w *touchingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies in parts, so that each part is recorded as activity.
+// ReadFrom copies from r in several parts and records activity for each part.
 func (w *touchingWriter) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, r)
 }
