@@ -55,7 +55,7 @@ type body struct {
 	rest     *clientBody
 	overflow []byte
 	// length is the length of the whole body in bytes. It is negative if the length is unknown. trailers are the
-	// trailer fields. They are set only if the whole body is buffered.
+	// trailer fields. The field trailers is set only if the whole body is buffered.
 	length   int64
 	trailers message.Fields
 }
@@ -108,8 +108,9 @@ func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
 
-// withoutRoom reports whether the body is streamed only because memory and files for buffering it are exhausted. A slow
-// client can then occupy the connection to the endpoint for a long time.
+// withoutRoom reports whether the body is streamed only because it could not be buffered: the limits of memory and
+// files have been reached. Until a slow client has sent the rest of the body, the request occupies the connection to
+// the endpoint.
 func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
 // read buffers the body, first in memory and then in a file. If both are exhausted, the part of the body that is still
@@ -137,8 +138,8 @@ func (b *body) read() error {
 	return nil
 }
 
-// grow replaces the buffer by a larger one. It returns false if the memory budget does not allow it. The buffer for
-// long bodies is used only if the whole body may fit into it.
+// grow replaces the buffer with a larger one. It returns false if the memory budget does not allow it. A buffer from
+// longBodyBuffers is used only if the whole body may fit into it.
 func (b *body) grow() bool {
 	had := int64(len(b.buffer.Bytes()))
 	if b.quota == nil {
@@ -311,10 +312,12 @@ func (i *clientBody) Read(b []byte) (int, error) {
 type bodyReader struct {
 	source io.Reader
 	rest   *clientBody
-	// Read holds mu, and stop holds stopping. Once stopped is true, Read returns errStopped.
+	// mu is held during Read, and stopping is held during the method stop. Once stopped is true, Read returns
+	// errStopped.
 	mu, stopping sync.Mutex
 	stopped      atomic.Bool
-	// afterEnd is true if the request had already ended when stop was called. It is set before stopped.
+	// afterEnd is true if the context of the request had already ended when the method stop was called. It is set
+	// before stopped.
 	afterEnd bool
 }
 
@@ -328,8 +331,8 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 		return 0, errStopped
 	}
 	if r.rest != nil {
-		// forwarded is set before the read, because the read may block, and the data that it returns is sent to this
-		// endpoint.
+		// Set forwarded before the read. The read may block, and its data is for this endpoint, so the body must no
+		// longer be sent to another endpoint.
 		r.rest.forwarded.Store(true)
 		r.rest.lastRead.Store(int64(time.Since(r.rest.start)))
 	}
@@ -344,13 +347,14 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedOut reports whether a read failed because the client was too slow, although stop was called before the read
-// returned. net/http cancels the request before it returns such an error, and the cancellation causes the call of stop.
+// timedOut reports whether a read failed because the client was too slow, and not because stop was called. After such a
+// timeout, net/http cancels the request before it returns the error of the read. The cancellation leads to a call of
+// stop with afterEnd set, so the error is a timeout of the client although stopped is true.
 func (r *bodyReader) timedOut(err error) bool { return r.afterEnd && isTimeout(err) }
 
-// stop interrupts a read in progress and makes later reads fail. afterEnd is true if the request has already ended.
-// Only the first call of stop has an effect. Other calls wait until the first call has returned, because the client's
-// connection may be used for another request after that.
+// stop interrupts a read in progress and makes later reads fail. afterEnd is true if the context of the request has
+// already ended. Only the first call has an effect. Concurrent calls wait until the first call has returned:
+// afterwards, their callers may use the client's connection for the next request, which must not be interrupted.
 func (r *bodyReader) stop(afterEnd bool) {
 	r.stopping.Lock()
 	defer r.stopping.Unlock()
@@ -363,7 +367,7 @@ func (r *bodyReader) stop(afterEnd bool) {
 	case r.mu.TryLock():
 		r.mu.Unlock()
 	case r.rest != nil:
-		// The client may be slow, so the read is interrupted.
+		// A read is in progress, and may wait for a slow client, so interrupt it.
 		r.rest.writer.EndBody()
 	}
 }
@@ -383,7 +387,8 @@ func readFailed(gone, err error) error {
 	case errors.As(err, &invalid):
 		status = invalid.Status
 	case isTimeout(err):
-		// net/http also cancels the request after a timeout, so this must be checked before gone.
+		// After a timeout, net/http also cancels the request, so that gone is not nil. Therefore check for a timeout
+		// first.
 		status = http.StatusRequestTimeout
 	case gone != nil:
 		status = clientGone

@@ -13,9 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// The backend IDs for connections to external services. reach.Guard applies different rules to services at an IP
-// address, services at a DNS name, which may resolve to any address, and services at the host of the client's request,
-// which this process itself may serve.
+// The backend IDs for connections to external services. For each ID, reach.Guard applies different rules:
+// serviceByAddress is for services at an IP address. serviceByName is for services at a DNS name, which may resolve to
+// any address. serviceByRequestHost is for services at the host of the client's request, which this process itself may
+// serve.
 const (
 	serviceByAddress     = "service/address"
 	serviceByName        = "service/name"
@@ -123,7 +124,8 @@ func (c *conn) roundTripCall(q *callout.Call, last bool) (response callout.Respo
 	}
 }
 
-// writeCall writes the request of a call.
+// writeCall sends the request for a call to an external service. If last is true, the request asks the service to close
+// the connection.
 func (c *conn) writeCall(q *callout.Call, last bool) error {
 	buffer := small.Get()
 	err := c.writeCallWith(buffer.Bytes(), q, last)

@@ -22,8 +22,9 @@ const (
 	// by renewParts.
 	renewInterval = time.Second
 	renewParts    = 8
-	// watchDelay is how long a request waits for the endpoint before conn.watch is called, because calling it costs
-	// more CPU time than most responses. If the client leaves before the call, this is noticed within twice watchDelay.
+	// watchDelay is how long a request waits for the endpoint before conn.watch is called. Most responses arrive
+	// earlier, which saves the CPU time of the call. A client that disconnects before conn.watch is called is detected
+	// within 2*watchDelay.
 	watchDelay = 100 * time.Millisecond
 	// maxHead is the maximum size of a response head, in bytes. It is many times the size of nginx's buffers.
 	maxHead = 1 << 20
@@ -54,26 +55,27 @@ type conn struct {
 	response message.Response
 	fields   message.Fields
 	body     responseBody
-	// since is when the connection became idle. maxIdle is the maximum number of idle connections with the same key,
-	// and lifetime is how long this connection may be idle. If one of them is 0, the setting of the pool applies
-	// instead.
+	// since is the time at which the connection became idle. maxIdle is the maximum number of idle connections with the
+	// same key. lifetime is how long this connection may be idle. If maxIdle or lifetime is 0, the setting of the pool
+	// applies instead.
 	since    time.Time
 	maxIdle  int
 	lifetime time.Duration
 	// calls is the number of calls to an external service on this connection.
 	calls int
-	// request is the current request. unwatch is the function that undoes watch. It is nil if watch has not been called
-	// for the current request.
+	// request is the current request. unwatch is the function that undoes the method watch. unwatch is nil if watch has
+	// not been called for the current request.
 	request *message.Request
 	unwatch func() bool
-	// in and out are the deadlines of reads and writes. While the request body is being sent, sending is true and there
-	// is no read deadline.
+	// in is the read deadline, and out is the write deadline. While the request body is being sent, sending is true and
+	// there is no read deadline.
 	in, out deadline
 	sending atomic.Bool
 	// touched is true if data has arrived since the request was sent.
 	touched     bool
 	interrupted atomic.Bool
-	// quiet uses these fields. They are part of conn because quiet is called before each request and must not allocate.
+	// The method quiet uses these fields. They are part of conn because quiet is called before each request and must
+	// not allocate memory.
 	peek            func(fd uintptr)
 	oneByte         [1]byte
 	noData, hasData bool
@@ -82,12 +84,12 @@ type conn struct {
 // deadline tracks the read deadline or the write deadline of a connection.
 type deadline struct {
 	limit, slack time.Duration
-	// moved is when the deadline was last set.
+	// moved is the time at which the deadline was last set.
 	moved time.Time
 }
 
-// due reports whether the deadline has to be updated. If so, it also sets moved to now. Because updates are rare, the
-// deadline expires late, by up to a second or an eighth of the limit.
+// due reports whether the deadline must be set again. If so, it also sets d.moved to now. Because the deadline is set
+// at most once per d.slack, and to a time that is later by d.slack, it may expire late by up to d.slack.
 func (d *deadline) due(now time.Time) bool {
 	if now.Sub(d.moved) < d.slack {
 		return false
@@ -103,7 +105,7 @@ func newConn(socket net.Conn, to key) *conn {
 		c.bare = c.records.Conn
 	}
 	if tcp, ok := c.bare.(syscall.Conn); ok {
-		// If there is no raw connection, silent always returns true.
+		// If c.raw is nil, the method silent always returns true.
 		c.raw, _ = tcp.SyscallConn()
 	}
 	return c
@@ -117,9 +119,9 @@ func (c *conn) close() {
 	}
 }
 
-// closeUnless closes the connection if *over is false. It is deferred by functions that set over at their end, so it
-// closes the connection after a panic. This stops a goroutine that is still sending the request body, and returns the
-// file descriptor.
+// closeUnless closes the connection if *over is false. A function that uses the connection defers closeUnless, and sets
+// over to true when it has finished. The connection is therefore closed after a panic. Closing it stops a goroutine
+// that is still sending the request body, and releases the file descriptor.
 func (c *conn) closeUnless(over *bool) {
 	if !*over {
 		c.close()
@@ -139,7 +141,7 @@ func (c *conn) fill() error {
 	}
 	n, err := c.read(c.buffer.Bytes()[c.end:])
 	if c.end += n; n > 0 {
-		// The next read returns the error again.
+		// Return the data without the error: the next read returns the same error again.
 		return nil
 	}
 	return err
@@ -159,7 +161,8 @@ func (c *conn) grow() {
 // read reads from the endpoint. Until watch is called, reads have a short deadline, watchDelay. When that deadline
 // expires, read calls watch and reads again.
 func (c *conn) read(b []byte) (int, error) {
-	// The deadline is renewed before each read, because a slow client may have delayed the read for a long time.
+	// Extend the deadline before each read. The last read may have been long ago if the client accepts the response
+	// slowly.
 	c.extendRead()
 	n, err := c.socket.Read(b)
 	if err != nil && n == 0 && c.unwatch == nil && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -176,8 +179,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// begin prepares the connection for a request. reads and writes are the read and write timeouts. finish must be called
-// after the request.
+// begin prepares the connection for a request. The parameters reads and writes are the read timeout and the write
+// timeout. The caller must call finish after the request.
 func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
 	c.buffer = small.Get()
 	c.at, c.end, c.touched = 0, 0, false
@@ -213,7 +216,7 @@ func (c *conn) finish() bool {
 		return true
 	}
 	stopped := c.unwatch()
-	// The next request starts without being watched.
+	// The next request starts without a call of watch, so its first read must set a new deadline.
 	c.unwatch, c.in.moved = nil, time.Time{}
 	return stopped
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// descriptors limits the file descriptors that are used for one purpose, and divides them between the namespaces. The
-// clients of one namespace can send any number of requests on a few HTTP/2 or HTTP/3 connections, and each request may
-// need a connection to an endpoint and a file for a long time. Without the limit per namespace, one namespace could use
-// up the file descriptors that other requests and new clients need.
+// descriptors limits the number of file descriptors that are used for one purpose, such as connections to endpoints. It
+// divides them between the namespaces. The clients of one namespace can send any number of requests on a few HTTP/2 or
+// HTTP/3 connections, and each request may need a connection to an endpoint and a temporary file for a long time.
+// Without the limit per namespace, one namespace could use up the file descriptors that other requests and new clients
+// need.
 type descriptors struct {
 	// budget returns the budget, which is created by the first call.
 	budget func() *budget.Budget
@@ -42,7 +43,7 @@ var (
 	bodyFiles = &descriptors{budget: sync.OnceValue(budget.BodyFiles.Budget), full: errNoRoom}
 )
 
-// of returns the share of the budget that belongs to a namespace.
+// d.of(namespace) returns the share of the budget that belongs to the namespace.
 func (d *descriptors) of(namespace string) *budget.Share { return d.budget().Share(namespace, "") }
 
 // refuse counts a request or body that got no file descriptor, and returns the error for it.
@@ -57,9 +58,10 @@ func (d *descriptors) usage() budget.Usage {
 	return u
 }
 
-// descriptor takes one file descriptor from the budget share of a namespace, and returns the share. The caller must
-// give the file descriptor back to the share. If none is free, descriptor closes idle connections of the namespace. If
-// spare is true, half of the budget is left for other requests.
+// descriptor reserves one file descriptor for a namespace. It returns the share of the budget to which the caller must
+// return the file descriptor with Give(1). If the namespace has reached its limit, descriptor closes idle connections
+// of the namespace until the reservation succeeds. If spare is true, the reservation also fails if more than half of
+// the whole budget would be in use, so that the rest is left for other requests.
 func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	share := p.descriptors.of(namespace)
 	take := share.Take
@@ -74,8 +76,9 @@ func (p *Pool) descriptor(namespace string, spare bool) (*budget.Share, error) {
 	return share, nil
 }
 
-// reuse returns an idle connection from the pool, or nil if there is no idle connection. If spare is true, it also
-// returns nil if more than half of all file descriptors are in use, because the rest is left for other requests.
+// reuse returns an idle connection from the pool, or nil if there is no idle connection for the key. If spare is true,
+// it also returns nil if more than half of the file descriptors in the budget are in use, because the rest is left for
+// other requests.
 func (p *Pool) reuse(to key, spare bool) *conn {
 	if spare && !p.descriptors.budget().HasSpare() {
 		return nil

@@ -43,10 +43,10 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	return cookies, nil
 }
 
-// allowance limits the rewriting of header values in one response, by the number of values and by their total size in
-// bytes. Without the limit, the author of an Ingress could overload the controller with an endpoint that sends as many
-// cookie attributes as fit into a response head: a regular expression would be applied to each of them, and a long
-// variable that the client controls could be inserted into each.
+// allowance limits the rewriting of header values in one response: the number of rewritten values, and their total size
+// in bytes. Without these limits, the author of an Ingress could overload the controller with an endpoint that sends as
+// many cookie attributes as fit into a response head. The controller would have to apply a regular expression to each
+// attribute, and might insert a long variable, which the client controls, into each.
 type allowance struct{ attributes, bytes int }
 
 const (
@@ -54,7 +54,8 @@ const (
 	maxRewrittenBytes = 256 << 10
 )
 
-// has reports whether one more value may be rewritten, and counts it.
+// has reports whether one more header value of the response may be rewritten. If so, the value counts towards the
+// limit.
 func (a *allowance) has() bool {
 	a.attributes--
 	return a.attributes >= 0 && a.bytes >= 0
@@ -66,8 +67,8 @@ func (a *allowance) take(value string) string {
 	return value
 }
 
-// edit rewrites the header fields of an endpoint's response before it is sent to the client. Values beyond the
-// allowance stay unchanged.
+// edit rewrites the header fields of an endpoint's response before it is sent to the client. Once a limit of allowance
+// is reached, the remaining values stay unchanged.
 func (r *request) edit(fields message.Fields) {
 	e := &r.settings.edits
 	if len(e.cookies) == 0 && e.redirect == nil {
@@ -91,8 +92,8 @@ func (r *request) edit(fields message.Fields) {
 	}
 }
 
-// rewriteURL returns the rewritten URL of a redirect. It returns the old one if the new one contains control
-// characters, which are not valid in a header.
+// rewriteURL returns the rewritten URL for the URL of a redirect in value. If the rewritten URL contains control
+// characters, which are not valid in a header field, rewriteURL returns value unchanged.
 func (a *attribute) rewriteURL(value string, variable func(string) string) string {
 	next := a.replaced(value, variable)
 	if strings.ContainsFunc(next, nginx.IsControl) {
@@ -101,8 +102,7 @@ func (a *attribute) rewriteURL(value string, variable func(string) string) strin
 	return next
 }
 
-// rewriteRefresh rewrites the URL in the value of a Refresh header, which follows "url=", in the same way as
-// rewriteURL.
+// rewriteRefresh rewrites the value of a Refresh header field. It applies rewriteURL to the URL that follows "url=".
 func (a *attribute) rewriteRefresh(value string, variable func(string) string) string {
 	const mark = "url="
 	i := strings.Index(strings.ToLower(value), mark)

@@ -23,7 +23,7 @@ func (r *request) roundTripCGI(d *dialer, to *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	// The context also ends with the request, so the connection is always closed.
+	// The context ends when the request ends, at the latest, so the connection is always closed.
 	panics.AfterContext(to.Context(), "proxy/fastcgi", func() { _ = conn.Close() })
 	response, err := sendCGI(conn, params, to)
 	if errors.Is(err, fastcgi.ErrInvalid) {

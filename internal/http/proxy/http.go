@@ -39,8 +39,9 @@ func (r *request) roundTripHTTP1() error {
 	return r.roundTripOn(c)
 }
 
-// sentTwice reports whether a request that failed with err on an idle connection may be sent to the same endpoint
-// again, on a new connection. The endpoint may have closed the idle connection before the request arrived.
+// sentTwice reports whether the request may be sent to the same endpoint again, on a new connection, after it failed
+// with err on an idle connection. The reason of such a failure may be that the endpoint closed the idle connection
+// before the request arrived.
 func (r *request) sentTwice(err error) bool {
 	whole, broken := r.body.canResend()
 	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errTryNext) &&
@@ -89,7 +90,7 @@ func (r *request) send(c *conn) (*upload, error) {
 	return r.upload(c), nil
 }
 
-// sendHead sends the request head, followed by memory, which is the body or empty.
+// sendHead sends the request head, followed by the bytes in memory: the whole body, or nothing.
 func (r *request) sendHead(c *conn, buffer, memory []byte) error {
 	head, err := r.appendHead(buffer[:0], c)
 	if err != nil {
@@ -142,7 +143,7 @@ func (r *request) readHead(c *conn) error {
 		case status >= http.StatusOK:
 			return nil
 		case status > http.StatusContinue:
-			// If the client has left, writing the final response will fail as well.
+			// If the client has left, writing the final response will also fail, so ignore the error here.
 			_ = r.Writer.Interim(status, c.response.Fields)
 		}
 	}

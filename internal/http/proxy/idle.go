@@ -93,8 +93,8 @@ func (i *idleTimer) explain(err error) error {
 	return err
 }
 
-// timedRequestBody is a request body that restarts the idleTimer on each read. A read means that the endpoint has
-// accepted the data of the previous read.
+// timedRequestBody is a request body that restarts the idleTimer on each read. net/http and package fastcgi read the
+// next part of the body only when the endpoint has accepted the previous part.
 type timedRequestBody struct {
 	*bodyReader
 	idle    *idleTimer
@@ -122,8 +122,8 @@ func (s *timedRequestBody) Close() error {
 type timedResponseBody struct {
 	body io.ReadCloser
 	idle *idleTimer
-	// flushes is the writer to the client. It is flushed before a read waits for more data. If it is nil, data may stay
-	// buffered.
+	// flushes is the writer to the client that is flushed before each read, because a read may have to wait for more
+	// data. If flushes is nil, data may stay buffered.
 	flushes message.Writer
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/budget"
 )
 
-// Clients determine the size of the bodies that are buffered, so the memory for them, the number of files and the bytes
-// in files are limited, and divided between the namespaces of the backends. Requests usually do not fail when a limit
-// is reached: a body that does not fit into memory is buffered in a file, and without a file it is forwarded while it
-// arrives, so that the receiver slows the sender down.
+// The size of buffered bodies depends on the clients. Therefore the memory for buffered bodies, the number of files and
+// the number of bytes in files are limited. Each limit is divided between the namespaces of the backends. Requests
+// usually do not fail when a limit is reached. A body that does not fit into memory is buffered in a file. If it cannot
+// be buffered in a file either, it is forwarded while it arrives, so that the receiver slows the sender down.
 var (
 	// bodyMemory is created when the first body needs it, because Caddy sets the memory limit of the process when it
 	// starts.
@@ -39,7 +39,8 @@ type Usage struct {
 	// Endpoints, Calls and BodyFiles are numbers of file descriptors. BodyMemory and BodyFileBytes are numbers of
 	// bytes.
 	Endpoints, Calls, BodyFiles, BodyMemory, BodyFileBytes budget.Usage
-	// Unmeasured is the number of requests that got 503 because FastCGI needs the length of their body.
+	// Unmeasured is the number of requests that got 503 because FastCGI needs the length of the body before the body,
+	// the client did not send the length, and the body could not be buffered.
 	Unmeasured int64
 }
 

@@ -16,16 +16,17 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// transports holds one HTTP transport per namespace. A transport of net/http pools connections by address only. With a
-// single transport, a namespace could use the connections of another namespace. It may not be allowed to open such
-// connections itself, and they count towards the other namespace's limit of file descriptors.
+// transports holds one http.Transport per namespace. An http.Transport pools connections by address only. If the
+// namespaces shared one http.Transport, a namespace could use connections that another namespace has opened, even to an
+// address to which it must not connect itself. These connections would also count towards the other namespace's limit
+// of file descriptors.
 type transports struct {
 	fresh func() *http.Transport
 	// all maps each namespace to its *http.Transport.
 	all sync.Map
 }
 
-// of returns the transport of a namespace.
+// t.of(namespace) returns the transport of the namespace, and creates it on the first call.
 func (t *transports) of(namespace string) *http.Transport {
 	if found, ok := t.all.Load(namespace); ok {
 		return found.(*http.Transport)
@@ -110,7 +111,7 @@ func (r *request) sendNetHTTP(idle *idleTimer, from *bodyReader) (*http.Response
 	var failed dialFailed
 	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") &&
 		!errors.Is(err, errInvalid) {
-		// net/http has no exported error for malformed responses.
+		// net/http exports no error for malformed responses, so the text of the error is checked.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return response, err

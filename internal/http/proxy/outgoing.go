@@ -67,16 +67,16 @@ func (r *request) outgoingTrailers() message.Fields {
 	})
 }
 
-// outgoing appends the header fields for an endpoint to the slice to: first the fields of the client's request that are
-// forwarded, in their original order, and then the fields that the controller sets. Hop-by-hop fields are left out.
-// Fields that are listed in the Connection header were already removed when the request arrived, because filters may
-// have set fields of the same names since then.
+// outgoing appends the header fields for an endpoint to the slice to. First come the forwarded fields of the client's
+// request, in their original order, and then the fields that the controller sets. Hop-by-hop fields are left out.
+// Fields that the client lists in the Connection header field were already removed when the request arrived. They must
+// not be removed here, because handlers may have set fields of the same names since then.
 func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {
 		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
 		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.dropsName(&r.Fields[i]):
-			// The controller itself handles Expect: it requests the body when it needs it.
+			// Do not forward Expect, because the controller itself asks the client for the body when it needs the body.
 			continue
 		}
 		to = append(to, r.Fields[i])

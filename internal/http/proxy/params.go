@@ -20,8 +20,8 @@ type param struct {
 	value *nginx.Template
 }
 
-// defaultParams are the parameters of nginx's fastcgi_params, plus SCRIPT_FILENAME and PATH_INFO. The document root is
-// "/", because it is the root of the endpoint's file system.
+// defaultParams are the parameters of nginx's fastcgi_params, plus SCRIPT_FILENAME and PATH_INFO. DOCUMENT_ROOT is "/",
+// the root of the endpoint's file system.
 var defaultParams = mustParams(map[string]string{
 	"QUERY_STRING": "$query_string", "REQUEST_METHOD": "$request_method", "CONTENT_TYPE": "$content_type",
 	"CONTENT_LENGTH": "$content_length", "SCRIPT_NAME": "$fastcgi_script_name", "REQUEST_URI": "$request_uri",
@@ -135,8 +135,8 @@ func serverAddress(c *cgi) string {
 	return c.Conn.Local.Addr().Unmap().String()
 }
 
-// split splits a path after the first segment that ends with ".php". If only the last segment does, or no segment,
-// script is the whole path and info is empty.
+// split splits a path after the first segment that ends with ".php" and is followed by another segment. If there is no
+// such segment, script is the whole path and info is empty.
 func split(path string) (script, info string) {
 	const suffix = ".php"
 	for i := 0; i+len(suffix) < len(path); i++ {
@@ -148,7 +148,8 @@ func split(path string) (script, info string) {
 }
 
 // params returns all FastCGI parameters of a request. Header fields never override configured parameters. As in nginx,
-// header fields whose names an application could confuse are left out; r.outgoing does this.
+// a header field is left out if an application could confuse its name with the name of another field; r.outgoing does
+// this.
 func (r *request) params() ([]fastcgi.Param, error) {
 	all := r.cgiParams()
 	given := len(all)

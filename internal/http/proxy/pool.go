@@ -78,8 +78,8 @@ func NewPool(guard *reach.Guard) *Pool {
 }
 
 // Configure sets how many idle connections to one address are kept, and for how long. If perAddress is negative, no
-// connections are kept. Zero selects ingress-nginx's defaults: 320 connections and 60 seconds. Requests in progress
-// keep their connections.
+// connections are kept. If a parameter is zero, ingress-nginx's default applies: 320 connections or 60 seconds.
+// Requests in progress keep their connections.
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	if p.configure(perAddress, idleTimeout) {
 		for _, s := range p.allSecured() {
@@ -108,10 +108,10 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	return true
 }
 
-// SetEndpoints sets the source of the current endpoint addresses. The pool closes idle connections to other addresses.
-// SetEndpoints must be called at most once, before the pool is used. While there are idle connections, endpoints is
-// iterated every few seconds. If it is not called and endpoints change constantly, idle connections to removed
-// endpoints can take up most of the memory of the process.
+// SetEndpoints sets the source of the addresses of all current endpoints. The pool closes idle connections to other
+// addresses. SetEndpoints must be called at most once, before the pool is used. While there are idle connections, the
+// pool iterates over endpoints every few seconds. Without SetEndpoints, if endpoints change constantly, idle
+// connections to removed endpoints can take up most of the memory of the process.
 func (p *Pool) SetEndpoints(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
 // Close closes the idle connections. After Close, connections are closed when their requests end.
@@ -128,8 +128,9 @@ func (p *Pool) Close() {
 	}
 }
 
-// take removes the most recently used idle connection for a key from the pool and returns it, or returns nil. It closes
-// connections on which data has arrived, or which the endpoint has closed.
+// take removes the most recently used idle connection for a key from the pool and returns it, or returns nil if there
+// is no usable connection. It closes connections that the endpoint has closed, and connections on which data has
+// arrived.
 func (p *Pool) take(to key) *conn {
 	for {
 		c := p.pop(to)
@@ -209,7 +210,8 @@ func (p *Pool) arm() {
 }
 
 // sweep closes connections that have been idle for too long, connections that the endpoint has closed, and connections
-// to endpoints that no longer exist. p.unused schedules the next sweep while the pool has connections.
+// to endpoints that no longer exist. It calls p.unused, which schedules the next sweep as long as the pool has
+// connections.
 func (p *Pool) sweep(now time.Time) {
 	p.mu.Lock()
 	idleTimeout := p.idleTimeout
@@ -240,9 +242,8 @@ func (p *Pool) gone() map[string]bool {
 	return gone
 }
 
-// unused removes the connections from the pool that have been idle for at least one sweep interval, and returns them,
-// so that no request can use them while sweep inspects them. If the pool is closed, it removes and returns all
-// connections.
+// unused removes from the pool all connections that have been idle for at least one sweep interval, and returns them.
+// No request can use them while sweep inspects them. If the pool is closed, unused removes and returns all connections.
 func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,8 +37,8 @@ func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) erro
 	return err
 }
 
-// requests is a pool of request structs. A request is not returned to the pool if its exchange is retained, because
-// other goroutines may still use it.
+// requests is a pool of request structs. A request struct is not returned to the pool if its exchange is marked as
+// retained, because goroutines that outlive the request may still use the struct.
 var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
@@ -69,22 +69,22 @@ type request struct {
 	start     time.Time
 	// attempts is the number of attempts, including the current one.
 	attempts int
-	// address is the address of the endpoint of the current attempt. sent means that the endpoint may have received the
+	// address is the address of the endpoint of the current attempt. sent is true if the endpoint may have received the
 	// request.
 	address string
 	sent    bool
 	// replaced is set if the response of the endpoint was discarded and the client gets an error page instead.
 	replaced *exchange.Failure
-	// goneAtStop is set when reading of the request body is stopped. It points to the error that says why the client
-	// had left by then, or to a nil error if the client was still connected.
+	// goneAtStop is set when reading of the request body is stopped. It points to the reason why the client had already
+	// disconnected at that time, or to a nil error if the client was still connected.
 	goneAtStop atomic.Pointer[error]
 	// heldContext is the request's context, for goroutines that may outlive the request.
 	heldContext context.Context //nolint:containedctx // It is the context of the request.
 }
 
-// gone returns the reason why the client no longer waits for the response, or nil if it still waits. If reading of the
-// request body was stopped, gone returns the reason that was recorded then, because stopping the read may make the
-// client look gone later.
+// gone returns the reason why the client no longer waits for the response, or nil if the client still waits. If reading
+// of the request body was stopped, gone returns the reason that was recorded at that time, because the stop itself may
+// later make it seem that the client has disconnected.
 func (r *request) gone() error {
 	if left := r.goneAtStop.Load(); left != nil {
 		return *left
@@ -148,9 +148,9 @@ func (r *request) try() error {
 	}
 }
 
-// finishAttempt reports the result of an attempt to the load balancer, unless the client caused the failure: a client
-// must not be able to have healthy endpoints ejected. It returns whether to try another endpoint, and the error for the
-// client if there is no other endpoint.
+// finishAttempt reports the result of an attempt to the load balancer. It does not report failures that the client
+// caused, because a client must not be able to cause the ejection of healthy endpoints. It returns whether to try
+// another endpoint, and the error for the client if there is no other endpoint.
 func (r *request) finishAttempt(err error) (again bool, _ error) {
 	switch {
 	case err == nil:

@@ -14,8 +14,8 @@ func (c *conn) quiet() bool {
 	return c.silent() && (c.records == nil || c.records.drained(c.socket, c.oneByte[:]))
 }
 
-// silent reports whether the connection is open and no data can be read from the socket. If there is no raw connection,
-// it returns true.
+// silent reports whether the connection is open and no data can be read from the socket. If the socket cannot be
+// inspected, because c.raw is nil, it returns true.
 func (c *conn) silent() bool {
 	if c.raw == nil {
 		return true
@@ -23,7 +23,7 @@ func (c *conn) silent() bool {
 	if c.peek == nil {
 		c.peek = c.receive
 	}
-	// Control ignores the deadline, which may have passed.
+	// Use Control, which ignores the read deadline, because the deadline may have passed.
 	return c.raw.Control(c.peek) == nil && c.noData
 }
 

@@ -12,8 +12,8 @@ import (
 const recordHeader = 5
 
 // records wraps the TCP connection below a TLS connection. It tracks whether a TLS record has arrived that crypto/tls
-// has not processed yet, which crypto/tls does not report. Such a record may contain an unsolicited response, which
-// must not be taken for the response to the next request.
+// has not processed yet, because crypto/tls does not report this. Such a record may contain an unsolicited response,
+// which must not be taken for the response to the next request.
 type records struct {
 	net.Conn
 	header [recordHeader]byte
@@ -27,7 +27,7 @@ type records struct {
 // Read reads data for TLS.
 func (r *records) Read(b []byte) (int, error) {
 	if r.dry {
-		// crypto/tls can continue to read after a timeout, but not after other errors.
+		// Return a timeout, because crypto/tls can continue to read after a timeout, but not after other errors.
 		return 0, os.ErrDeadlineExceeded
 	}
 	n, err := r.Conn.Read(b)

@@ -53,7 +53,7 @@ type responseBody struct {
 	flushes message.Writer
 }
 
-// begin prepares b for the body that follows the response head that was read last.
+// begin prepares b to read the body of the response whose head was read last from c.
 func (b *responseBody) begin(c *conn) {
 	*b = responseBody{c: c, framing: c.head.Framing, left: c.response.Length}
 	b.ended = b.framing == http1.NoBody
@@ -144,7 +144,7 @@ func (r *request) forwardBody(c *conn) error {
 	if r.flushes(&c.response) {
 		b.flushes = r.Writer
 	} else if r.settings.BufferResponse {
-		// Another goroutine may read the body, so its reads must be interruptible.
+		// The response is buffered by another goroutine. After c.watch, its reads can be interrupted.
 		c.watch()
 	}
 	if err := r.copy(b, c.response.Length); err != nil {

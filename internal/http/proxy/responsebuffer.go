@@ -19,9 +19,9 @@ type responseBuffer struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	// memory holds up to maxMemory bytes. They are taken from quota, the namespace's share of the memory budget. If the
-	// budget is exhausted, maxMemory is 0; memory is then used only if there is no file, for one part of the response
-	// at a time.
+	// memory holds up to maxMemory bytes of the response. These bytes were reserved in quota, the namespace's share of
+	// the memory budget. If the budget was exhausted, maxMemory is 0. In that case, memory is used only if there is no
+	// file, and only for one part of the response at a time.
 	memory    bytes.Buffer
 	maxMemory int
 	quota     *budget.Share
@@ -30,7 +30,8 @@ type responseBuffer struct {
 	full bool
 	// written and read are the offsets of the next write to the file and of the next read from it.
 	written, read int64
-	// err is the result of reading the response, io.EOF at its end. It is nil while the response is being read.
+	// err is the error that ended the reading of the response. It is io.EOF if the response was read completely, and
+	// nil while the response is being read.
 	err    error
 	closed bool
 }

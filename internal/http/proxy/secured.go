@@ -28,8 +28,8 @@ type Secured struct {
 	current atomic.Pointer[tlsClient]
 }
 
-// tlsKey identifies a Secured in its pool. If a Secret is no longer used and later used again, it gets a new
-// *trust.Authority, and therefore a new key.
+// tlsKey identifies a Secured in its pool. authority holds the contents of the Secret that tls refers to. If a Secret
+// is no longer used and is later used again, it gets a new authority, and therefore a new tlsKey.
 type tlsKey struct {
 	tls       ir.BackendTLS
 	authority *trust.Authority
@@ -39,8 +39,8 @@ type tlsKey struct {
 // Secret changes, a new tlsClient replaces it.
 type tlsClient struct {
 	contents *trust.Contents
-	// http1Config is the TLS configuration for HTTP/1.1. clear and secure are transports that speak HTTP/2: clear
-	// without TLS, and secure with TLS.
+	// http1Config is the TLS configuration for HTTP/1.1. The transports in clear and secure use HTTP/2: clear without
+	// TLS, and secure with TLS.
 	http1Config   *tls.Config
 	clear, secure *transports
 	// err is the reason why no request may be sent, for example because the Secret is invalid. Nil means that requests
@@ -76,7 +76,7 @@ func (g *tlsClient) closeIdle() {
 }
 
 // Secure returns the Secured for a TLS configuration, and increments its reference count. The caller must call Release
-// when it no longer needs it. authority holds the contents of the Secret that t refers to.
+// when it no longer needs the Secured. authority holds the contents of the Secret that t refers to.
 func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,14 +108,15 @@ func (s *Secured) Release() {
 	}
 }
 
-// forget retires the current client, which closes its idle connections. The next request creates a new client.
+// forget retires the current tlsClient, which closes its idle connections. The next request creates a new tlsClient.
 func (s *Secured) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pool.retire(s.current.Swap(nil))
 }
 
-// currentClient returns the client for the current contents of the Secret.
+// currentClient returns the tlsClient for the current contents of the Secret. If the contents have changed, it creates
+// a new tlsClient and retires the old one.
 func (s *Secured) currentClient() *tlsClient {
 	if g := s.current.Load(); g != nil && g.contents == s.key.authority.Contents() {
 		return g
@@ -169,9 +170,9 @@ func (p *Pool) retire(g *tlsClient) {
 	}
 }
 
-// tlsClient returns the tlsClient for a protocol: the current one of s for HTTPS and GRPCS, and the pool's default for
-// other protocols or if s is nil. If it returns an error, no request may be sent; the error contains the status code
-// for the client.
+// tlsClient returns the tlsClient for a protocol. For HTTPS and GRPCS, this is the current tlsClient of s. For other
+// protocols, or if s is nil, it is the pool's default. If tlsClient returns an error, no request may be sent. The error
+// contains the status code for the client.
 func (p *Pool) tlsClient(protocol ir.BackendProtocol, s *Secured) (*tlsClient, error) {
 	if s == nil || !speaksTLS(protocol) {
 		return p.defaultClient.Load(), nil

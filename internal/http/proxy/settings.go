@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// Settings contains an ir.Proxy, and the values that NewSettings has parsed from it once for all requests. It is
-// immutable.
+// Settings holds an ir.Proxy, and the values that NewSettings has parsed from it, so that they are not parsed for each
+// request. It is immutable.
 type Settings struct {
 	ir.Proxy
 	retry retry
@@ -72,7 +72,8 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 // closes reports whether endpoints are asked to close the connection after each response.
 func (s *Settings) closes() bool { return s.Connection == "close" }
 
-// retry holds the conditions of nginx's proxy_next_upstream.
+// retry holds the conditions under which a failed request is sent to another endpoint, as in nginx's
+// proxy_next_upstream.
 type retry struct {
 	onError, onTimeout, onInvalid, nonIdempotent bool
 	statuses                                     []int

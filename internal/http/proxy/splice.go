@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// minSpliced is a size in bytes. If at least this much of a response body remains to be copied, copying in the kernel
-// is faster than copying in this process.
+// minSpliced is the minimum number of remaining bytes of a response body for which copying in the kernel is faster than
+// copying in this process.
 const minSpliced = 64 << 10
 
 // splices reports whether the kernel may copy the response body from the endpoint's socket to the client's socket. This

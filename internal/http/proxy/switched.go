@@ -39,7 +39,8 @@ func (r *request) switched(c *conn) error {
 		return r.abort(fmt.Errorf("%w: its connection does not support deadlines", errClientWrite))
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
-		// The server may already have canceled the context, because it no longer owns a hijacked connection.
+		// Close the client's connection when the context of the request ends. Skip this if the context has already
+		// ended: the server may have canceled it because it no longer owns a hijacked connection.
 		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
 	}
 	t := &tunnel{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
@@ -71,8 +72,8 @@ type tunnel struct {
 	last time.Time
 }
 
-// record sets last to the current time if anything is true, which means that data was copied. It reports whether the
-// time since the last data has reached the limit.
+// record must be called after each attempt to copy data. The parameter anything is true if data was copied; record then
+// sets t.last to the current time. It reports whether no data has been copied in either direction for at least t.limit.
 func (t *tunnel) record(anything bool) (tooLong bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,8 @@ func (t *tunnel) copyWith(buffer []byte, to, from net.Conn) {
 			_ = half.CloseWrite()
 			return
 		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
-			// The last condition is true if data could not be written in time.
+			// End the connection after an error, if both directions were silent for too long, or (the last condition)
+			// if data could not be written in time.
 			_ = to.Close()
 			_ = from.Close()
 			return

@@ -11,14 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// upload sends a body to an endpoint in another goroutine. The endpoint may respond before it has received all of it.
+// upload represents a request body that a separate goroutine sends to an endpoint. The goroutine is necessary because
+// the endpoint may respond before it has received the whole body.
 type upload struct {
 	from *bodyReader
 	done chan struct{}
 	// last is true once the last part of the body is being sent. complete is true once the whole body has been sent.
 	last     atomic.Bool
 	complete bool
-	// broken is the error of reading the body from the client. failed is the error of sending it to the endpoint.
+	// broken is the error of reading the body from the client. failed is the error of sending the body to the endpoint.
 	broken, failed error
 }
 
@@ -30,7 +31,8 @@ func (r *request) upload(c *conn) *upload {
 		defer close(u.done)
 		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
 		if u.broken != nil || isTimeout(u.failed) {
-			// The endpoint will not respond, so reading the response is interrupted.
+			// The endpoint will not respond to an incomplete request, so interrupt the goroutine that waits for the
+			// response.
 			c.interrupt()
 			return
 		}
@@ -39,7 +41,7 @@ func (r *request) upload(c *conn) *upload {
 	return u
 }
 
-// run sends the body in several parts.
+// run sends the body in parts of limited size.
 func (u *upload) run(c *conn, r *request) {
 	if memory, ok := r.body.wholeInMemory(); ok {
 		u.write(c, memory)
@@ -50,7 +52,8 @@ func (u *upload) run(c *conn, r *request) {
 	buffer.Release()
 }
 
-// pass sends the body while it is read from the client or from the file.
+// pass sends a body that is not completely in memory. It reads the body part by part, and sends each part to the
+// endpoint.
 func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	framing, left := r.body.framing()
 	chunked := framing == http1.Chunked
@@ -95,8 +98,9 @@ func (u *upload) write(c *conn, memory []byte) {
 	u.complete = true
 }
 
-// piece returns the next part of the body, n bytes in buffer, with its chunk framing if chunked is true. buffer has
-// space for the framing before and after the data.
+// piece returns the next part of the body in the form in which it is sent. The part has n bytes, which are in buffer
+// after the space for a chunk header. If chunked is true, piece adds the chunk header before these bytes and the end of
+// the chunk after them.
 func piece(buffer []byte, n int, chunked bool) []byte {
 	const front = http1.ChunkHeadSize
 	if !chunked {
@@ -121,8 +125,9 @@ func (u *upload) end(c *conn, r *request) {
 	u.complete = u.failed == nil
 }
 
-// join waits until the upload no longer reads the request body. It reports whether the whole body was sent. err is the
-// error of receiving the response, or nil. If the upload caused err, join returns the upload's error instead of err.
+// join waits until the upload has ended. If the response failed, or is complete before the last part of the body is
+// sent, join interrupts the upload. It reports whether the whole body was sent. err is the error of receiving the
+// response, or nil. If the upload caused err, join returns the upload's error instead of err.
 func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	interrupted := false
 	select {
@@ -144,7 +149,7 @@ func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
 	return u.complete, err
 }
 
-// because replaces an error with its cause. It keeps exchange.ErrAborted in the chain.
+// because(err, reason) returns reason in place of err. If err wraps exchange.ErrAborted, so does the result.
 func because(err, reason error) error {
 	if errors.Is(err, exchange.ErrAborted) {
 		return fmt.Errorf("%w: %w", exchange.ErrAborted, reason)
