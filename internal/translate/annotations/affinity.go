@@ -127,9 +127,9 @@ const (
 
 func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
 
-// checkAffinity returns a warning if browsers would never send the session cookie back, because its Path attribute is a
-// regular expression: rewrite-target refers to capture groups, and session-cookie-path is not set. Otherwise it returns
-// "".
+// checkAffinity returns a warning if the Path attribute of the session cookie is a regular expression, because browsers
+// then never send the cookie back. This is the case if rewrite-target contains capture groups and session-cookie-path
+// is not set. Otherwise checkAffinity returns "".
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On ||
 		!strings.Contains(s.RewriteTarget, "$"),
@@ -179,8 +179,8 @@ func checkPath(value string) error {
 
 func tooLong(most int) error { return fmt.Errorf("the value is longer than %d bytes", most) }
 
-// readLifetime reads the lifetime of a session cookie in seconds. If the value is 0 or less, it returns 0, so that the
-// attribute is omitted, and a warning: in ingress-nginx such a value makes the browser delete the cookie at once.
+// readLifetime reads the lifetime of a session cookie in seconds. For a value of 0 or less, it returns 0 and a warning.
+// The attribute is then omitted from the cookie, whereas in ingress-nginx, the browser deletes the cookie at once.
 func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {

@@ -78,8 +78,8 @@ func readTries(value string) (int, error) {
 	return min(n, maxTries), nil
 }
 
-// conditions are the supported values of proxy-next-upstream. Attempts.On contains them in this order, whatever their
-// order in the annotation is.
+// conditions lists the supported values of proxy-next-upstream. Attempts.On contains values in the order of this list,
+// not in the order of the annotation.
 var conditions = []ir.RetryOn{
 	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503,
 	ir.RetryOn504,
@@ -117,7 +117,8 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	return on, nil
 }
 
-// retries holds the value of proxy-next-upstream and the value of the ConfigMap key retry-non-idempotent.
+// retries holds the values that finishRetries combines: the annotation proxy-next-upstream and the ConfigMap key
+// retry-non-idempotent.
 type retries struct {
 	On            []ir.RetryOn
 	NonIdempotent bool

@@ -89,14 +89,14 @@ type basicAuth struct {
 // AsksPassword reports whether clients must log in with basic authentication.
 func (s *Settings) AsksPassword() bool { return s.Asked.BasicAuth.On }
 
-// SecretOfUsers returns the name of the Secret that contains the users, with or without a namespace, or "" if no Secret
-// is set. bad reports whether an annotation that describes the Secret is invalid.
+// SecretOfUsers returns the name of the Secret that contains the users for basic authentication. The name may include a
+// namespace. It is "" if no Secret is set. bad reports whether an annotation that describes the Secret is invalid.
 func (s *Settings) SecretOfUsers() (name string, bad bool) {
 	return s.Asked.BasicAuth.Secret, s.Asked.BasicAuth.NoSecret
 }
 
-// basicAuth returns the filter for basic authentication. While UsersSecret is not set, it returns a filter that
-// responds with 503 to all requests.
+// basicAuth returns the filter for basic authentication. If UsersSecret is not set, it returns a filter that responds
+// with 503 to all requests instead.
 func (s *Settings) basicAuth(string) []ir.Filter {
 	asked := &s.Asked.BasicAuth
 	switch {

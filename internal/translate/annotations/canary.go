@@ -152,9 +152,9 @@ func checkCanaryPattern(s *Settings) string {
 		"this has no effect, because canary-by-header-value takes precedence")
 }
 
-// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect. It also
-// holds unknown annotations, because they may be misspelled and must be reported. void holds the sorted names of the
-// annotations that are ignored, because the canary takes these settings from the main Ingress.
+// OfCanary splits the annotations of a canary into two groups. count holds the annotations that take effect, and
+// unknown annotations, which may be misspelled and must be reported. void holds the sorted names of the annotations
+// that are ignored, because the canary takes these settings from its main Ingress.
 func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {
@@ -171,6 +171,6 @@ func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	return count, void
 }
 
-// ofCanary are the prefixes of the annotation names that take effect on a canary. All other annotations come from the
-// main Ingress.
+// ofCanary lists prefixes of annotation names. Annotations with these prefixes take effect on a canary. The canary
+// takes all other settings from its main Ingress.
 var ofCanary = []string{"canary", "load-balance", "upstream-hash-by", "affinity", "session-cookie-"}

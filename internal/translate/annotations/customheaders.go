@@ -71,8 +71,8 @@ func (h *CustomHeaders) Check(name, value string) error {
 	return nil
 }
 
-// customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. It trims
-// spaces around the values, because HTTP/2 forbids such spaces.
+// customHeaders returns the filter that sets the custom response headers, or nil if there are no headers. It removes
+// spaces at the start and the end of header values, because HTTP/2 forbids them.
 func (s *Settings) customHeaders(string) []ir.Filter {
 	var set []ir.Header
 	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {

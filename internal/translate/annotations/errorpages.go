@@ -58,8 +58,8 @@ type ErrorPages struct {
 	OwnOnly  bool
 	// Service is the name of the Service that provides the error pages. It is in the namespace of the Ingress.
 	Service string
-	// HasDefault is true if the controller has a default backend. It is set by the controller's options; no annotation
-	// changes it.
+	// HasDefault is true if the controller has a default backend. Its value comes from the controller's options; no
+	// annotation changes it.
 	HasDefault bool
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// authFailed makes all requests of the Ingress get 503, because a value for external authentication is invalid.
+// authFailed is called if an annotation for external authentication is invalid. It makes all requests for the Ingress
+// get 503.
 func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 
 // The annotations for external authentication. GlobalAuth derives the ConfigMap keys global-auth-* from them.
@@ -203,8 +204,8 @@ type externalAuth struct {
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// global swaps Asked.Auth and Asked.GlobalAuth while do runs, so that the annotation's functions, which use
-	// Asked.Auth, read and change Asked.GlobalAuth.
+	// global swaps Asked.Auth and Asked.GlobalAuth, calls do, and swaps them back. The functions of the annotation read
+	// and change Asked.Auth, so inside of do, they read and change the settings of Asked.GlobalAuth.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()

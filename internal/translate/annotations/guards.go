@@ -2,7 +2,7 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/model/ir"
 
-// ingressClosed describes, in messages, the effect of an invalid access control setting.
+// ingressClosed is used in messages about invalid access control settings. It describes their effect.
 const ingressClosed = "all requests for this Ingress get 503"
 
 func (s *Settings) close() { s.Closed = true }

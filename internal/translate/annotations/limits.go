@@ -24,8 +24,8 @@ const (
 		"password, are counted."
 	exemptDoc = "The networks whose clients are exempt from limit-rps, limit-rpm and limit-connections. If an entry " +
 		"is not a valid network, no client is exempt."
-	// everybodyCounts describes, in messages, the effect of an invalid exemption list: no client is exempt from the
-	// limits.
+	// everybodyCounts is used in messages about an invalid list of exempt clients. It describes the effect: no client
+	// is exempt from the limits.
 	everybodyCounts = "the limits apply to all clients"
 	noLimit         = "this has no effect without limit-rps, limit-rpm or limit-connections"
 )
@@ -133,7 +133,7 @@ type limits struct {
 	Key                       string
 }
 
-// none reports whether neither requests nor connections are limited.
+// none reports whether no limits are set, neither for requests nor for connections.
 func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0 }
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }

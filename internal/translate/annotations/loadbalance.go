@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/model/option"
 )
 
-// algorithms are the values of load-balance. policy is used unless upstream-hash-by or affinity takes precedence. If
-// needs is not empty, the value only has its full effect together with one of these annotations, and needs is the
-// warning if it is missing. Without affinity, the sticky values choose a random endpoint, as in ingress-nginx.
+// algorithms lists the values of load-balance. policy is the load balancing policy for a value, unless upstream-hash-by
+// or affinity takes precedence. Some values require one of these two annotations: needs is the warning if it is
+// missing. Without affinity, the values that start with sticky choose a random endpoint, as in ingress-nginx.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy
@@ -29,8 +29,8 @@ var algorithms = []struct {
 
 const (
 	needsHash = "there is nothing to hash, so endpoints are chosen by round robin: set upstream-hash-by"
-	// needsAffinity is the warning for the sticky values of load-balance without affinity. As in ingress-nginx, only
-	// affinity sets the session cookie.
+	// needsAffinity is the warning for an Ingress whose load-balance annotation requests sticky sessions, but that has
+	// no affinity annotation. As in ingress-nginx, only affinity sets the session cookie.
 	needsAffinity = "no session cookie is set, so each request goes to a random endpoint: set affinity to cookie, " +
 		"and set affinity-mode"
 	noAffinity = "this has no effect without a session cookie: set affinity to cookie"
@@ -147,8 +147,9 @@ func (s *Settings) finishBalancing() {
 	}
 }
 
-// readTemplate returns a parser for text with nginx variables. If others is not empty, the text outside of variables
-// may contain only letters, digits, underscores and the characters in others. most is the maximum length in bytes.
+// readTemplate returns a parser for a value with nginx variables. most is the maximum length of the value in bytes. If
+// others is not empty, the value may contain, outside of variables, only letters, digits, underscores and the
+// characters in others.
 func readTemplate(others string, most int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if others != "" {

@@ -17,8 +17,8 @@ var sslPassthrough = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
-// passing are the names of annotations that cause no warning with ssl-passthrough: they apply to passed-through
-// connections as well, or they only matter for requests without TLS.
+// passing lists the annotations that cause no warning if ssl-passthrough is set: they also apply to passed-through
+// connections, or they apply only to requests without TLS.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name,
 	AutoHTTPS.Name,

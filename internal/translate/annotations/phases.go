@@ -5,33 +5,34 @@ import "github.com/k8singress/k8singress/internal/model/ir"
 // phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
 type phase struct {
 	Name, Doc string
-	// filters returns the filters that the annotations add in this phase for one path. It is nil for phases that are
-	// implemented elsewhere; a comment at the entry in phases says where.
+	// filters returns the filters that the annotations add in this phase for one path. The field is nil for phases that
+	// are implemented elsewhere; a comment in the list phases then says where.
 	filters func(s *Settings, path string) []ir.Filter
 }
 
 // phases lists the steps in the order in which a request passes through them. This list also determines the order of
 // the filters. See design/016 for the reasons.
 var phases = []phase{
-	// See Serve in package live.
+	// This phase is implemented by Serve in package live.
 	{Name: "blocked",
 		Doc: "returns 403 for clients and requests in the [keys](configmap.md) `block-cidrs`, `block-user-agents` " +
 			"and `block-referers`"},
-	// See checkPath in package live.
+	// This phase is implemented by checkPath in package live.
 	{Name: "ambiguous paths",
 		Doc: "returns 400 for a path that an endpoint might interpret as another path, with different access control"},
-	// See beforeRoute in package live, for routes with a redirect from RedirectFor.
+	// This phase is implemented by beforeRoute in package live. It applies to routes for which RedirectFor returns a
+	// redirect.
 	{Name: "redirect to HTTPS",
 		Doc: "redirects HTTP requests, as described in [TLS](tls.md#redirects), except on paths that return 503 or " +
 			"redirect to another URL"},
-	// See beforeRoute and admit in package live.
+	// This phase is implemented by beforeRoute and admit in package live.
 	{Name: "client certificates",
 		Doc: "verifies them according to `auth-tls-*`, as described in [Client " +
 			"certificates](client-certificates.md#rejected-requests)"},
 	{Name: "invalid access control", Doc: "returns 503 if the access control of the Ingress is invalid or not " +
 		"supported",
 		filters: (*Settings).closed},
-	// See FiltersOfRoot. This phase applies only to requests for "/".
+	// This phase is implemented by FiltersOfRoot. It applies only to requests for "/".
 	{Name: "app-root", Doc: "redirects requests for `/`; the later steps do not apply to them"},
 	{Name: "CORS", Doc: "responds to OPTIONS requests, and adds headers to all responses from this step on",
 		filters: (*Settings).cors},

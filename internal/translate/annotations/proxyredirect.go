@@ -72,8 +72,8 @@ func (s *Settings) checkProxyRedirectTo() string {
 }
 
 // readProxyRedirectFrom reads the string or regular expression to replace. It returns "off" for the value "default". In
-// nginx, this value stands for the address of the endpoints in the configuration of nginx, but endpoints do not know
-// this address and never redirect to it.
+// nginx, "default" stands for the URL under which nginx connects to the endpoints. Endpoints do not know this URL, so
+// they never redirect to it.
 func readProxyRedirectFrom(value string) (string, error) {
 	if value == off || value == "default" {
 		return off, nil

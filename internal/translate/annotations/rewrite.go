@@ -83,5 +83,6 @@ func (s *Settings) Rewrites(path string) bool {
 	return s.RewriteTarget != "" && s.RewriteTarget != path
 }
 
-// Regex reports whether a path of the Ingress makes all paths of its host regular expressions.
+// Regex reports whether a path of the Ingress causes all paths of its host in the same namespace to be matched as
+// regular expressions.
 func (s *Settings) Regex(path string) bool { return s.UseRegex || s.Rewrites(path) }

@@ -11,7 +11,8 @@ import (
 // application firewall. Neither feature is supported yet. The values decide whether requests must be rejected, because
 // a snippet or the firewall might have rejected them.
 type snippetSettings struct {
-	// WithoutEffect is true, at the index of a snippet annotation, if the annotation is set and its snippet is ignored.
+	// WithoutEffect has one element for each snippet annotation. It is true if the annotation is set and its snippet is
+	// ignored.
 	WithoutEffect [snippetRows]bool
 	// Firewall and CoreRules are true if annotations enable ModSecurity. Blocks is true if the rules in the ConfigMap
 	// reject requests instead of only detecting attacks.
@@ -46,8 +47,8 @@ const (
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
 )
 
-// snippet returns an annotation whose value is an nginx snippet. judge must return an error if the snippet may reject
-// requests.
+// snippet returns an annotation whose value is an nginx snippet. The function judge must return an error if the snippet
+// may reject requests.
 func snippet(name, doc string, row snippetRow, judge func(string) error) Annotation {
 	mark := func(s *Settings) *bool { return &s.Asked.Snippets.WithoutEffect[row] }
 	return Annotation{
@@ -99,8 +100,8 @@ var (
 	LocationsSnippet = ofAll("location-snippet", "each path", rowLocations)
 )
 
-// ofAll returns a ConfigMap key whose value is an nginx snippet. where describes, for the documentation, to what nginx
-// adds the snippet.
+// ofAll returns a ConfigMap key whose value is an nginx snippet. where is used in the documentation: it is the part of
+// the nginx configuration to which ingress-nginx adds the snippet.
 func ofAll(name, where string, row snippetRow) Annotation {
 	of := snippet(name, "nginx configuration for "+where+"."+snippetDoc, row, snippets.Harmless)
 	of.Meanwhile = "all requests for the Ingresses to which the ConfigMap applies get 503"
@@ -172,8 +173,8 @@ func firewall(name string, of func(*Settings) *bool) Annotation {
 	}
 }
 
-// firewallBlocks returns an error if on is true and ModSecurity would reject requests that are allowed without it. It
-// returns nil if the administrator ignores snippets.
+// firewallBlocks returns an error if ModSecurity is enabled (on) and would reject requests that this controller
+// accepts. It returns nil if the administrator has set the option that ignores snippets.
 func (s *Settings) firewallBlocks(on bool) error {
 	if !on || !s.Asked.Snippets.Blocks || s.IgnoreSnippets {
 		return nil
@@ -184,8 +185,8 @@ func (s *Settings) firewallBlocks(on bool) error {
 			"DetectionOnly%s", ignoring))
 }
 
-// finishFirewall makes all requests for an Ingress get 503 if ModSecurity would reject some of them. It must not run
-// for the ConfigMap, because the settings of the ConfigMap are the default settings of all Ingresses.
+// finishFirewall makes all requests for an Ingress get 503 if ModSecurity would reject some of them. Do not call it for
+// the settings of the ConfigMap, because every Ingress would inherit the result.
 func (s *Settings) finishFirewall() {
 	asked := &s.Asked.Snippets
 	s.Closed = s.Closed || s.firewallBlocks(asked.Firewall || asked.CoreRules) != nil

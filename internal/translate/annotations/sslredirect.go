@@ -64,8 +64,8 @@ const redirectStatus = 308
 const defaultHTTPSPort = 443
 
 // RedirectFor returns the redirect to HTTPS for a path, or nil if the path is not redirected. port is the port of the
-// HTTPS listener. If always is false, the redirect applies only to hosts that are served over HTTPS. There is no
-// redirect if the Ingress is closed, because every request is rejected.
+// HTTPS listener. If always is false, the redirect applies only to hosts that are served over HTTPS. RedirectFor
+// returns nil if all requests for the Ingress get 503 anyway.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

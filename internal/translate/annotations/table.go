@@ -54,12 +54,12 @@ var Table = option.Table[Settings, string]{
 	http2PushPreload, enableRewriteLog,
 }
 
-// guardians return the filters for authentication, in the order in which they run. They run after the filter for client
-// addresses. The annotation satisfy decides whether a client must pass all of them.
+// guardians return the filters for basic and external authentication, in the order in which the filters run. They run
+// after the filter for client addresses. The annotation satisfy decides whether a client must pass all of them.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
-// finishers derive settings from the values of several annotations. See Settings.Finish. Each must give the same result
-// if it runs again.
+// finishers derive settings from the values of several annotations. Settings.Finish calls them, possibly several times,
+// so calling them again must not change the result.
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,

@@ -16,8 +16,8 @@ var knownNames string
 
 var known = strings.Fields(knownNames)
 
-// requestsNothing reports whether value is empty or "false". An unsupported annotation with such a value needs no
-// warning, because it enables no feature.
+// requestsNothing reports whether the value of an annotation is empty or "false". An unsupported annotation with such a
+// value causes no warning, because it enables no feature.
 func requestsNothing(value string) bool {
 	value = strings.TrimSpace(value)
 	return value == "" || value == "false"
