@@ -26,9 +26,9 @@ type Options struct {
 // Find returns the backend for a port of a Service. As in ingress-nginx, port may be the number, the name or the target
 // port of a Service port.
 //
-// If the Service or port does not exist, Find returns a backend without endpoints, so that no other backend gets the
-// requests, and a problem. Problem.Field is "name" if the Service is missing, and "port" if the port is missing. The
-// caller must complete the message with the effect on requests.
+// If the Service or port does not exist, Find returns a problem, and a backend without endpoints, so that requests are
+// not sent to any other backend. Problem.Field is "name" if the Service is missing, and "port" if the port is missing.
+// The caller must append the effect on requests to Problem.Message.
 func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend,
 	*report.Problem) {
 	b := &ir.Backend{
@@ -102,14 +102,15 @@ func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	return Prefix(service.Namespace, service.Name) + port
 }
 
-// Prefix returns the prefix that the IDs of all backends of a Service have, and that no other backend has.
+// Prefix returns the common prefix of the IDs of all backends of a Service. The IDs of other backends do not start with
+// it.
 func Prefix(namespace, service string) string {
 	return namespace + "/" + url.PathEscape(service) + "/"
 }
 
-// findPort returns the port of a Service whose number, name or target port equals wanted, in this order of precedence,
-// as in ingress-nginx. It returns nil if there is no such port, or if wanted is "" or "0", which means that no port is
-// set.
+// findPort returns the port of a Service that matches wanted: a port with this number, or else with this name, or else
+// with this target port, as in ingress-nginx. It returns nil if there is no such port, or if wanted is "" or "0", which
+// means that no port is set.
 func findPort(service *corev1.Service, wanted string, protocol corev1.Protocol) *corev1.ServicePort {
 	if wanted == "" || wanted == "0" {
 		return nil

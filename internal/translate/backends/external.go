@@ -42,9 +42,9 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 	return b, nil
 }
 
-// externalHost checks the externalName of a Service and returns it as a lower-case name or an IP address. If it is not
-// allowed, externalHost returns the reason as fault. If anywhere is true, addresses of the controller itself are
-// allowed.
+// externalHost checks the externalName of a Service and returns it as a lower-case name or an IP address. If the
+// externalName is not allowed, fault is the reason; otherwise fault is empty. If anywhere is true, addresses of the
+// controller itself are allowed.
 func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
