@@ -20,7 +20,7 @@ const (
 	allRefused = "all requests for all Ingresses get 503"
 )
 
-// The ConfigMap keys that reject requests on all hosts with 403.
+// The ConfigMap keys that block clients and requests: matching requests for all hosts get 403.
 var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// close makes all requests for all Ingresses get 503, because an invalid key may restrict access to them.
+// close makes all requests for all Ingresses get 503. It is called if a key is invalid that may restrict access.
 func (c *Config) close() { c.Defaults.Closed = true }
 
 // readTexts reads a comma-separated list of strings and regular expressions.

@@ -86,8 +86,8 @@ var (
 	}
 )
 
-// orNone returns a parser for a number from 0 to most. It returns -1 for the value 0, because 0 in the configuration
-// means the default.
+// orNone returns a parser for a number from 0 to most. The parser returns -1 for the value 0, because a zero in the
+// parsed configuration means the default.
 func orNone(most int) func(string) (int, error) {
 	return func(value string) (int, error) {
 		n, err := nginx.Number(0, most)(value)

@@ -52,14 +52,15 @@ func ParseClass(base annotations.Settings, data map[string]string) (annotations.
 	return config.Defaults, problems
 }
 
-// reading is the state of parsing one ConfigMap.
+// reading is the state of the parser while it parses one ConfigMap.
 type reading struct {
 	option.Reading[Config]
 	class bool
 }
 
 // read parses a ConfigMap. class reports whether it is the ConfigMap of an IngressClass. If parsing panics, read
-// reports a problem and sets Defaults.Closed, so that all requests get 503, because the ConfigMap may restrict access.
+// reports a problem. Because the ConfigMap may restrict access, it then also sets Defaults.Closed, so that all requests
+// get 503.
 func read(base annotations.Settings, data map[string]string, class bool) (config *Config, problems []report.Problem) {
 	config = &Config{Defaults: base}
 	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}

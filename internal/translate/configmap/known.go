@@ -9,13 +9,13 @@ import (
 	"github.com/k8singress/k8singress/internal/model/suggest"
 )
 
-// knownKeys lists the keys of ingress-nginx v1.15.1. Each line contains a key. If this controller does not support the
-// key, the key is followed by its fate, and optionally by a note with the reason or a replacement.
+// knownKeys lists the keys of ingress-nginx v1.15.1, one key per line. If this controller does not support a key, the
+// line also contains the fate of the key (see the type fate), and optionally a note with the reason or a replacement.
 //
 //go:embed known.txt
 var knownKeys string
 
-// fate says how a key of ingress-nginx is handled that is not supported.
+// fate says how the controller handles a key of ingress-nginx that it does not support.
 type fate string
 
 const (

@@ -18,7 +18,8 @@ var retryNonIdempotent = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
 
-// maxConnections is larger than the number of connections that can be open from one address to another.
+// maxConnections is the maximum of upstream-keepalive-connections. There cannot be more connections from one address to
+// another, because each needs its own source port.
 const maxConnections = 65535
 
 // The ConfigMap keys for idle connections to endpoints, and for the shutdown.
@@ -52,7 +53,7 @@ var (
 	}
 )
 
-// generateRequestID stores the negated value in the settings, because the default of the key is true.
+// generateRequestID stores the negated value of the key in Global.NoRequestID, because the key is true by default.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
 	Doc: "Adds an X-Request-ID header with 32 hexadecimal digits to requests without this header. Endpoints get the " +
@@ -90,8 +91,8 @@ var autoHTTPS = Key{
 	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
 
-// strictValidatePathType only affects the warnings of the lint command. As in ingress-nginx, existing Ingresses are
-// served whatever its value is.
+// strictValidatePathType only affects the warnings of the lint command. The controller serves existing Ingresses
+// regardless of the key, as ingress-nginx does.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
 	Doc: "Makes `caddy k8singress lint` warn about paths with characters other than letters, digits and `-._/`, if " +
@@ -100,8 +101,8 @@ var strictValidatePathType = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
 
-// proxySSLLocationOnly only affects warnings. Whatever its value is, the annotations proxy-ssl-* apply only to the
-// paths of their own Ingress.
+// proxySSLLocationOnly only affects warnings. The annotations proxy-ssl-* apply only to the paths of their own Ingress,
+// regardless of this key.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
 	Doc: "Here the annotations proxy-ssl-* always apply only to the paths of their own Ingress. In ingress-nginx, " +

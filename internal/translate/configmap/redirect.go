@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The ConfigMap keys for the redirect to HTTPS, as far as no annotation has the same name.
+// The ConfigMap keys for the redirect to HTTPS that do not have the name of an annotation.
 var (
 	httpRedirectCode = Key{
 		Name:   "http-redirect-code",

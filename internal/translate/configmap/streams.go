@@ -9,7 +9,7 @@ import (
 
 const (
 	maxStreamTries = 100
-	// oneTry is a number of tries that disables retries.
+	// oneTry is the maximum number of connection attempts if retries are disabled.
 	oneTry = 1
 )
 
@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// parseStreamTries sets the maximum number of tries. If proxy-stream-next-upstream, which is parsed first, is off, only
-// one try is made, whatever the value is.
+// parseStreamTries sets the maximum number of connection attempts. If proxy-stream-next-upstream is off, the value is
+// ignored, and only one attempt is made. That key must be parsed first.
 func parseStreamTries(c *Config, value string) error {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {

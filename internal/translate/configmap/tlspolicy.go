@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/nginx"
 )
 
-// The ConfigMap keys for TLS handshakes, as far as no annotation has the same name.
+// The ConfigMap keys for TLS handshakes that do not have the name of an annotation.
 var (
 	sslProtocols = Key{
 		Name:   "ssl-protocols",

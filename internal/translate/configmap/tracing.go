@@ -127,8 +127,8 @@ func readServiceName(value string) (string, error) {
 	return value, nil
 }
 
-// readRatio reads a number from 0 to 1. It returns -1 for the value 0, because 0 in the configuration means the
-// default.
+// readRatio reads a number from 0 to 1. It returns -1 for the value 0, because a zero in the parsed configuration means
+// the default.
 func readRatio(value string) (float64, error) {
 	ratio, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
