@@ -16,9 +16,9 @@ type CanaryBackend struct {
 	Backend string
 }
 
-// canaries connects canaries with the main objects whose requests they share. results are the canaries with a rule for
-// the host; fallbacks are the canaries whose default backend serves every host. known reports whether the host has a
-// main object.
+// canaries connects the canaries of the host with their main objects, whose requests they share. results are the
+// canaries with a rule for the host. fallbacks are the canaries without rules, whose default backends apply to every
+// host. known reports whether the host has a main object.
 func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
@@ -32,8 +32,8 @@ func (m *mergeState) canaries(results, fallbacks []*Contribution, known bool) {
 	}
 	for _, r := range fallbacks {
 		main, found := m.taken[m.key(r, r.Fallback.Match)]
-		// For a named host, it is normal that a path or another default backend takes precedence. So a missing main
-		// object is only reported for the host "".
+		// On a named host, a path or another default backend often takes precedence over the default backend of the
+		// main object. The canary then needs no warning, so report a missing main object only for the host "".
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
 		}
@@ -81,8 +81,8 @@ func (m *mergeState) join(r *Contribution, p *Path) {
 	m.problem(r, problem)
 }
 
-// noMain returns the message for a canary without a main Ingress. The message says if a main Ingress has the same path
-// with a different path type.
+// noMain returns the message for a canary without a main Ingress. If a main Ingress has the same path with a different
+// path type, the message says so.
 func (m *mergeState) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
@@ -106,16 +106,17 @@ func pathType(t ir.MatchType) string {
 	return "Prefix"
 }
 
-// share replaces route in the list of the host's routes with the routes in by.
+// share replaces one route of the host with several routes. It removes route from the list of routes, and inserts the
+// routes in by at the same position.
 func (m *mergeState) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
 }
 
-// routesWith returns the routes that divide the requests of the route main between its backend and the canary's
-// backend. As in ingress-nginx, session cookies have the highest precedence, then the canary's header, its cookie and
-// its weight. All other settings are copied from main. While the canary's backend has no endpoints, the main backend
-// serves its requests.
+// routesWith returns the routes that replace the route main of a main object and divide its requests between the main
+// object's backend and the canary's backend. As in ingress-nginx, session cookies have the highest precedence, then the
+// canary's header, its cookie and its weight. All other settings are copied from main. While the canary's backend has
+// no endpoints, the main object's backend serves all requests.
 func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
 	toMain := main.Backends
 	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}

@@ -53,15 +53,15 @@ func (m *mergeState) rulesBelow(namespace string) bool {
 	return m.around.Below[namespace] > 0
 }
 
-// certificate sets the certificate of the host, unless an older object has already set it. In that case it reports a
-// conflict if c uses different Secrets. There is no conflict if c would come from an issuer, because such a certificate
-// is only issued if it is needed.
+// certificate sets the certificate of the host to c, unless an older object has already set another certificate. In
+// that case, r gets a warning if c uses different Secrets. It gets no warning if c would come from an issuer, because
+// issuers only issue certificates that are used.
 func (m *mergeState) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
-		// The host is a wildcard without a rule, so each namespace may have its own certificate for it.
+		// The host is a wildcard without a rule, so several namespaces may have a certificate for it.
 		m.addCandidate(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
@@ -117,8 +117,8 @@ func noRule(r *Contribution, c *ir.Certificate) string {
 			"add a rule, or remove the host from tls", c.Secret, c.Host, r.namespace())
 }
 
-// addCandidate stores the certificate c for a wildcard that is not owned by the namespace of r. It ignores c if the
-// Secret is missing, because the hosts below the wildcard cannot use it.
+// addCandidate stores c as the certificate that the namespace of r has for a wildcard of another owner. It ignores c if
+// the Secret is missing, because the hosts below the wildcard could not use the certificate.
 func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return
@@ -129,9 +129,9 @@ func (m *mergeState) addCandidate(r *Contribution, c *ir.Certificate) {
 	m.Others[r.namespace()] = c
 }
 
-// certificateOfWildcard sets the certificate of the host to the certificate that its owner configured for the wildcard
-// above it, if the host has no certificate of its own. This is necessary if the wildcard itself uses the certificate of
-// another namespace.
+// certificateOfWildcard handles a host without a certificate. If the owner of the host has configured a certificate for
+// the wildcard that covers the host, the host uses this certificate. This works even if requests for the wildcard
+// itself use the certificate of another namespace.
 func (m *mergeState) certificateOfWildcard() {
 	above := m.around.Above
 	if m.Certificate != nil || m.Implied != nil && m.Implied.Refusal == nil || m.Owner.By == nil || above == nil {

@@ -22,11 +22,11 @@ func (m *mergeState) clientAuths() {
 	}
 }
 
-// clientAuth applies the client certificate settings of one Ingress. Settings apply to the whole host, and the oldest
-// Ingress of the owner that requires client certificates sets them. Other Ingresses of the owner with different
+// clientAuth applies the client certificate settings of one Ingress. Settings apply to the whole host. They come from
+// the oldest Ingress of the owner that requires client certificates. Other Ingresses of the owner with different
 // settings only get a warning, because all Ingresses of a namespace are assumed to belong to the same team, as in
-// ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403, because the host
-// would allow clients that this Ingress does not accept.
+// ingress-nginx. If an Ingress of another namespace has different settings, its paths return 403. Otherwise they could
+// be requested by clients that this Ingress does not accept.
 func (m *mergeState) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {
@@ -74,8 +74,8 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 }
 
 // addFallback adds the default backend of an Ingress without rules to the host. If the Ingress requires client
-// certificates and the host has different settings for them, all requests for this default backend get 403, because its
-// clients would not be verified as the Ingress requires.
+// certificates and the host has different client certificate settings, all requests for the default backend get 403,
+// because the host does not verify clients as the Ingress requires.
 func (m *mergeState) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
@@ -86,11 +86,12 @@ func (m *mergeState) addFallback(r *Contribution) {
 	m.add(r, p)
 }
 
-// unsecured warns an Ingress whose endpoints use TLS and that has no proxy-ssl-secret, if another Ingress for the same
-// host has one. In ingress-nginx, the Secret would apply to both Ingresses. Here it does not, because otherwise an
-// Ingress could use the client certificate of another tenant.
+// unsecured adds a warning to each Ingress that has no proxy-ssl-secret and whose endpoints use TLS, if another Ingress
+// for the same host has a proxy-ssl-secret. In ingress-nginx, the Secret would apply to both Ingresses. Here it does
+// not, because otherwise an Ingress could use the client certificate of another tenant.
 func (m *mergeState) unsecured(results []*Contribution) {
-	// All paths of an Ingress have the same TLS settings for their endpoints, so the first path is sufficient.
+	// All paths of an Ingress have the same settings for TLS connections to endpoints, so checking the first path is
+	// sufficient.
 	i := slices.IndexFunc(results, func(r *Contribution) bool {
 		paths := r.Paths[m.Host.Host]
 		return len(paths) > 0 && paths[0].Proxy.TLS != nil

@@ -25,15 +25,15 @@ type Contribution struct {
 	// are not set. If Root is nil, no route for "/" is added.
 	Root *Path
 	// Aliases are additional names of the hosts. An alias is a name, a wildcard, or "~" followed by a regular
-	// expression. WWW is the status code of the redirect between a host with the prefix "www." and the host without it.
-	// Zero disables the redirect.
+	// expression. WWW is the status code of the redirect between a host with the prefix "www." and the host without
+	// this prefix. If it is zero, there is no redirect.
 	Aliases []string
 	WWW     int
 	// Certificates maps each host in spec.tls to its certificate. Absent lists the hosts whose Secret does not exist.
 	Certificates map[string]*ir.Certificate
 	Absent       []string
-	// Implied maps hosts that are not in the object's spec.tls to certificates from an issuer. A certificate is used
-	// only if no object lists its host.
+	// Implied maps hosts that are not in the object's spec.tls to the certificates to obtain for them from an issuer.
+	// Such a certificate is only used if no other object lists the host in its spec.tls.
 	Implied map[string]*Implied
 	// TLSHosts are the hosts and wildcards in the object's spec.tls, whether or not they get a certificate. AllTLS is
 	// true if an entry of spec.tls applies to all hosts of the object's rules.
@@ -44,22 +44,23 @@ type Contribution struct {
 	PassesThrough bool
 	// Closed is true if all paths return 503.
 	Closed bool
-	// ClientAuth configures client certificates for the hosts. If it is nil, the object requests no client
+	// ClientAuth configures client certificates for the hosts. If it is nil, the object does not request client
 	// certificates.
 	ClientAuth *ir.ClientAuth
 	// Unsecured is true if the endpoints use TLS and the object has no proxy-ssl-secret. The object then gets a warning
-	// if another object for the same host has one. It is false if the ConfigMap key proxy-ssl-location-only is true,
-	// because this key disables the warning.
+	// if another object for the same host has a proxy-ssl-secret. The ConfigMap key proxy-ssl-location-only disables
+	// the warning: if it is true, Unsecured is false.
 	Unsecured bool
-	// TLS configures the TLS handshakes for the hosts. AsksCiphers is true if the ciphers come from the object itself
-	// and not from the defaults.
+	// TLS configures the TLS handshakes for the hosts. AsksCiphers is true if the object itself sets the ciphers, and
+	// false if the ciphers come from the default settings.
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
-	// Canary configures which share of the requests for the main objects goes to this object. If it is set, only Paths
-	// and Fallback are set as well. It is nil if the object is not a canary.
+	// Canary configures which share of the main objects' requests this object gets. It is nil if the object is not a
+	// canary. The Contribution of a canary contains only Canary, Paths and Fallback.
 	Canary *ir.Canary
-	// PatternSize is the total size of the object's regular expressions, except its paths, counted in instructions of
-	// the compiled expressions. If an expression is compiled several times, each time is counted.
+	// PatternSize is the total size of the object's regular expressions, counted in instructions of the compiled
+	// expressions. Regular expressions in paths are not included. An expression that is compiled several times is
+	// counted each time.
 	PatternSize int
 	// AliasSize is the part of PatternSize for the regular expressions in Aliases.
 	AliasSize int
@@ -79,17 +80,18 @@ type Path struct {
 	Filters []ir.Filter
 	Proxy   ir.Proxy
 	Backend *ir.Backend
-	// ErrorPages configures the replacement of error responses. If it is nil, error responses are not replaced.
+	// ErrorPages configures which error responses are replaced, and by which backend. If it is nil, error responses are
+	// not replaced.
 	ErrorPages *ir.ErrorPages
 	// Unlogged is true if requests for the path are not written to the access log.
 	Unlogged bool
 	// Tracing is nil if requests for the path are not traced.
 	Tracing *ir.Tracing
-	// Regex is true if the path makes all paths of its namespace on the same host regular expressions.
+	// Regex is true if the path causes all paths of the same host and namespace to be matched as regular expressions.
 	Regex bool
-	// Last is true for a default backend, which serves requests that no other path of the host matches.
+	// Last is true for a default backend, which serves requests that match no other path of the host.
 	Last bool
-	// Field is the field of the path in its object, such as "spec.rules[0].http.paths[0]".
+	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }
 

@@ -20,21 +20,21 @@ type Merged struct {
 	// not exist.
 	Certificate *ir.Certificate
 	Absent      bool
-	// Others maps namespaces that do not own a wildcard to their certificates for this wildcard. Each certificate is
-	// used only for hosts of its namespace.
+	// Others is set for wildcards. It contains the certificates that namespaces other than the owner have for the
+	// wildcard, keyed by namespace. Each certificate is used only for hosts of its namespace.
 	Others map[string]*ir.Certificate
 	// Implied is the certificate from an issuer for a host that is not listed in spec.tls, or nil. It is used if no
 	// wildcard certificate covers the host.
 	Implied *Implied
-	// Secure is true if the owner configured the host for HTTPS.
+	// Secure is true if an object of the owner configures HTTPS for the host.
 	Secure bool
 	// PassedIn is the namespace whose Ingress forwards the TLS connections of the host to a backend. It is empty if the
 	// controller terminates TLS.
 	PassedIn string
 	// Names are the aliases that the owner requests for the host. It is nil for most hosts.
 	Names []Name
-	// Mains maps each backend of a canary to the main objects whose requests it shares. It is nil if the host has no
-	// canaries.
+	// Mains maps each backend of a canary to the main objects that share their requests with this backend. It is nil if
+	// the host has no canaries.
 	Mains map[CanaryBackend][]ir.Ref
 	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil if no
 	// path is a regular expression.
@@ -47,12 +47,14 @@ type Merged struct {
 type mergeState struct {
 	Merged
 	around *HostContext
-	// regex is the set of namespaces whose paths are regular expressions on this host. It is nil if it is empty.
+	// regex is the set of namespaces whose paths on this host are matched as regular expressions. It is nil if there
+	// are no such namespaces.
 	regex map[string]bool
-	// results are the objects with rules to merge, and fallbacks the default backends of objects without rules. Both
-	// are sorted by age, the oldest first, and do not include canaries.
+	// results are the objects with rules for the host. fallbacks are the objects without rules, which only have a
+	// default backend. Both lists are sorted by age, the oldest first, and do not include canaries.
 	results, fallbacks []*Contribution
-	// secure is true if Secure is set for the host, or for a wildcard with the same owner that covers the host.
+	// secure is true if the host should be served over HTTPS, because Secure is true for the host, or for a wildcard
+	// with the same owner that covers the host.
 	secure bool
 	taken  map[ir.PathMatch]claim
 	// conflicting is the set of objects whose paths return 403, because the client certificate settings of the host
@@ -61,7 +63,8 @@ type mergeState struct {
 	patterns    patterns
 }
 
-// claim is a path that is served, with the object that defines it and the resulting route.
+// claim records that a path of the host is served. It contains the object that defines the path, and the route for the
+// path.
 type claim struct {
 	by    *Contribution
 	path  *Path
@@ -74,7 +77,7 @@ type claim struct {
 // older object wins. Settings for the host as a whole come from the oldest object of the owner that configures them.
 // The other objects get a warning. Requests that match no path are served by the first of the owner's default backends.
 // The host "" stands for every host that has no rule; for it, the default backends of all namespaces are used. around
-// describes the owner policy and the wildcard above the host.
+// contains the ownership policy, and information about related hosts.
 func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *HostContext) *Merged {
 	return around.merge(host, results, fallbacks, around.owner(host, results, fallbacks))
 }
@@ -115,8 +118,8 @@ func (s *HostContext) merge(host string, results, fallbacks []*Contribution, own
 	return &merged
 }
 
-// mains sorts contributions by age and returns canaries separately, because a canary serves no requests without a main
-// object.
+// mains sorts contributions by age. It returns canaries in a separate list, because a canary gets no requests without a
+// main object.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {
@@ -132,8 +135,8 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
-// elder returns the name of the Ingress origin for a message to r. The name is prefixed with "the older" if this
-// Ingress takes precedence over r because of its age.
+// elder returns the name of the Ingress origin for use in a message to the object r. If the Ingress takes precedence
+// because it is older than r, the name starts with "the older".
 func (m *mergeState) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)
@@ -158,8 +161,8 @@ func (m *mergeState) problem(of *Contribution, p report.Problem) {
 	m.Problems[of.Ref()] = append(m.Problems[of.Ref()], p)
 }
 
-// paths adds the paths of one object to the host. If last is true, it adds only default backends. Otherwise it adds
-// only the other paths.
+// paths adds the paths of one object to the host. If last is true, it adds only the paths that are default backends. If
+// last is false, it adds only the other paths.
 func (m *mergeState) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last && m.admits(r, p) {
@@ -206,8 +209,8 @@ func (m *mergeState) toHTTPS(p *Path) []ir.Filter {
 	return []ir.Filter{*p.Redirect}
 }
 
-// key returns the key of a path in m.taken. Two paths that match the same requests have the same key. So the trailing
-// slash of a prefix is removed, but the trailing slash of a regular expression is kept, because it changes the meaning.
+// key returns the key of a path in m.taken. Paths that match the same requests have the same key, so the trailing slash
+// of a prefix is removed. The trailing slash of a regular expression is kept, because it changes which paths match.
 func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex[r.namespace()] {
 		match.Path = strings.TrimSuffix(match.Path, "/")
@@ -215,9 +218,9 @@ func (m *mergeState) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	return match
 }
 
-// conflict warns an object that its path p is not served, because the path of winner takes precedence. For a default
-// backend this is normal. It gets a warning only if it conflicts with another default backend, or if it belongs to an
-// object without rules, which then serves no requests at all.
+// conflict adds a warning to r that its path p is not served, because the path of winner takes precedence. It is normal
+// that other paths take precedence over a default backend. So a default backend causes a warning only if winner is
+// another default backend, or if r has no rules and therefore serves no requests at all.
 func (m *mergeState) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
@@ -248,9 +251,9 @@ func (m *mergeState) explain(r *Contribution, p *Path, winner claim) string {
 	return fmt.Sprintf("%s defines the same path %s of %s, and gets the requests", who, path, of)
 }
 
-// fallback adds the default backend of an object without rules to the host "" and to the hosts of its namespace. On the
-// host "", a conflict with another default backend is reported. On other hosts, other paths and default backends take
-// precedence without a warning.
+// fallback adds the default backend of an object without rules to the host, if the host is "" or belongs to the
+// object's namespace. On the host "", a conflict with another default backend is reported. On other hosts, other paths
+// and default backends take precedence without a warning.
 func (m *mergeState) fallback(r *Contribution) {
 	if host := m.Host.Host; host != "" && !m.Owner.Is(r.namespace()) || host == "" && !m.serves(r) {
 		return

@@ -19,8 +19,8 @@ import (
 type Name struct {
 	// Name is the alias, in the format of ir.VirtualHost.Host, or "~" followed by a regular expression.
 	Name string
-	// Of is the host that the name is an alias of. Status is the status code of a redirect from the alias to the host.
-	// If it is zero, requests for the alias are served like requests for the host. By is the object that requests the
+	// Of is the host that the alias belongs to. Status is the status code of a redirect from the alias to the host. If
+	// it is zero, requests for the alias are served like requests for the host. By is the object that requests the
 	// alias.
 	Of     string
 	Status int
@@ -34,8 +34,8 @@ func (n *Name) field() string {
 	return report.AnnotationField(report.ServerAlias)
 }
 
-// names collects the aliases of the host. Only the owner of the host can request aliases. If several of its Ingresses
-// request different aliases, the oldest one wins.
+// names collects the aliases of the host. Only objects of the host's owner can request aliases. The oldest object with
+// server-alias determines the aliases; other objects with different aliases get a warning.
 func (m *mergeState) names() {
 	var aliases, www *Contribution
 	for r := range m.ofOwner(true) {
@@ -126,15 +126,15 @@ type Named struct {
 	Host *ir.VirtualHost
 	// Certificate is the certificate for the alias, copied from its host, or nil.
 	Certificate *ir.Certificate
-	// Namespace is the namespace of the host that the alias belongs to. It is empty if no host gets the alias.
+	// Namespace is the namespace that gets requests for the alias. It is empty if the alias is not served.
 	Namespace string
 	// Problems maps objects to their problems with this alias. It is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
 
-// Resolve decides which of the hosts in wants gets name as an alias. If an Ingress has a rule for name, no host gets
-// it. A namespace does not become the owner of its aliases, so an alias is rejected if the requests for it belong to
-// another namespace.
+// Resolve decides which of the hosts in wants gets name as an alias. If an Ingress has a rule for name, name does not
+// become an alias. An alias is also rejected if it matches hosts of another namespace, for example because this
+// namespace owns a wildcard that covers the alias. A namespace does not own its aliases.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {
 		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))
@@ -166,7 +166,7 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// give assigns the alias w to the host to.
+// give assigns the alias w to a host. The parameter to is the merge result of this host.
 func (n *Named) give(w *Name, to *Merged) {
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
@@ -205,7 +205,7 @@ func CertificateHost(name string) string {
 	return name
 }
 
-// displayName returns an alias in the format in which the Ingress contains it.
+// displayName returns an alias as it is written in the Ingress.
 func displayName(name string) string { return CertificateHost(name) }
 
 // refusal returns the reason why the alias w is rejected, or nil if it is allowed.
@@ -266,8 +266,8 @@ func isWide(name string) bool {
 	return suffix == domain
 }
 
-// others returns the hosts that get the requests for an alias if the alias is not served: the wildcard above it, or ""
-// for a regular expression.
+// others returns the hosts that would get the requests for an alias if the alias did not exist: the wildcard that
+// covers it, or "" for a regular expression.
 func (s *Naming) others(name string) []string {
 	if name[0] == '~' {
 		return []string{""}

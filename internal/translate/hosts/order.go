@@ -24,7 +24,7 @@ func (m *mergeState) sort() {
 		}
 		own[namespace] = append(own[namespace], r)
 	}
-	// Start with the owner of the host. The other namespaces follow in the order of their first routes.
+	// Start with the owner of the host. The other namespaces follow in the order in which their first routes occur.
 	slices.SortStableFunc(namespaces, func(a, b string) int { return compareBool(m.Owner.Is(b), m.Owner.Is(a)) })
 	var all []*ir.Route
 	for _, namespace := range namespaces {
@@ -82,8 +82,8 @@ func among(all, more []*ir.Route) []*ir.Route {
 	return append(joined, all[next:]...)
 }
 
-// literal returns the number of literal characters with which each path that matches must start. It is at least 1 for
-// paths that are not regular expressions.
+// literal returns the length of the prefix with which every path that match matches must start. For a regular
+// expression, this is its literal prefix, which may be empty. For other paths, the result is at least 1.
 func literal(match ir.PathMatch) int {
 	if match.Type != ir.MatchRegex {
 		return max(prefixLength(&ir.Route{Match: ir.Match{PathMatch: match}}), 1)

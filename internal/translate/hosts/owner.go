@@ -12,21 +12,23 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ownership"
 )
 
-// HostContext describes what surrounds a host and influences how it is merged: the ownership policy, the wildcard above
-// it, and the hosts below it. The zero value is a host without a wildcard above it and a policy that allows everything.
+// HostContext holds the information about related hosts that Merge needs for a host: the ownership policy, the wildcard
+// that covers the host, and the hosts below it. With the zero value, no wildcard covers the host, and the policy allows
+// everything.
 type HostContext struct {
 	Policy ownership.Policy
 	// Above is the merge result of the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
-	// NamedBy is the namespace that uses this host as an alias, if the host has no rule. It is empty for most hosts.
+	// NamedBy is the namespace that uses this host as an alias. It is empty if the host has a rule, and for most other
+	// hosts.
 	NamedBy string
 	// Below maps namespaces to the number of their rules for hosts that this wildcard covers. It is nil if there are no
 	// such rules, or if the host is not a wildcard.
 	Below map[string]int
 }
 
-// owner returns the owner of a host. An object that only serves ACME challenges on the host, as Policy.Solvers allows,
-// cannot become the owner.
+// owner returns the owner of a host. An object that only serves ACME challenges on the host, which Policy.Solvers
+// allows, does not become the owner.
 func (s *HostContext) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
 	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
 		for _, r := range results {
@@ -79,9 +81,9 @@ func (m *mergeState) known() bool {
 		})
 }
 
-// findPatterns sets m.regex to the namespaces whose paths are regular expressions. In ingress-nginx, one such path
-// makes all paths of the host regular expressions. Here it only affects the paths of the same namespace, so that it
-// cannot change the meaning of other tenants' paths.
+// findPatterns sets m.regex to the namespaces whose paths on the host are matched as regular expressions. In
+// ingress-nginx, one path can turn all paths of the host into regular expressions. Here this only affects the paths of
+// the same namespace, so that an Ingress cannot change the meaning of other tenants' paths.
 func (m *mergeState) findPatterns() {
 	for _, r := range m.results {
 		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
@@ -93,8 +95,8 @@ func (m *mergeState) findPatterns() {
 	}
 }
 
-// findSecure determines whether the host should be served over HTTPS. This is also the case if the wildcard above the
-// host should be, and has the same owner.
+// findSecure sets m.Secure and m.secure. m.Secure is true if the owner configures HTTPS for the host. m.secure is also
+// true if the same owner configures HTTPS for the wildcard that covers the host.
 func (m *mergeState) findSecure() {
 	m.Secure = slices.ContainsFunc(m.results,
 		func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
@@ -120,7 +122,8 @@ func (m *mergeState) opensForStrangers(r *Contribution, p *Path) bool {
 	return true
 }
 
-// ownerFor returns the name of the object that owns the host, for a message to the object r.
+// ownerFor returns the name of the object that makes its namespace the owner of the host, for use in a message to the
+// object r.
 func (m *mergeState) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
@@ -131,8 +134,8 @@ func (m *mergeState) ownerFor(r *Contribution) string {
 	return snapshot.RefOf(m.Owner.By).String()
 }
 
-// addOwnerProblems informs objects of other namespaces about the owner of the host, and informs the owner about those
-// objects.
+// addOwnerProblems reports that several namespaces have rules for the host. Objects of other namespaces get a problem
+// that mentions the owner, and the owner's oldest object gets a problem that lists those objects.
 func (m *mergeState) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {
@@ -158,9 +161,9 @@ func (m *mergeState) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems informs the owner if a wildcard and a host below it have different owners, and says which
-// namespace receives the requests. The messages mention namespaces but no objects. Otherwise, a change of one object
-// would change the problems of many other hosts.
+// addWildcardProblems reports to the owner that a wildcard and a host below it have different owners, and which
+// namespace gets the requests. The messages contain names of namespaces, but no names of objects: otherwise, a change
+// of one object could change the messages for many hosts.
 func (m *mergeState) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
@@ -195,7 +198,7 @@ func (m *mergeState) addWildcardProblems() {
 	}
 }
 
-// refuse adds a problem to r that explains why its paths are not served on the host.
+// refuse adds a problem to r which explains why the paths of r are not served on the host.
 func (m *mergeState) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf(
@@ -211,10 +214,10 @@ func (m *mergeState) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner informs the oldest object of the owner about objects of other namespaces with rules for the host.
-// served lists the objects whose paths are served, and refused lists the objects that are rejected. Served objects
-// cause a warning. If the administrator reserved the host for certain namespaces, they only cause a message of severity
-// Info, because they are expected.
+// addProblemsOfOwner reports to the owner's oldest object which objects of other namespaces have rules for the host.
+// served lists the objects whose paths are served. They cause a warning, or only a message of severity Info if the
+// administrator reserved the host for certain namespaces. refused lists the objects whose paths are not served. They
+// cause a message of severity Info.
 func (m *mergeState) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return

@@ -50,8 +50,9 @@ func (m *mergeState) passthrough(results []*Contribution) {
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected.
-// Passing them through would let clients reach a backend that its owner does not want them to reach.
+// keepOut adds a problem to chosen, which requests passthrough: TLS connections are not passed through, because closed
+// rejects all requests for the path "/". With passthrough, clients could reach a backend that must not get their
+// requests.
 func (m *mergeState) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "See its other problems"
 	if chosen != closed {
@@ -104,8 +105,8 @@ func (m *mergeState) mayPass(r *Contribution) bool {
 	return false
 }
 
-// root returns the owner's path "/" on the host, or the zero value if the owner has no such path. Connections are never
-// passed through to backends of other namespaces.
+// root returns the owner's path "/" on the host, or the zero value if the owner has no such path. A path of another
+// namespace is never returned, because connections must not be passed through to its backend.
 func (m *mergeState) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
 		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]

@@ -16,13 +16,13 @@ type patterns struct {
 	// size is the total size of the owner's regular expressions. others is the total size for all other namespaces
 	// together.
 	size, others int
-	// standIns contains the routes that return 503 in place of rejected paths. The value is the length of the rejected
-	// path, which determines the position of the route.
+	// standIns contains the routes that return 503 for requests that a rejected path could match. It maps each route to
+	// the length of the rejected path, which determines the position of the route.
 	standIns map[*ir.Route]int
 }
 
-// PatternSize is the size of compiled regular expressions of an Ingress, counted in program instructions. If a list
-// contains several PatternSizes of the same Ingress, their sizes must be added.
+// PatternSize is the size of compiled regular expressions of an Ingress, counted in program instructions. A list may
+// contain several PatternSizes of the same Ingress. The total size is then their sum.
 type PatternSize struct {
 	Ingress ir.Ref
 	Size    int
@@ -51,9 +51,9 @@ func (m *mergeState) readPattern(r *Contribution, p *Path) (int, bool) {
 	return size, !r.PatternsRefused
 }
 
-// takePattern adds the size of the path p to the total of the host. It returns false if the limit is exceeded. Paths
-// must be added from the oldest object to the youngest. Paths of other namespaces do not count towards the limit for
-// the owner.
+// takePattern adds the size of the path p to the total size for the host. It returns false if the total would exceed
+// the limit. takePattern must be called for paths of older objects first. Paths of other namespaces do not reduce the
+// total size that is available to the owner.
 func (m *mergeState) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {
@@ -110,8 +110,8 @@ func (p *patterns) length(r *ir.Route) int {
 }
 
 // WithoutPatterns returns a copy of the contribution in which regular expressions are rejected, because the total size
-// in the namespace exceeds the limit. Paths are handled as described at withoutPattern. If settings other than paths
-// contain regular expressions, all paths return 503.
+// in the namespace exceeds the limit. A rejected path returns 503 if it may restrict access, and is ignored otherwise.
+// If other settings than paths contain regular expressions, all paths return 503.
 func (c *Contribution) WithoutPatterns() *Contribution {
 	rest := *c
 	rest.PatternsRefused = true

@@ -11,10 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// MergeIsolatingPanics works like Merge, but isolates Ingresses that make Merge panic. If Merge panics, it searches for
-// the oldest Ingress that causes the panic, and reports a problem. The paths of this Ingress return 503 on this host,
-// because they may protect a path of another Ingress. All other Ingresses are served normally. If Merge still panics,
-// the Ingress is ignored on this host.
+// MergeIsolatingPanics works like Merge, but isolates Ingresses that make Merge panic. If Merge panics,
+// MergeIsolatingPanics sorts the Ingresses, canaries first, then by age. It searches for the shortest part of this
+// list, from the start, for which Merge panics. The last Ingress of this part gets a problem, and its paths return 503
+// on this host, because they may protect a path of another Ingress. This is repeated while Merge panics. An Ingress
+// that is found a second time is ignored on this host. All other Ingresses are served normally.
 //
 // The result depends only on the current objects, not on the previous state of the host, so all replicas serve the same
 // configuration.
@@ -53,7 +54,8 @@ func isolatingPanics(merge merge, host string, results []*Contribution, fallback
 	return merged
 }
 
-// canariesFirst sorts canaries before main objects, and sorts by age otherwise.
+// canariesFirst compares two objects for sorting: canaries come before main objects, and older objects before younger
+// ones.
 func canariesFirst(a, b *Contribution) int {
 	return cmp.Or(compareBool(b.Canary != nil, a.Canary != nil), older(a, b))
 }
@@ -64,17 +66,19 @@ func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Mer
 	return merged, fault
 }
 
-// quarantine records the objects that make Merge panic on a host.
+// quarantine records the objects that make Merge panic on a host, and their replacements.
 type quarantine struct {
 	host string
-	// faults maps each isolated object to the panic that it caused. stands is the set of replacements for these
-	// objects, whose paths return 503.
+	// faults maps each object that was replaced to the panic that it caused. stands is the set of replacements, whose
+	// paths return 503.
 	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }
 
-// isolate finds the first object that makes merge panic, and replaces it by an object whose paths return 503. If it is
-// already such a replacement, it is removed. The caller must have checked that merge panics for the complete lists.
+// isolate searches for the shortest list, from the start of results, for which merge panics, and replaces the last
+// object of this list with an object whose paths return 503. If merge does not panic for results alone, isolate
+// searches fallbacks in the same way. If the object that it finds is already such a replacement, isolate removes it.
+// The caller must have checked that merge panics for the complete lists.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) *panics.Panic {
@@ -91,7 +95,7 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	first := sort.Search(len(*list)-1, func(i int) bool { return upTo(i) != nil })
 	r := (*list)[first]
 	if q.stands[r] {
-		// The replacement, whose paths return 503, makes Merge panic as well.
+		// Merge panics even with the replacement, whose paths return 503, so remove the replacement.
 		*list = slices.Delete(*list, first, first+1)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // appRoot inserts a route for exactly "/" before all other routes, if an Ingress of the owner has the annotation
-// app-root. If several Ingresses have it, the oldest one wins.
+// app-root. If several Ingresses have this annotation, the oldest Ingress wins.
 func (m *mergeState) appRoot() {
 	host := m.Host.Host
 	var chosen *Contribution
