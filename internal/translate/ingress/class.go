@@ -55,7 +55,7 @@ func (r *reading) selected() bool {
 // but ingress-nginx does the same, and a cluster that migrates from it must serve the same Ingresses as before. Such an
 // Ingress gets a warning. Only old Ingresses can have both, because the API server rejects new ones.
 func (r *reading) ours(o Options) bool {
-	// A change of any IngressClass may change whether the Ingress is served.
+	// The change of any IngressClass may decide whether the Ingress is served, so the Ingress depends on all of them.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	annotation, annotated := r.Object.Annotations[classAnnotation]
 	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
@@ -141,8 +141,8 @@ func (r *reading) named(o Options, name string) bool {
 	return false
 }
 
-// notServed reports why an Ingress is not served by this controller. It does so only for a folder of manifests, because
-// in a cluster another controller may serve the Ingress.
+// notServed reports why this controller does not serve an Ingress, if the Ingress comes from a folder of manifests. In
+// a cluster it reports nothing, because another controller may serve the Ingress.
 func (r *reading) notServed(o Options, reason report.Reason, field, message string, args ...any) {
 	if o.Folder {
 		r.problem(report.Info, reason, field, "not served: "+message, args...)
@@ -194,16 +194,16 @@ type Class struct {
 
 const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may restrict access"
 
-// Parameters returns the ConfigMap to which the parameters of an IngressClass refer, or a problem with the parameters.
-// It returns neither if the class has no parameters.
+// Parameters returns the ConfigMap to which the parameters of an IngressClass refer, or a problem if the parameters are
+// invalid. If the class has no parameters, the ConfigMap is the zero value and the problem is nil.
 //
 // If the problem is an Error, all requests for Ingresses of the class must get 503, because the ConfigMap may restrict
 // access, and ignoring it could allow every client. Parameters of another kind that belongs to an API group only cause
 // a Warning: they were written for another controller. ingress-nginx, which ignores all parameters, serves such a
 // class, too.
 //
-// own is the namespace of the controller's ConfigMap. If the scope of the parameters is Cluster, the ConfigMap is read
-// from this namespace, because the parameters then do not contain a namespace.
+// own is the namespace of the controller's ConfigMap. Parameters with the scope Cluster do not contain a namespace, so
+// their ConfigMap is read from the namespace own.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
 	p := class.Spec.Parameters
 	if p == nil {

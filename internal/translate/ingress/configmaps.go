@@ -17,11 +17,11 @@ import (
 
 const (
 	ingressClosed = "all requests for this Ingress get 503"
-	// maxDataBytes is the maximum size of the data in a ConfigMap, in bytes. The data is copied into each route, and
-	// sent with each request or response.
+	// maxDataBytes is the maximum size of the data in a ConfigMap, in bytes. It is limited, because the data is copied
+	// into each route, and sent with each request or response.
 	maxDataBytes = 64 << 10
-	// maxVariables is the maximum total number of nginx variables in the values of a ConfigMap. It limits the size
-	// after variables are replaced.
+	// maxVariables is the maximum total number of nginx variables in the values of a ConfigMap. It limits how much
+	// longer the values can become when the variables are replaced.
 	maxVariables = 256
 )
 
@@ -41,7 +41,7 @@ func checkParam(_, value string) error {
 	return err
 }
 
-// configMap returns the data of the ConfigMap to which an annotation refers, or nil if it has none. check must return
+// configMap returns the data of the ConfigMap to which an annotation refers, or nil if name is empty. check must return
 // an error for an invalid key or value. If the data cannot be used, all requests for the Ingress get 503, because the
 // application would otherwise run without settings that may protect it.
 func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {

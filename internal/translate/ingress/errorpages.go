@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// errorPages sets r.pages, which configures the replacement of error responses.
+// errorPages sets r.pages, which configures which error responses are replaced.
 func (r *reading) errorPages() {
 	asked := &r.annotations.ErrorPages
 	if len(asked.Statuses) == 0 && asked.Service == "" {

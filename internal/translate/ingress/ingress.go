@@ -95,7 +95,8 @@ type reading struct {
 	params map[string]string
 	// pages configures the replacement of error responses. If it is nil, error responses are not replaced.
 	pages *ir.ErrorPages
-	// unreadable is true if reading the Ingress has panicked. Its paths are then read again, and return 503.
+	// unreadable is true if a first attempt to read the Ingress has panicked. In the second attempt, all paths return
+	// 503.
 	unreadable bool
 }
 
@@ -310,8 +311,8 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 
 // defaultBackend adds the default backend of the Ingress. If the Ingress has rules, the default backend serves requests
 // for their hosts that no path matches. Otherwise it serves requests for every host. Annotations apply to the default
-// backend as to a path. As in ingress-nginx, there is one exception: if it serves every host, rewrite-target has no
-// effect.
+// backend as they apply to paths. As in ingress-nginx, rewrite-target is an exception: it has no effect on a default
+// backend that serves every host.
 func (r *reading) defaultBackend() {
 	const field = "spec.defaultBackend"
 	if r.Object.Spec.DefaultBackend == nil {
@@ -345,7 +346,7 @@ func (r *reading) defaultBackend() {
 	}
 }
 
-// rewrites reports whether a filter was created because of rewrite-target.
+// rewrites reports whether a filter comes from the annotation rewrite-target.
 func rewrites(f ir.Filter) bool {
 	switch f.(type) {
 	case ir.URLRewrite, ir.RewriteRedirect:
@@ -366,8 +367,8 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	return annotations.Parse(defaults, counting)
 }
 
-// closedCanary returns a canary that gets no requests if the Ingress is a canary that cannot be read, so that the
-// Ingress is not served as a main Ingress. It returns nil if the Ingress is not a canary.
+// closedCanary is called for an Ingress that cannot be read. If the Ingress is a canary, closedCanary returns canary
+// settings that send it no requests, so that it is not served as a main Ingress. Otherwise it returns nil.
 func (r *reading) closedCanary() *ir.Canary {
 	if r.annotations.Canary == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // Issuance configures which hosts get a certificate from an issuer, and which names the issuers accept.
 type Issuance struct {
-	// Mode is the value of auto-https that applies if neither the Ingress nor the ConfigMap sets it. If it is
+	// Mode is the value of auto-https if neither the Ingress nor the ConfigMap sets auto-https. If Mode is
 	// AutoHTTPSOff, Ingresses and ConfigMaps cannot override it.
 	Mode string
 	// OnMissingSecret means that hosts whose Secret does not exist get a certificate from an issuer, as if secretName
@@ -46,8 +46,8 @@ func (r *reading) mode() string {
 	return cmp.Or(r.annotations.AutoHTTPS, o.Mode, annotations.AutoHTTPSListed)
 }
 
-// overruled warns an Ingress whose annotation requests certificates from issuers although the administrator does not
-// allow this. by is the option that forbids it.
+// overruled adds a warning to an Ingress whose annotation requests certificates from issuers, although the
+// administrator does not allow this. by is the option that forbids it.
 func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" &&
 		r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
@@ -56,7 +56,8 @@ func (r *reading) overruled(by string) {
 	}
 }
 
-// ask requests a certificate from an issuer for a host in spec.tls, unless the host already has a certificate.
+// ask requests a certificate from an issuer for a host in spec.tls. It does nothing if the host already has a
+// certificate.
 func (r *reading) ask(host, field string) {
 	if _, has := r.Certificates[host]; has {
 		return
@@ -99,8 +100,8 @@ func (r *reading) askForRest() {
 	}
 }
 
-// Refuse returns the reason why no issuer can issue a certificate for a host, and a text that explains it. The text is
-// empty if an issuer can issue the certificate.
+// Refuse returns the reason why no issuer can issue a certificate for a host, and an explanation for messages. The
+// explanation is empty if an issuer can issue the certificate.
 func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")
 	switch _, err := netip.ParseAddr(name); {
@@ -139,8 +140,8 @@ func public(name string) bool {
 	return dot > 0 && !digits && !slices.ContainsFunc(notPublic, ends)
 }
 
-// The annotations and labels by which cert-manager is recognized: on Ingresses whose certificates it manages, and on
-// Ingresses that it creates to solve HTTP-01 challenges.
+// These annotations and labels identify Ingresses whose certificates cert-manager manages, and Ingresses that
+// cert-manager creates to solve HTTP-01 challenges.
 const (
 	managerPrefix = "acme.cert-manager.io/"
 	managerSolver = "acme.cert-manager.io/http01-solver"
@@ -149,9 +150,10 @@ const (
 
 var managerIssuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
 
-// manager returns the annotation or label that lets cert-manager manage the certificates of the Ingress, or "" if it
-// does not. In the first case no issuer of this controller is used, because two ACME clients that request certificates
-// for the same host would interfere with each other.
+// manager returns the annotation or label that makes cert-manager manage the certificates of the Ingress, or "" if
+// there is no such annotation or label. If cert-manager manages the certificates, this controller requests none from
+// its own issuers, because two ACME clients that request certificates for the same host would interfere with each
+// other.
 func (r *reading) manager() string {
 	if r.Object.Labels[managerSolver] == "true" {
 		return managerSolver

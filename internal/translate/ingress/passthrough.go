@@ -14,8 +14,8 @@ import (
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not enabled it: TLS is " +
 	"terminated here. Set the option ssl_passthrough in the Caddyfile"
 
-// passthroughBesideRanges is the error for an Ingress with both ssl-passthrough and a list of source ranges. Client
-// addresses are not checked for passed-through connections, so ssl-passthrough is ignored.
+// passthroughBesideRanges is the error for an Ingress with both ssl-passthrough and allowed or denied client addresses.
+// The addresses of clients are not checked for passed-through connections, so ssl-passthrough is ignored.
 const passthroughBesideRanges = "the TLS connections are not passed through, because the Ingress has a list of " +
 	"source ranges, which is not checked for passed-through connections: TLS is terminated here. Remove one of the two"
 
@@ -66,8 +66,8 @@ func (r *reading) passesRoot(match ir.PathMatch) bool {
 // keepsOut reports whether the Ingress rejects all requests.
 func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
-// hostless warns an Ingress without rules that ssl-passthrough has no effect, because connections are passed through by
-// host name.
+// hostless adds a warning to an Ingress without rules: ssl-passthrough has no effect on it, because connections are
+// passed through by host name.
 func (r *reading) hostless() {
 	if r.PassesThrough {
 		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),

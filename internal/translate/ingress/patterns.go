@@ -8,8 +8,8 @@ import (
 )
 
 // patternSize returns the total size of the regular expressions in annotations. An expression that is compiled several
-// times is counted each time: the subject of client certificates is compiled for each host, the header pattern of a
-// canary for each path, and the patterns for cookies, redirects and aliases once.
+// times is counted each time. The pattern for the subject of client certificates is compiled for each host, and the
+// header pattern of a canary for each path. The patterns for cookies, redirects and aliases are compiled once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {

@@ -19,8 +19,8 @@ import (
 
 // tlsEntry is one entry of spec.tls.
 type tlsEntry struct {
-	// secret is the Secret of the entry, or zero if secretName is not set. exists is true if the Secret exists. denied
-	// is true if the controller is not allowed to read it.
+	// secret is the name of the Secret, or the zero value if secretName is not set. exists is true if the Secret
+	// exists. denied is true if the controller is not allowed to read the Secret.
 	secret ir.Name
 	exists bool
 	denied bool
@@ -44,8 +44,8 @@ func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
 	return listed, all
 }
 
-// tls determines the source of the certificate for each host. A Secret that exists takes precedence over an issuer. If
-// the Secret of a host does not exist, an issuer may be used instead.
+// tls determines where the certificate of each host comes from. A Secret that exists takes precedence over an issuer.
+// If the Secret of a host does not exist, an issuer may be used instead.
 func (r *reading) tls() {
 	entries := make([]*tlsEntry, 0, len(r.Object.Spec.TLS))
 	for i := range r.Object.Spec.TLS {
@@ -133,7 +133,8 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// without handles the entry e, which has no secretName, or whose Secret does not exist.
+// The function without handles an entry e of spec.tls that has no secretName, or whose Secret does not exist. all
+// contains all entries.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
@@ -177,8 +178,8 @@ const endsElsewhere = "the TLS connections of its hosts are passed through to th
 // CertificateProblem is a problem with the certificate of some hosts.
 type CertificateProblem struct {
 	report.Problem
-	// Hosts are the affected hosts. If the TLS connections of all these hosts are passed through, Problem is not
-	// reported. Instead, Passed is reported, if it is not empty.
+	// Hosts are the affected hosts. If the TLS connections of all these hosts are passed through, Passed is reported
+	// instead of Problem. If Passed is empty, nothing is reported.
 	Hosts  []string
 	Passed string
 }

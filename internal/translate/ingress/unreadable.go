@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/backends"
 )
 
-// Translate translates one Ingress. If this panics, the Ingress gets a problem, and the paths that can be read return
-// 503, because they may exist to restrict access to a path of another Ingress. Everything else that cannot be read is
-// ignored. An Ingress whose class cannot be read is served by this controller.
+// Translate translates one Ingress. If this panics, the Ingress gets a problem, and all paths that can still be read
+// return 503, because they may restrict access to a path of another Ingress. All other settings that cannot be read are
+// ignored. An Ingress whose class cannot be read is assumed to belong to this controller.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	return readIsolatingPanics((*reading).read, newReading(s, object, o))
 }
@@ -27,8 +27,8 @@ func readIsolatingPanics(read func(*reading), r *reading) *Result {
 		return r.Result
 	}
 	closed := newReading(r.snapshot, r.Object, r.options)
-	// The panic may be caused by an object to which the Ingress refers. When this object changes, the Ingress must be
-	// translated again.
+	// The panic may be caused by another object to which the Ingress refers. Record these references, so that the
+	// Ingress is translated again when the other object changes.
 	closed.dependOnSpec()
 	for _, ref := range r.Refs {
 		closed.depend(ref)
@@ -47,7 +47,7 @@ func readIsolatingPanics(read func(*reading), r *reading) *Result {
 	return closed.Result
 }
 
-// dependOnSpec adds the objects to which the spec of the Ingress refers to Refs, and the objects on which every Ingress
+// dependOnSpec adds to Refs the objects to which the spec of the Ingress refers, and the objects on which every Ingress
 // depends.
 func (r *reading) dependOnSpec() {
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
@@ -75,8 +75,9 @@ func (r *reading) dependOnSpec() {
 	}
 }
 
-// close reads the hosts, paths and certificates of an Ingress after reading the whole Ingress has panicked. The paths
-// return 503. It reads each part separately, so that a panic affects only one part.
+// close reads the hosts, paths and certificates of an Ingress after a first attempt to read the Ingress has panicked.
+// The paths return 503. close reads each rule and each entry separately, so that another panic affects only that rule
+// or entry.
 func (r *reading) close() {
 	r.unreadable, r.Closed = true, true
 	if panics.Try(r.closedSettings) != nil {
@@ -109,7 +110,7 @@ func (r *reading) close() {
 	}
 }
 
-// closedSettings parses only the annotations that change the meaning of the paths or the source of the certificates.
+// closedSettings parses only the annotations that decide how paths are matched, or where certificates come from.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
 	for _, key := range []string{
