@@ -21,9 +21,9 @@ type balanced struct {
 	problems map[ir.Ref][]report.Problem
 }
 
-// balance merges the load balancing settings of all Ingresses that use the same backend. users must be a result of
-// users.of. As in ingress-nginx, the settings are not combined: all of them come from the oldest Ingress with load
-// balancing annotations.
+// balance merges the load balancing settings of all Ingresses that use the same backend. users lists these Ingresses,
+// as returned by users.of. As in ingress-nginx, settings of different Ingresses are not combined: all settings come
+// from the oldest Ingress with load balancing annotations.
 func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	b := &balanced{backend: found}
 	if len(users) == 0 {
@@ -87,8 +87,9 @@ var balancingAnnotations = []struct {
 	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
 }
 
-// overruledAnnotations returns the annotations of the loser that have no effect, because the winner configures
-// different values.
+// overruledAnnotations returns the load balancing annotations of an Ingress that have no effect, because another
+// Ingress takes precedence and configures different values. loser holds the settings of the former Ingress, and winner
+// holds the settings of the latter.
 func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
 	for _, a := range balancingAnnotations {
@@ -110,7 +111,7 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 		switch {
 		case r.LoadBalancing.SessionCookie == nil:
 		case r.Canary != nil:
-			// The routes for a canary's requests belong to its main Ingresses.
+			// The session cookie of a canary is set by the routes of its main Ingresses, so list these Ingresses.
 			for _, main := range r.Mains {
 				whole.Origins = append(whole.Origins, main.String())
 			}
@@ -123,8 +124,8 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	return &whole
 }
 
-// backends returns the current state of all backends that the change affects. The value is nil for a backend that no
-// route uses any more.
+// backends returns the current state of all backends that are affected by the change c. The value is nil for a backend
+// that no route uses any more.
 func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	now := map[string]*ir.Backend{}
 	for id := range c.backends {
@@ -133,8 +134,8 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	return now
 }
 
-// balance merges the load balancing settings of one backend again. It also adds the Ingresses that have or had problems
-// with this backend to the changed objects.
+// balance merges the load balancing settings of one backend again. It adds the Ingresses that have problems with this
+// backend, or had some before, to c.objects.
 func (t *Translator) balance(c *change, id string) *ir.Backend {
 	noteProblems := func(b *balanced) {
 		if b != nil {
@@ -163,9 +164,10 @@ func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balan
 	return whole, fault
 }
 
-// isolatingPanics calls balance, and isolates Ingresses that make it panic. It adds one Ingress after another, starting
-// with the oldest. An Ingress that makes balance panic is skipped and gets a problem. The settings come from the other
-// Ingresses. If balance still panics, the load balancing annotations of all Ingresses are ignored.
+// isolatingPanics calls balance, and isolates Ingresses that make it panic. It passes the Ingresses to balance one
+// after another, starting with the oldest. An Ingress that makes balance panic is skipped and gets a problem. The
+// settings come from the other Ingresses. If balance still panics, the load balancing annotations of all Ingresses are
+// ignored.
 func isolatingPanics(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
 	whole, fault := balance.try(found, users)
 	if fault == nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// withMains replaces each canary in users, a result of users.of, with a copy that has settings of its main Ingresses
-// for this backend. Health checks, ejection, slow start and the virtual address come from the main Ingress with the
-// alphabetically first host. The session cookie comes from the first main Ingress that configures a cookie, and is set
-// by the routes of all main Ingresses that configure a cookie. A canary with affinity-canary-behavior legacy has its
-// own cookie, which is set by the routes of all main Ingresses.
+// withMains replaces each canary in users with a copy whose settings come partly from its main Ingresses, whose
+// requests the canary shares. users must be the result of users.of for this backend. Health checks, ejection, slow
+// start and the virtual address come from the main Ingress of the alphabetically first host. The session cookie comes
+// from the first main Ingress that configures a cookie. It is set by the routes of all main Ingresses that configure a
+// cookie. If affinity-canary-behavior is legacy, the canary keeps its own cookie, which is set by the routes of all
+// main Ingresses.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
 	for i, r := range users {
 		if r.Canary == nil {
@@ -50,7 +51,8 @@ func (t *Translator) takeSession(canary *ingress.Result) {
 	}
 }
 
-// mainsOf returns the main Ingresses whose requests are shared with this backend of a canary, sorted by host.
+// mainsOf returns the main Ingresses of a canary that share their requests with the given backend of the canary, sorted
+// by host.
 func (t *Translator) mainsOf(canary *ingress.Result, backend string) []ir.Ref {
 	names := slices.Sorted(maps.Keys(canary.Paths))
 	if canary.Fallback != nil {

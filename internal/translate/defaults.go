@@ -19,11 +19,12 @@ import (
 	"github.com/k8singress/k8singress/internal/translate/ingress"
 )
 
-// defaults holds the settings from ConfigMaps: for the process, for all Ingresses, and for the Ingresses of each class.
+// defaults holds the settings from ConfigMaps: settings for the whole process, for all Ingresses, and for the Ingresses
+// of each IngressClass.
 type defaults struct {
 	global  *ir.Global
 	ingress ingress.Options
-	// refs are the objects on which the default settings depend, except IngressClasses.
+	// refs is the set of objects whose changes can change the default settings, except IngressClasses.
 	refs     set[ir.Ref]
 	verdicts map[ir.Ref]*report.Verdict
 	// backend is the default backend, or nil.
@@ -139,7 +140,8 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	}
 }
 
-// class reads the parameters of an IngressClass of this controller. own is the namespace of the controller's ConfigMap.
+// class reads the parameters of an IngressClass, which refer to a ConfigMap. own is the namespace of the controller's
+// ConfigMap.
 func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass, own string) {
 	of := ir.Ref{Kind: kinds.IngressClass, Name: class.Name}
 	ref, p := ingress.Parameters(class, own)
@@ -157,7 +159,7 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(ref.Namespace, ref.Name)
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
-		// The Ingresses of the class return 503 until the ConfigMap exists.
+		// As long as the ConfigMap does not exist, all requests for Ingresses of the class get 503.
 		d.closed(class.Name, ref)
 		return
 	}
@@ -167,15 +169,16 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed makes all requests for Ingresses of a class get 503, because the parameters of the class cannot be read and
-// may restrict access.
+// closed is called if the parameters of an IngressClass cannot be read. Because they may restrict access, it makes all
+// requests for Ingresses of the class get 503.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true
 	d.ingress.Classes[class] = ingress.Class{ConfigMap: of, Defaults: settings, Unread: true}
 }
 
-// rivals warns a default IngressClass that there are other default IngressClasses. all contains all of them.
+// rivals adds a warning to a default IngressClass if there are other default IngressClasses. all lists all default
+// IngressClasses, including the given one.
 func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.IngressClass) {
 	var others []string
 	for _, other := range all {
@@ -192,8 +195,8 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	})
 }
 
-// say adds problems to the verdict for an object, except problems that the verdict already contains. Without any
-// problem, the verdict says that the object is accepted.
+// say adds problems to the verdict, which is the reported status of an object. Problems that the verdict already
+// contains are skipped. Without any problem, the verdict reports the object as accepted.
 func (d *defaults) say(of ir.Ref, problems ...report.Problem) {
 	v := d.verdicts[of]
 	if v == nil {

@@ -15,12 +15,13 @@ func (s set[K]) add(keys iter.Seq[K]) {
 	}
 }
 
-// groups maps keys to sets of Ingresses. Most sets have only one member. They are not stored as a Go map, because a map
-// with one entry needs 512 bytes: with ten thousand Ingresses, such maps would use more memory than anything else.
+// groups maps keys to sets of Ingresses. Most sets contain only one Ingress, and a Go map with one entry needs 512
+// bytes. With ten thousand Ingresses, such maps would need more memory than all other data. So a set with only one
+// Ingress is not stored as a map.
 type groups[K comparable] map[K]group
 
-// group is a set of Ingresses. If the set has one member, it is stored in one. Otherwise one is nil and the members are
-// in more.
+// group is a set of Ingresses. If the set has one member, it is stored in the field one. Otherwise the field one is
+// nil, and the members are stored in the field more.
 type group struct {
 	one  *ir.Ref
 	more set[ir.Ref]

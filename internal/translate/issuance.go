@@ -19,10 +19,12 @@ import (
 // namespace, which take precedence.
 type issuance struct {
 	requests map[string]*certificateRequest
-	// queues maps namespaces to the requests of their hosts. Requests at the start of the queue are accepted first.
+	// queues maps namespaces to the certificate requests of their hosts, sorted by precedence. The first requests are
+	// accepted until the limit for the namespace is reached.
 	queues map[string][]*certificateRequest
-	// below maps wildcards to the hosts that may use their certificate. Hosts that are listed in spec.tls are not
-	// included. answers maps wildcards to their certificates. A wildcard without a certificate is not included.
+	// below maps each wildcard to the hosts that may use the certificate of the wildcard. Hosts that are listed in
+	// spec.tls are not included. answers maps each wildcard to its certificate. Wildcards without a certificate are not
+	// included.
 	below   map[string]set[string]
 	answers map[string]*answer
 }
@@ -58,8 +60,8 @@ func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	return nil
 }
 
-// problems returns problems that explain to an Ingress why some of its hosts get no certificate from an issuer. quota
-// is the maximum number of such hosts in a namespace.
+// problems returns the problems of an Ingress whose hosts get no certificate from an issuer. quota is the maximum
+// number of hosts per namespace that get such certificates.
 func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
 	var all []report.Problem
 	var over []string
@@ -128,8 +130,8 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 	n.below[wildcard][host] = struct{}{}
 }
 
-// requeue updates the certificate requests of hosts. Other requests of the namespace may then exceed the limit, or no
-// longer exceed it. requeue adds their hosts and objects to c.
+// requeue updates the certificate requests of hosts. Because of this, other requests in the same namespaces may exceed
+// the limit, or may no longer exceed it. requeue adds the hosts and objects of all these requests to c.
 func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
@@ -177,8 +179,8 @@ func (t *Translator) wanted(host string) *certificateRequest {
 		refusal: m.Implied.Refusal}
 }
 
-// enqueue adds a request to the queue of its namespace, and dequeue removes it. Both do nothing if the request is nil
-// or was refused.
+// enqueue adds a request to the queue of its namespace, and dequeue removes it. Both functions do nothing if the
+// request is nil or was refused.
 func (n *issuance) enqueue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
