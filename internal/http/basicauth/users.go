@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Users holds the users of one Secret. The pointer to it stays the same as long as the running configuration refers to
-// the Secret. When the Secret changes, the contents are replaced atomically. If the Secret is missing or invalid, all
+// Users holds the users of one Secret. As long as the running configuration refers to the Secret, the Store returns the
+// same *Users. When the Secret changes, its contents are replaced atomically. If the Secret is missing or invalid, all
 // clients are rejected.
 type Users struct {
 	of       ir.Users
