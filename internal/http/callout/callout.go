@@ -66,13 +66,14 @@ type Service struct {
 	Wants func(f *message.Field) bool
 }
 
-// Response is the status and the needed header fields of a response.
+// Response is the response of a service: its status, and the header fields that Service.Wants selects.
 type Response struct {
 	Status int
 	Fields message.Fields
 }
 
-// NewResponse returns the Response for a response head. It drops the header fields that are not needed.
+// NewResponse returns the Response for a response with the given status and header fields. It drops the header fields
+// that s.Wants does not select.
 func (s *Service) NewResponse(status int, fields message.Fields) Response {
 	a := Response{Status: status}
 	for i := range fields {
