@@ -107,8 +107,9 @@ func (c *Cache) get(key Key, of message.Fields) *Verdict {
 	return e.verdict
 }
 
-// isFor reports whether a cached response may be used for a request with the header fields in of. They must have the
-// same values for all names in the response's Vary header.
+// isFor reports whether a cached response may be used for a request with the header fields in of. This is the case if
+// the header fields in the response's Vary header have the same values as in the request that the response was cached
+// for.
 func (e *entry) isFor(of message.Fields) bool {
 	for i := range e.varied {
 		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
