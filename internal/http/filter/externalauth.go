@@ -306,8 +306,8 @@ func (h *externalAuth) callWith(x *exchange.Exchange, q *callout.Call) (*extauth
 }
 
 // hostOf returns the host of the route. For a route with a wildcard host, it returns the host of the request. It
-// returns an empty string if the request's host does not match the wildcard: the client then reached the route by an
-// alias, and could have chosen any host.
+// returns an empty string if the request's host does not match the wildcard. In this case, the request matched an alias
+// of the wildcard host, and the client could have chosen any host.
 func hostOf(x *exchange.Exchange) string {
 	suffix, wild := strings.CutPrefix(x.Route.Host, "*")
 	if !wild {
