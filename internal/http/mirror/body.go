@@ -113,7 +113,7 @@ func (c *Copied) drop() {
 
 func (c *Copied) release() { c.quota.Give(c.charged) }
 
-// End drops the copy if it was not sent, because the body was not read completely.
+// End must be called when the request has ended. If the body was not read completely by then, End drops the copy.
 func (c *Copied) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
