@@ -10,8 +10,8 @@ import (
 
 const (
 	shards = 16
-	// ways is the number of entries of a hash table in which a given client may be stored (the associativity of the
-	// table).
+	// ways is the number of entries in a set of a hash table. A client can only be stored in the set that its hash
+	// selects.
 	ways = 8
 	// maxEntries is the maximum number of clients in a zone. They take 10 MB of memory.
 	maxEntries  = 1 << 18
