@@ -57,8 +57,8 @@ func appOf(ctx caddy.Context) (*App, error) {
 	return app.(*App), nil
 }
 
-// Provision finds the running engine for the options of the app, or creates a new engine if there is none. A new engine
-// does nothing until Start is called.
+// Provision finds the running engine for the options of the app, or creates a new engine. A new engine does nothing
+// until Start is called.
 func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")

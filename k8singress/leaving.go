@@ -18,10 +18,10 @@ import (
 // requests during shutdown_delay. Then it closes its listeners, including the sockets of package front, and waits for
 // requests in progress, for at most grace_period.
 //
-// The http app does not wait for upgraded connections and for connections to TCP ports. TCP ports accept connections
-// for as long as the http app accepts requests. awaitStreams waits for both kinds of connections, for the rest of
-// grace_period. It runs after all apps have stopped: if App.Stop waited and our app were stopped first, the http app
-// could not close its listeners.
+// The http app waits neither for upgraded connections nor for connections to TCP ports. awaitStreams waits for both,
+// for the rest of grace_period. It runs after all apps have stopped. App.Stop must not wait for them: if Caddy stopped
+// our app first, the http app could not close its listeners in the meantime. TCP ports accept connections for as long
+// as the http app accepts requests.
 
 // leaving is the state of the process's shutdown.
 var leaving struct {
@@ -74,8 +74,8 @@ func awaitTime(ctx context.Context, t time.Time) {
 	}
 }
 
-// recordShutdown registers a function that runs when the server that ctx belongs to closes its listeners because the
-// process is exiting. The function records the time, and closes the TCP and UDP ports.
+// recordShutdown registers a function with the server that ctx belongs to. When the server closes its listeners because
+// the process is exiting, the function records the time and closes the TCP and UDP ports.
 func recordShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {

@@ -102,8 +102,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// standsAlone reports whether a server has no other listener wrapper, except "tls". Another listener wrapper would
-// never get a connection.
+// standsAlone reports whether a server has only this listener wrapper and, if needed, "tls". Any other listener wrapper
+// would never get a connection.
 func standsAlone(server *caddyhttp.Server) bool {
 	var names []string
 	for _, raw := range server.ListenerWrappersRaw {

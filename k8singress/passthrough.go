@@ -119,8 +119,8 @@ func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error 
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// The forwarded connection ends when one side closes it. It is also closed when the routing table ends it or the
-	// process exits.
+	// The forwarded connection ends when the client or the backend closes it. The routing table also ends it if the
+	// host no longer uses TLS passthrough or the process exits.
 	backend := to.Backends.Next()
 	passed := p.passage().Take(conn, ahead, backend)
 	ended := to.Register(passed.End)
