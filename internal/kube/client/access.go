@@ -29,8 +29,8 @@ var ErrNotInCluster = errors.New("this process does not run in a Kubernetes clus
 
 // Access holds the address and the credentials of an API server.
 type Access struct {
-	// Config contains a rate limit that is suitable for writing. A caller that needs a different limit must copy Config
-	// first.
+	// Config has a rate limit that is suitable for writes of the status. To send requests at another rate, copy Config
+	// and change the limit in the copy.
 	Config *rest.Config
 	// Namespace is the namespace of this process's pod. Outside a pod, it is the namespace in the kubeconfig.
 	Namespace string
@@ -38,8 +38,8 @@ type Access struct {
 	Pod string
 }
 
-// Find reads a kubeconfig. If kubeconfig is empty, it reads the service account of the pod. It sends no requests to the
-// API server.
+// Find reads the address and the credentials from the given kubeconfig file. If kubeconfig is empty, it uses the
+// service account of the pod. It sends no requests to the API server.
 func Find(kubeconfig string) (Access, error) {
 	find := inCluster
 	if kubeconfig != "" {

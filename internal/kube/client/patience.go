@@ -14,15 +14,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// patient is a ListWatch that retries while the API server is unavailable. Without it, the reflector would not report a
-// refused connection, would pause for up to a minute, and would finish the pause even if its context has ended.
+// patient is a ListWatch that retries while the API server is unavailable. The retries of client-go's reflector are not
+// sufficient: the reflector does not report refused connections, pauses for up to a minute, and does not end the pause
+// when its context ends.
 type patient struct {
 	*cache.ListWatch
 	failed func(error)
 }
 
-// Patient returns a ListerWatcher that sends the requests of source, and retries them while the API server is
-// unavailable, until the context ends. It calls failed with each error after which it retries.
+// Patient returns a ListerWatcher that sends list and watch requests through source. While the API server is
+// unavailable, it retries until the context ends. Before each retry, it calls failed with the error.
 func Patient(source *cache.ListWatch, failed func(error)) cache.ListerWatcher {
 	return &patient{ListWatch: source, failed: failed}
 }
@@ -38,8 +39,9 @@ func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w
 	return Persist(ctx, p.failed, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
 }
 
-// Persist calls ask, which sends a request, until the API server responds or the context ends. If the context ends, the
-// returned error also contains the last error of ask. Persist calls failed with each error after which it retries.
+// Persist calls ask until the API server responds or the context ends. ask must send one request to the API server.
+// Before each retry, Persist calls failed with the error of ask. If the context ends, the returned error also contains
+// the last error of ask.
 func Persist[T any](ctx context.Context, failed func(error), ask func() (T, error)) (T, error) {
 	pause := Backoff()
 	for {
@@ -69,8 +71,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Away reports whether err means that the API server did not respond, is overloaded, or has an internal error. After
-// any other error, the reflector decides how to continue.
+// Away reports whether err means that the API server did not respond, is overloaded, or has an internal error. Requests
+// that fail with any other error are not retried here, but returned to the caller.
 func Away(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -63,10 +63,10 @@ func (f *factory) byName(name string) (*byName, error) {
 	}, nil
 }
 
-// follow replaces the set of watched objects. It reports whether the API server has responded for all of them. If it
-// returns false, the reader of the store is woken when the last object has been read. An object that is no longer in
-// the set is deleted from the store at once. If a namespace has too many objects in the set, only the first ones by
-// name are watched, and the others are marked as denied in the store.
+// follow replaces the set of watched objects. It reports whether the API server has already responded for all of them.
+// If it returns false, the reader of the store is notified when the last response has arrived. Objects that are no
+// longer in the set are deleted from the store at once. If the set contains too many objects of one namespace, only the
+// first ones by name are watched, and the others are marked as denied in the store.
 func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	return true
 }
 
-// update is called after a response about an object. It calls change, which updates the store, unless the object is no
+// update calls change, which puts the API server's response about an object into the store, unless the object is no
 // longer followed.
 func (b *byName) update(ref ir.Ref, one *single, change func()) {
 	b.mu.Lock()

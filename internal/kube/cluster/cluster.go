@@ -99,9 +99,10 @@ func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, err
 	return client, objects, err
 }
 
-// Follow replaces the set of Secrets to watch. It reports whether the API server has responded for each of them. If it
-// returns false, the reader of the Store is woken when the last response arrives. Secrets to which access is forbidden
-// are marked as denied in the Store. Without the option Referenced, all Secrets are watched and Follow does nothing.
+// Follow replaces the set of Secrets to watch. It reports whether the API server has already responded for each of
+// them. If it returns false, the reader of the Store is notified when the last response has arrived. Secrets to which
+// access is forbidden are marked as denied in the Store. Without the option Referenced, all Secrets are watched and
+// Follow does nothing.
 func (c *Cluster) Follow(secrets iter.Seq[ir.Ref]) (read bool) {
 	return c.secrets == nil || c.secrets.follow(secrets)
 }
@@ -156,8 +157,8 @@ func (c *Cluster) wait(ctx context.Context) bool {
 	return true
 }
 
-// all returns the informers for the options: one for each kind and watched namespace, and one for each object of Also
-// outside these namespaces. own is the namespace of the controller.
+// all returns the informers that the options require: one for each combination of a kind and a watched namespace, and
+// one for each object in o.Also that is in another namespace. own is the namespace of the controller.
 func (f *factory) all(o Options, own string) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
@@ -183,7 +184,8 @@ func (f *factory) all(o Options, own string) ([]*informer, error) {
 	return f.informers(list)
 }
 
-// others returns a scope for each object in Also that is outside the watched namespaces.
+// others returns one scope, from which an informer can be created, for each object in o.Also that is outside the
+// watched namespaces.
 func others(namespaces []string, o Options) []scope {
 	var list []scope
 	seen := map[ir.Ref]bool{}

@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	// atOnce is the maximum number of concurrent requests of all readers together. Each reader reads a single object.
+	// atOnce is the maximum number of concurrent requests to the API server, for all readers together. A reader lists
+	// and watches a single object.
 	atOnce = 16
-	// shortestWait and longestWait are the minimum and maximum time that all readers wait after the API server did not
-	// respond.
+	// shortestWait and longestWait are the minimum and maximum time that all readers wait after a request to which the
+	// API server did not respond.
 	shortestWait = 500 * time.Millisecond
 	longestWait  = 15 * time.Second
 )
 
-// gate limits the requests of all readers together, because there can be thousands of readers: they must not send
-// requests all at once, and while the API server is unavailable they must not retry independently.
+// gate limits the rate at which readers send requests to the API server. There can be thousands of readers, one for
+// each watched object. So they must not send their requests all at once, and while the API server is unavailable, they
+// must not retry independently of each other.
 type gate struct {
 	slots chan struct{}
 

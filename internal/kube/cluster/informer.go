@@ -106,10 +106,10 @@ func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
 type informer struct {
 	scope
 	shared cache.SharedIndexInformer
-	// registration is synced when all objects of the first list are in the snapshot store, not just in the store of the
-	// informer.
+	// registration tells when all objects of the first list are in the snapshot store. The informer itself is synced
+	// earlier, when the objects are in its own store.
 	registration cache.ResourceEventHandlerRegistration
-	// denied is closed if the API server forbids access to objects without which the controller can still work.
+	// denied is closed if the API server forbids access to the objects, and the controller can work without them.
 	denied      chan struct{}
 	denyOnce    sync.Once
 	dispensable bool

@@ -41,8 +41,8 @@ func badName(kind, field, name string) error {
 		kind, field, name)
 }
 
-// finish sets the defaults that an API server would set, and trims the object. The resourceVersion is a hash of the
-// object's text, so that objects with the same text have the same version.
+// finish sets the defaults that an API server would set, and removes fields that the controller does not need. It sets
+// the resourceVersion to a hash of the object's manifest, so that it changes only if the manifest changes.
 func (f *found) finish(raw []byte) {
 	sum := sha256.Sum256(raw)
 	f.object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

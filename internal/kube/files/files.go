@@ -56,7 +56,7 @@ func (f *Files) Store() *snapshot.Store { return f.store }
 func (f *Files) Synced() <-chan struct{} { return f.synced }
 
 // Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When the verdicts change,
-// the reader of the store is woken, even if no object has changed.
+// the reader of the store is notified, even if no object has changed.
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
 		return *v

@@ -43,8 +43,8 @@ func newFolder(root string) *folder {
 	return &folder{root: filepath.Clean(root), files: map[string]*file{}}
 }
 
-// read returns the parsed contents of all files, sorted by file name. It calls enter for each directory before reading
-// the directory, so that a watch that enter starts misses no change.
+// read returns the parsed contents of all files, sorted by file name. Before it reads a directory, it calls enter with
+// the path of the directory. enter can then start to watch the directory without missing a change.
 func (f *folder) read(enter func(dir string)) ([]*parsed, error) {
 	w := &walk{enter: enter, dirs: map[string]bool{}, entered: map[string]bool{}, found: map[string]fs.FileInfo{}}
 	if err := w.root(f.root); err != nil {

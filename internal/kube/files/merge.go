@@ -36,7 +36,8 @@ type merger struct {
 	round round
 }
 
-// round holds the names that one merge has to process, and the objects that it has set and removed.
+// round holds the names of the objects that one merge has to process, and the objects that the merge has set and
+// removed.
 type round struct {
 	names, services todo
 	set, gone       []kinds.Object
@@ -116,8 +117,8 @@ func (m *merger) remove(p *parsed) {
 	}
 }
 
-// touch records the names that must be resolved again because a definition of an object was added (by = 1) or removed
-// (by = -1).
+// touch marks an object, and its Service if necessary, to be resolved again because the definition f was added (by = 1)
+// or removed (by = -1).
 func (m *merger) touch(f *found, by int) {
 	m.round.names.add(f.ref)
 	slice, ok := f.object.(*discoveryv1.EndpointSlice)
@@ -180,7 +181,8 @@ func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	m.problems[ref] = problems
 }
 
-// put stores the object with a name in the result. If object is nil, the name is removed from the result.
+// put stores an object under the given name in the result of the merge. If object is nil, put removes the name from the
+// result.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {

@@ -242,8 +242,8 @@ func (p *parsed) countIgnored() {
 		"contains objects of kinds that the controller ignores: "+strings.Join(counts, ", ")))
 }
 
-// keep adds the objects that were in the file before and are missing now, if a part of the file could not be parsed. So
-// an unfinished edit removes no objects.
+// keep does nothing if the whole file could be parsed. Otherwise, it adds the objects that were in the previous version
+// of the file (before) and are missing now, so that an unfinished edit removes no objects.
 func (p *parsed) keep(before *parsed) {
 	if !p.broken {
 		return
@@ -269,7 +269,8 @@ func (p *parsed) keep(before *parsed) {
 	}
 }
 
-// keptAsBefore returns, for a message, the names of the kept objects, or only their number if there are many.
+// keptAsBefore describes, for a message, the objects whose previous version stays in use: by their names, or only by
+// their number if there are many.
 func keptAsBefore(kept []ir.Ref) string {
 	const few = 3
 	if len(kept) == 1 {
@@ -324,9 +325,9 @@ func plain(err error) string {
 	return strings.TrimSpace(lineNumber.ReplaceAllString(message, ""))
 }
 
-// keyOf returns, in brackets, the first key of a map whose value has the wrong type. place is the path of the map in
-// the object, and kind is the JSON type of the value. The decoder's error contains only the path of the map. keyOf
-// returns "" if no key has such a value.
+// keyOf finds the key to which a decoding error refers, because the error contains only the path of the map. It returns
+// the first key, in brackets, whose value has the wrong JSON type, or "" if there is no such key. place is the path of
+// the map in the object, and kind is the wrong type.
 func keyOf(raw []byte, place, kind string) string {
 	for name := range strings.SplitSeq(place, ".") {
 		var object map[string]json.RawMessage

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Situation is the input of Make.
+// Situation is the input of Make: the controller's own Service, one of its pods, and the open TCP and UDP ports.
 type Situation struct {
 	// Name is the name of the controller's own Service.
 	Name ir.Name
@@ -32,7 +32,7 @@ type Situation struct {
 	Loopback bool
 }
 
-// Plan is the result of Make.
+// Plan is the result of Make: the port entries to write to the Service, and the problems to report.
 type Plan struct {
 	// Ports are all port entries of the Service that our field manager should own.
 	Ports []corev1.ServicePort
@@ -97,7 +97,8 @@ func (p *planning) publish() {
 	}
 }
 
-// entries adds an entry to wanted for each open port, unless an entry of another field manager has the same port.
+// entries adds a Service port entry to the wanted entries for each open TCP or UDP port, unless another field manager
+// owns an entry for the same port.
 func (p *planning) entries() {
 	var elsewhere []*ir.StreamRoute
 	for _, route := range p.Routes {
@@ -114,8 +115,8 @@ func (p *planning) entries() {
 			"or set its targetPort to the same number")
 }
 
-// entry returns our entry for a port. If we already own an entry for the port, its name is kept, because renaming it
-// would have no benefit.
+// entry returns the Service port entry for an open TCP or UDP port. If we already own an entry for this port, its name
+// is kept, because renaming it would have no benefit.
 func (p *planning) entry(route *ir.StreamRoute) corev1.ServicePort {
 	entry := corev1.ServicePort{
 		Protocol: protocolOf(route), Port: int32(route.Port), TargetPort: intstr.FromInt32(int32(route.Port)),
@@ -146,8 +147,8 @@ func (p *planning) isServed(route *ir.StreamRoute) bool {
 	})
 }
 
-// differs reports whether the entries that we own differ from the wanted entries. The order of the entries does not
-// matter.
+// differs reports whether the port entries that we own in the Service differ from the wanted entries. The order of the
+// entries does not matter.
 func (p *planning) differs() bool {
 	return len(p.own) != len(p.wanted) || slices.ContainsFunc(p.wanted, func(e corev1.ServicePort) bool {
 		return !slices.ContainsFunc(p.own, func(o corev1.ServicePort) bool {

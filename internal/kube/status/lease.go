@@ -32,7 +32,7 @@ func TimesOf(duration time.Duration) Times {
 // releases the Lease, so that the next leader does not have to wait until the Lease expires. Written statuses are not
 // removed.
 //
-// Without leader election, Run writes at once.
+// Without leader election, Run starts to write at once.
 func (w *Writer) Run(ctx context.Context) {
 	if w.options.NoElection {
 		w.options.Log.Info("leader election is off: this replica writes status and Events")

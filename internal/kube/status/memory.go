@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// memory holds the newest plan, and records which of the planned writes are done.
+// memory holds the newest plan of status updates and Events, and records which of these writes are done.
 type memory struct {
 	mu     sync.Mutex
 	plan   map[ir.Ref]*Change
@@ -14,8 +14,9 @@ type memory struct {
 	events map[string]struct{}
 }
 
-// writtenStatus is the status that was written to an object, together with the resourceVersion that the object had in
-// the snapshot. As long as the snapshot contains this version, it does not contain the written status.
+// writtenStatus is the status that was written to an object. It also holds the resourceVersion that the object had in
+// the snapshot at that time. Until the watch delivers the written status, the snapshot still contains the object with
+// this resourceVersion.
 type writtenStatus struct {
 	version string
 	patch   string

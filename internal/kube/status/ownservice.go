@@ -25,15 +25,15 @@ type ownService struct {
 	version string
 	ports   []corev1.ServicePort
 	at      time.Time
-	// pause is the minimum time between the last write, which happened at the time at, and the next write.
+	// pause is the minimum time between two writes. The field at is the time of the last write.
 	pause time.Duration
 	// refused is the verdict on the Service if the last write was rejected for a reason that the owner of the Service
 	// can fix, otherwise nil.
 	refused *report.Verdict
 }
 
-// calm is the time after a write after which the next write is not treated as a repetition, so that its pause does not
-// grow.
+// calm limits which writes count as repetitions: only a write within this time after the previous one does. Repetitions
+// increase the pause between writes.
 const calm = 2 * lastRetry
 
 // apply writes the planned ports to the Service if necessary. It returns the time after which it must be called again,
@@ -66,8 +66,8 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 	return o.pause
 }
 
-// knows reports whether the ports were already written to the Service at this resourceVersion. The snapshot contains
-// the written ports only after the watch has reported the new version.
+// knows reports whether the ports were already written to the Service, but the snapshot still contains the Service as
+// it was before. The snapshot contains the written ports only after the watch has reported the new resourceVersion.
 func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
 	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion &&
 		slices.Equal(o.ports, ports)

@@ -77,8 +77,8 @@ func Plan(r *report.Report, s *snapshot.Snapshot,
 const fewVerdicts = 8
 
 // judged yields the verdicts on objects of one kind, each with its object. verdicts must be sorted. If many objects
-// have a verdict, it iterates over both lists in parallel, because looking up ten thousand Ingresses by name would take
-// most of the time that the processing of a change takes.
+// have a verdict, judged iterates over the sorted verdicts and the sorted objects in parallel. Looking up ten thousand
+// Ingresses by name would take most of the time that the processing of a change takes.
 func judged(verdicts []*report.Verdict,
 	objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {

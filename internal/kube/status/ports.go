@@ -49,7 +49,8 @@ func newPorts(client kubernetes.Interface, o Options) *ports {
 	return p
 }
 
-// lead writes the ports that the newest value of Publish requires, until ctx ends.
+// lead keeps the ports of the Services up to date until ctx ends. newest holds the arguments of the last call of
+// Writer.Publish.
 func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""

@@ -41,8 +41,8 @@ type Options struct {
 	Log               *zap.Logger
 }
 
-// Writer writes the changes that Plan returns, while this replica holds the Lease or if leader election is disabled.
-// Publish is safe for concurrent use.
+// Writer writes the status and the Events that Plan returns. It writes only while this replica holds the Lease, or if
+// leader election is disabled. Publish is safe for concurrent use.
 type Writer struct {
 	client   kubernetes.Interface
 	objects  metadata.Interface
@@ -80,8 +80,9 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 	}, nil
 }
 
-// Publish sets the result of the last pipeline run, with the TCP and UDP ports that are open. It does not block. If
-// Publish is called several times before the result is written, only the last call counts.
+// Publish sets the newest report, from which the Writer derives the status and Events to write. s is the snapshot to
+// which the report refers, and open lists the TCP and UDP ports that are open. Publish does not block. If it is called
+// several times before the Writer gets to work, only the last call counts.
 func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	w.desired.Store(&desired{r, s, o, open})
 	signal(w.wake)
@@ -105,7 +106,7 @@ func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 // Leader reports whether this replica is the leader, which may write.
 func (w *Writer) Leader() bool { return w.leader.Load() }
 
-// lead writes until ctx ends. ctx also ends when this replica loses the Lease.
+// lead writes status and Events until ctx ends. ctx also ends when this replica loses the Lease.
 func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)

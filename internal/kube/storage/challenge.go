@@ -56,7 +56,8 @@ func newLookups() *lookups {
 	}
 }
 
-// allow reports whether a key may be looked up now. If so, it counts the look-up towards the limits.
+// allow reports whether a challenge token may be requested from the API server now. If so, it counts the request
+// towards the limits.
 func (l *lookups) allow(key string) bool {
 	_, recently := l.recent.Get(key)
 	if recently || !l.limiter.TryAccept() {
@@ -66,8 +67,9 @@ func (l *lookups) allow(key string) bool {
 	return true
 }
 
-// expected requests a challenge token from the API server if a token is expected for the host, because another process
-// may have just written the token. For challenges that a client has invented, it sends no request.
+// expected returns the challenge token of a host from the API server, if a token is expected for the host. The token
+// may be missing in the cache because another process has just written it. For challenges that a client has invented,
+// expected sends no request.
 func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
 	host, ok := challengeHost(key)
 	if !ok || !s.wants(host) {

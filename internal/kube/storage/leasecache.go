@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// byHost is the name of the index that finds Leases by host: the Lease of the lock for obtaining a certificate for this
-// host.
+// byHost is the name of the index that finds, for a host, the Lease that is held while a certificate for the host is
+// obtained.
 const byHost = "host"
 
 // leaseCache holds the Leases that an informer has listed, and records when each Lease last changed. A lock is free if
@@ -130,7 +130,7 @@ func (c *leaseCache) has(name string) bool {
 	return ok
 }
 
-// issues reports whether this or another process holds the lock for obtaining a certificate for a host.
+// issues returns true if this or another process holds the lock for obtaining a certificate for a host.
 func (c *leaseCache) issues(host string) bool {
 	names, _ := c.listed.IndexKeys(byHost, host)
 	return len(names) > 0

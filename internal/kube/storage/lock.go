@@ -97,8 +97,8 @@ type locks struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns ensures that only one goroutine of this process at a time holds a lock or waits for other processes to
-	// release it. The key is the name of the lock. The channel is closed when the goroutine is done.
+	// turns ensures that only one goroutine of this process at a time uses a lock: it holds the lock or waits until
+	// other processes release it. The key is the name of the lock. The channel is closed when this goroutine is done.
 	turns map[string]chan struct{}
 	held  map[string]*hold
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// modifiedPrefix is the prefix of the annotations that contain the time when a field of the Secret was written. A
 	// field without this annotation has no value even if it contains data: a Secret of type kubernetes.io/tls must
-	// always contain both fields, even if only one value is known.
+	// always contain both tls.crt and tls.key, even if only one of them was stored.
 	modifiedPrefix = "modified.k8singress.io/"
 	// largest is the maximum size of a Secret in bytes.
 	largest = corev1.MaxSecretSize
@@ -135,8 +135,8 @@ func exactly(o metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// with returns a Secret that contains the value at a place. It is a modified copy of the current Secret, or a new
-// Secret if current is nil.
+// with returns a modified copy of the Secret current that contains the given value at the place p. If current is nil,
+// it returns a new Secret with this value.
 func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error) {
 	next := p.empty()
 	if current != nil {
