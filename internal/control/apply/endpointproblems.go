@@ -61,8 +61,9 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// fallbackEffect returns the part of a message that names the fallback backend, or "" if there is no fallback backend
-// other than the given one.
+// fallbackEffect describes, for a message, that requests go to the fallback backend in all. It returns "" if all has no
+// fallback backend, or if the fallback backend is the parameter than. goes is the start of the description, such as
+// "requests go".
 func fallbackEffect(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
@@ -106,8 +107,8 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	return l.healthProblem(b)
 }
 
-// refused lists, for a message, the endpoints of a backend that are not used because connections to their addresses are
-// not allowed. It names only the first few endpoints.
+// refused returns a list, for a message, of the endpoints of a backend that are not used because connections to their
+// addresses are not allowed. The list contains only the first few endpoints.
 func (l *Live) refused(id string) string {
 	const most = 4
 	var all []string
@@ -140,8 +141,10 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	}
 }
 
-// nameProblem returns the problem with an ExternalName Service: its name cannot be resolved, connections to its
-// addresses are not allowed, or its endpoints are unhealthy. It returns nil if there is no problem.
+// nameProblem returns the problem with an ExternalName Service, or nil: its name cannot be resolved, connections to its
+// addresses are not allowed, or its endpoints are unhealthy. none is true if the backend has no endpoints. closed lists
+// endpoints to which connections are not allowed. effect describes what happens to requests while there are no
+// endpoints.
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")

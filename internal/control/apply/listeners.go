@@ -26,14 +26,15 @@ import (
 var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer,
 	ir.ListenerHTTPS: structure.HTTPSServer}
 
-// listening is the state of the listeners in the listener groups of the configuration. These listeners are opened in
-// addition to the listeners of the HTTP servers.
+// listening is the state of the listeners of all listener groups. A listener group consists of additional ports and of
+// hosts that are served only on these ports. Its listeners are opened in addition to the listeners of the HTTP servers.
 type listening struct {
 	groups map[string]*document.ListenerGroup
 	// opened holds the open listen addresses. A key consists of the protocol and the address.
 	opened map[string]*front.Opened
-	// bound maps the same keys to the listeners that share an open address. leaving lists closed addresses that still
-	// have open connections. Requests on these connections are still routed to their hosts.
+	// bound has the same keys as opened, and lists the listeners that share each open address. leaving lists closed
+	// addresses that still have open connections. Requests on these connections are still routed to the hosts of the
+	// closed listeners.
 	bound   map[string][]live.Listener
 	leaving []departed
 	// gone is the set of removed listener groups. A group is deleted from the set when the last connection of its
@@ -53,14 +54,14 @@ type departed struct {
 	listeners []live.Listener
 }
 
-// bound is a listener, with the name of its group and the object that defines it.
+// bound is a listener, together with the name of its listener group and the object that defines the group.
 type bound struct {
 	ir.Listener
 	group  string
 	origin ir.Ref
 }
 
-// name returns the name of the listener with the name of its group, which makes it unique among all groups.
+// name returns the name of the listener in the form GROUP/LISTENER, which is unique among all listener groups.
 func (b *bound) name() string { return b.group + "/" + b.Name }
 
 // updateGroups updates the hosts of listener groups and the certificates of their listeners. The hosts of removed
@@ -82,7 +83,8 @@ func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 		}
 		l.listening.groups[name] = g
 		if l.listening.gone[name] {
-			// A new group has the name of a removed group.
+			// A removed group that still had open connections had the same name. Discard it, because the new group
+			// replaces it.
 			l.forgetGroup(name)
 		}
 		l.Table.UpdateGroup(name, document.DiffHosts(before, g))
@@ -203,7 +205,7 @@ type claimedPort struct {
 	err       error
 }
 
-// entries returns the listeners of the port in the form that live.Table expects.
+// entries returns the listeners that share the port, converted to the type that live.Table expects.
 func (p *claimedPort) entries() (all []live.Listener) {
 	for i := range p.listeners {
 		of := &p.listeners[i]
@@ -302,7 +304,8 @@ func (l *Live) open(p *claimedPort) error {
 	return errors.Join(errs...)
 }
 
-// refuse adds a verdict on the object that defines a listener, with err as the reason why the listener is not open.
+// refuse reports, as a problem of the object that defines a listener, that the listener could not be opened because of
+// err.
 func (s *listening) refuse(of *bound, err error) {
 	p := report.Problem{
 		Severity: report.Error, Reason: report.PortConflict,

@@ -25,8 +25,9 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Live holds the live tables, which route requests and connections. Its methods must be called on a single goroutine,
-// except where noted. The tables themselves serve requests concurrently.
+// Live holds the live tables: they route requests and connections, and can be changed without a reload of Caddy. The
+// methods of Live must be called on a single goroutine, except where noted. The tables themselves serve requests
+// concurrently.
 type Live struct {
 	Table *live.Table
 	Secrets
@@ -75,8 +76,8 @@ func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	return l.Table.Adopt(ctx)
 }
 
-// Apply changes the live tables. Endpoints are set before the routes that use them. The caller must call Listen
-// afterwards.
+// Apply applies the change d of the live configuration to the live tables. Endpoints are set before the routes that use
+// them. The caller must call Listen afterwards.
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
@@ -183,14 +184,14 @@ func (l *Live) RetryPorts() {
 // OpenPorts returns the sorted names of the open TCP and UDP ports, such as "tcp/5432".
 func (l *Live) OpenPorts() []string { return l.ports.Names() }
 
-// Pending reports whether RetryPorts must be called again later, because a port could not be opened, or because a
-// closed listener still has open connections.
+// Pending reports whether RetryPorts must be called again later. This is the case if a port could not be opened, or if
+// a closed listener still has open connections.
 func (l *Live) Pending() bool {
 	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
 }
 
-// Verdicts returns the problems that were found when the live tables were changed, on the objects that define the
-// routes and ports.
+// Verdicts returns the problems that occurred when the live tables were changed, such as ports that could not be
+// opened. The problems are reported on the objects that define the routes and ports.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
 	for _, r := range l.Table.Refused() {

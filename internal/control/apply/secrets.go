@@ -22,8 +22,8 @@ type Secrets struct {
 // NewSecrets returns a Secrets with empty stores.
 func NewSecrets() Secrets { return Secrets{certs.NewStore(), trust.NewStore(), basicauth.NewStore()} }
 
-// Update records which parts of the configuration refer to which Secrets, except Secrets with certificates for TLS
-// handshakes. It returns the Secrets whose contents must be set before the delta takes effect.
+// Update records which hosts, backends and ports now refer to which Secrets, except Secrets with certificates for TLS
+// handshakes. It returns the Secrets whose contents the caller must set before the change d takes effect.
 func (s Secrets) Update(d *document.Delta) []ir.Name {
 	return slices.Concat(s.Trust.Update(d), s.Users.Update(d))
 }

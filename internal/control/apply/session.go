@@ -53,8 +53,8 @@ type session struct {
 
 var errConnectionLost = fmt.Errorf("%w: the connection was closed", errChanged)
 
-// newSession returns a session, which opens its connection with the first request. When this connection has ended,
-// further requests fail with errChanged.
+// newSession returns a session that opens its connection with the first request. If the connection ends, all further
+// requests of the session fail with errChanged.
 func (a *Admin) newSession() *session {
 	dialer, dialled := &net.Dialer{}, atomic.Bool{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
