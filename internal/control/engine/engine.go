@@ -45,13 +45,12 @@ type Reporter interface {
 // Follower is implemented by a source that reads only the Secrets that the engine requests.
 type Follower interface {
 	// Follow sets which Secrets to read from now on. It reports whether the state of all of them is known: found,
-	// missing or inaccessible. If it returns false, the engine is woken through the store when the last Secret has been
-	// read.
+	// missing or inaccessible. If it returns false, the store notifies the engine when the last Secret has been read.
 	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
-// Publisher writes the status of objects and publishes the open TCP and UDP ports. Publish does not block; of several
-// pending calls, only the newest is processed.
+// Publisher writes the status of objects, and adds the open TCP and UDP ports to the controller's Service. Publish does
+// not block. If it is called several times before its arguments are processed, only the last call counts.
 type Publisher interface {
 	Reporter
 	Run(ctx context.Context)
@@ -89,15 +88,18 @@ type Engine struct {
 	latest atomic.Pointer[snapshot.Snapshot]
 }
 
-// adoption holds a Caddy configuration that starts to use the engine, with its options.
+// adoption holds the arguments of Adopt: the context and the options of a Caddy configuration that starts to use the
+// engine.
 type adoption struct {
 	ctx      caddy.Context
 	settings settings.Config
-	// document is the live configuration that an engine without a source serves until Load replaces it.
+	// document is the live configuration to serve if the engine does not read objects from Kubernetes or a folder. Load
+	// replaces it.
 	document *document.Live
 }
 
-// load is a live configuration passed to Load, for an engine without a source. served is closed when it is in effect.
+// load is the request of a call of Load to replace the live configuration. served is closed when the new one is in
+// effect.
 type load struct {
 	document *document.Live
 	served   chan struct{}
@@ -107,7 +109,7 @@ type load struct {
 type state struct {
 	generation uint64
 	document   func() *document.Live
-	// config is the result of the translation. It is empty if the engine has no source.
+	// config is the model that was translated from the Kubernetes objects. It is empty if the engine reads no objects.
 	config *ir.Config
 	report *report.Report
 	// changed is closed when a newer state has replaced this one.
@@ -145,8 +147,8 @@ func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
 func (e *Engine) HasSource() bool { return e.source != nil }
 
 // Adopt makes the engine use a new Caddy configuration. The first call starts the engine. Adopt does not wait, because
-// it is called while Caddy loads the configuration. An engine without a source serves the live configuration d, which
-// may be nil, until Load replaces it.
+// it is called while Caddy loads the configuration. If the engine reads no Kubernetes objects, it serves the live
+// configuration d, which may be nil, until Load replaces it.
 func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	// Modules that are provisioned with this context must outlive the Caddy configuration, because they serve requests
 	// while Caddy loads the next configuration.
@@ -178,8 +180,8 @@ func (e *Engine) Destruct() error {
 	return nil
 }
 
-// startNoMore prevents the engine from being started. If it has not been started yet, Done is closed. Afterwards
-// the fields that run sets may be read.
+// startNoMore prevents the engine from being started. If it has not been started yet, startNoMore closes the channel of
+// Done. Afterwards the fields that the method run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
 // Ports returns the TCP and UDP ports. The caller may only use methods that are safe for concurrent use.

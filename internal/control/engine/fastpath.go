@@ -59,7 +59,7 @@ func (l *loop) resolveEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	zone := zoneOf(l.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {
-			// The endpoints of a backend with an external name come from DNS.
+			// Skip a backend with an external name, because its endpoints come from DNS.
 			continue
 		}
 		l.endpoints.Set(b.ID, resolve(s, b, zone))

@@ -54,7 +54,7 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 	}
 }
 
-// takeIssued loads newly issued certificates into the store for TLS handshakes.
+// takeIssued loads newly issued certificates into the certificate store, so that TLS handshakes use them.
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)

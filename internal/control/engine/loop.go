@@ -29,12 +29,12 @@ type loop struct {
 	*Engine
 	settings   settings.Config
 	translator *translate.Translator
-	// config and translated are the last result of the translator. document returns the live configuration that is
-	// rendered from config.
+	// config (the model) and translated (the problems found) are the last result of the translator. document returns
+	// the live configuration that is rendered from config.
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
-	// slices caches the verdicts on EndpointSlices from a folder of manifests.
+	// slices caches the problems found in the EndpointSlices of a folder of manifests.
 	slices sliceChecks
 	// open lists the TCP and UDP ports that were last published as open.
 	open []*ir.StreamRoute
@@ -43,7 +43,8 @@ type loop struct {
 	// secrets is the set of Secrets to which config refers. It is nil until refersTo computes it.
 	secrets     map[ir.Name]bool
 	secretsWait secretsWait
-	// applied is set if a change is in effect whose verdicts have not been published yet.
+	// applied is set if a change has taken effect, but the problems found while applying it have not been published
+	// yet.
 	applied  bool
 	hold     holdoff
 	retry    backoff
@@ -110,7 +111,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// startListeners opens the listeners of listener groups once their HTTP server has started.
+// startListeners opens the listeners of each listener group (additional ports with their own hosts) whose HTTP server
+// has started.
 func (l *loop) startListeners() {
 	if !l.live.IsEarly() {
 		return
@@ -146,12 +148,13 @@ func (l *loop) checkDrift() {
 func (l *loop) adopt(ctx context.Context) {
 	a := l.adoption.Load()
 	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
-		// The listen addresses come from the options, not from the definition of a port. With new pointers, the
-		// renderer renders all ports again.
+		// Replace the stream routes by copies. The renderer compares pointers, so it renders all ports again, with the
+		// listen addresses of the new options.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
 	}
 	if l.settings.Zone != a.settings.Zone {
-		// Likewise, with new pointers the renderer resolves all endpoints again for the new zone.
+		// Likewise, replace the backends by copies, so that the renderer selects their endpoints again for the new
+		// zone.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
@@ -209,7 +212,8 @@ func (l *loop) observe() {
 	case l.applied:
 		l.publish()
 	case reports && len(s.Changed) == 0:
-		// If the source wakes the loop without a change of objects, the verdicts of the source have changed.
+		// The source has notified the loop although no object has changed. So the problems that the source reports have
+		// changed: publish them.
 		l.publish()
 	}
 }

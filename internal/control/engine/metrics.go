@@ -110,14 +110,16 @@ func (r refused) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// ofCertificates lists the problem reasons for Secrets that contain certificates or certificate authorities.
+// ofCertificates lists the reasons of problems that are counted as certificate problems: problems with Secrets that
+// contain certificates or certificate authorities.
 var ofCertificates = []report.Reason{
 	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired,
 	report.CertificateNotYetValid,
 	report.InvalidCA, report.RevocationListExpired,
 }
 
-// ofPorts lists the problem reasons for TCP and UDP ports that are not open.
+// ofPorts lists the reasons of problems that are counted as port problems: problems because of which a TCP or UDP port
+// is not open.
 var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
 
 // countProblems updates the metrics from a published report. A problem with the reason InvalidEntry is counted as a

@@ -102,8 +102,8 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply applies a delta to the live tables. A route or port that cannot be applied gets a verdict, and everything else
-// takes effect.
+// apply applies the change delta to the live tables. If a route or port cannot be applied, the problem is reported on
+// the object that defines it, and everything else takes effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.loadReferred(delta, s)
 	l.live.Apply(delta)
@@ -131,9 +131,9 @@ func (l *loop) becomeReady() {
 	l.log.Info("ready: all objects have been applied for the first time")
 }
 
-// loadReferred loads the contents of Secrets to which the configuration did not refer before the delta. It runs before
-// the live tables change, so that a host never rejects clients only because its certificate authority or user list is
-// not loaded yet.
+// loadReferred loads the contents of Secrets that the configuration newly refers to because of delta. It must be called
+// before the live tables change, so that a host never rejects clients only because its certificate authority or user
+// list is not loaded yet.
 func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
 	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil

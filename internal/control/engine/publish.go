@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// publish passes the verdicts on all objects to the log, the publisher and the admin API. It does nothing and returns
-// false if nothing was applied and no verdict has changed since the last call.
+// publish passes the problems of all objects to the log, to the publisher and to the admin API. It does nothing and
+// returns false if no change was applied and no problem has changed since the last call.
 func (l *loop) publish() bool {
 	if l.live.Pending() {
 		l.retry.arm()
@@ -38,7 +38,8 @@ func (l *loop) publish() bool {
 	return true
 }
 
-// verdicts merges the verdicts of the source, the translation, the live tables and the publisher into one report.
+// verdicts merges the problems that the source, the translation, the live tables and the publisher have found into one
+// report.
 func (l *loop) verdicts() *report.Report {
 	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
 	if r, ok := l.source.(Reporter); ok {
@@ -53,7 +54,7 @@ func (l *loop) verdicts() *report.Report {
 	return merged
 }
 
-// publishStatus passes the newest snapshot and its verdicts to the publisher.
+// publishStatus passes the newest snapshot, and the problems of its objects, to the publisher.
 func (l *loop) publishStatus() {
 	if s := l.latest.Load(); l.publisher != nil && s != nil {
 		l.publisher.Publish(l.state.Load().report, s, l.settings, l.openRoutes())

@@ -74,8 +74,8 @@ func (e *Engine) unready() string {
 	return err.Error()
 }
 
-// published returns the last published report. Until the process is ready, the verdicts of the source are added,
-// because they may explain the delay.
+// published returns the last published report. Until the process is ready, the problems that the source reports are
+// added, because they may explain the delay.
 func (e *Engine) published() *report.Report {
 	s := e.state.Load()
 	if r, ok := e.source.(Reporter); ok && !e.live.Table.Ready() {
@@ -96,7 +96,8 @@ func (e *Engine) Document() *document.Live {
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
 	for id, b := range d.Backends {
-		// The configuration may contain old endpoints, because endpoints change without a run of the pipeline.
+		// Set the current endpoints. The endpoints in the configuration may be old, because endpoints change without a
+		// run of the pipeline.
 		current := *b
 		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
 		now.Backends[id] = &current

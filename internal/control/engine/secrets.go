@@ -78,8 +78,8 @@ func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.pending = &rest
 }
 
-// releaseSecrets sets the Secrets that the source reads to the needed ones, so that it forgets Secrets to which only
-// the previous configuration referred.
+// releaseSecrets makes the source read only the Secrets that are needed now. The source then forgets Secrets to which
+// only the previous configuration referred.
 func (l *loop) releaseSecrets() {
 	if source, ok := l.source.(Follower); ok {
 		source.Follow(l.needed())

@@ -14,16 +14,16 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/reach"
 )
 
-// sliceChecks caches the verdicts on EndpointSlices from a folder of manifests, until an EndpointSlice or the options
-// change.
+// sliceChecks caches the problems found in the EndpointSlices of a folder of manifests, until an EndpointSlice or the
+// options change.
 type sliceChecks struct {
 	of       snapshot.Objects[*discoveryv1.EndpointSlice]
 	verdicts []*report.Verdict
 	known    bool
 }
 
-// check returns the verdicts on EndpointSlices. It uses the cached verdicts if neither an EndpointSlice nor the options
-// have changed.
+// check returns the problems of all EndpointSlices. It returns the cached result if neither an EndpointSlice nor the
+// options have changed.
 func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	if of := snapshot.Of[*discoveryv1.EndpointSlice](s); !c.known || c.of != of {
 		*c = sliceChecks{of: of, verdicts: checkSlices(s, o), known: true}

@@ -27,8 +27,8 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// Without a list of namespaces, all namespaces are watched, so the objects to which options refer need not be
-		// listed.
+		// All namespaces are watched, including the objects to which the other options refer. So these options do not
+		// affect the source.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
