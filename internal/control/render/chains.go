@@ -8,9 +8,10 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// chains caches the JSON of handler chains during one rendering, so that routes with the same filters and settings
-// share it. In most clusters, most routes have the default settings. The map key is cheap to compare; the chains under
-// one key are then compared with reflect.DeepEqual, so that this code does not depend on the fields of filters.
+// chains caches the JSON of handler chains during one rendering, so that routes with the same filters and proxy
+// settings share it. In most clusters, most routes have the default settings. The map key contains the proxy settings
+// that are cheap to compare. Chains with the same key are compared with reflect.DeepEqual, so that this code does not
+// depend on the fields of each filter.
 type chains map[ir.Forwarding][]made
 
 // made is a rendered chain, with the filters and settings from which it was rendered.
@@ -26,8 +27,8 @@ type made struct {
 // single route, and searching them would take more time than it saves.
 const remembered = 8
 
-// of returns the rendered chain for the given filters and proxy settings, from the cache if possible. The caller must
-// not modify it.
+// of looks up the chain for the given filters and proxy settings in the cache, or renders it. The caller must not
+// modify the result.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
 	// The TLS settings are not part of the chain: see document.Destination.
 	proxy.TLS = nil

@@ -33,8 +33,9 @@ func (r *Renderer) Live(config *ir.Config) *document.Live {
 	}
 }
 
-// Delta renders the differences between two configurations. Parts with equal pointers are not rendered again. Endpoints
-// of backends that are in both configurations are not rendered, because they are updated separately.
+// Delta renders the differences between two configurations. Hosts, backends and ports with equal pointers in both
+// configurations are not rendered again. Endpoints of backends that are in both configurations are not rendered,
+// because they are updated separately.
 func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	return &document.Delta{
 		Hosts:          changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
@@ -78,14 +79,15 @@ func certificates(c *ir.Config) []*ir.Certificate {
 	return append([]*ir.Certificate{c.DefaultCertificate}, c.Certificates...)
 }
 
-// part is a named entry of the live configuration.
+// part is a named entry of the live configuration, such as a host or a backend.
 type part[D any] struct {
 	name  string
 	value *D
 }
 
-// changes renders the differences between two lists. Both lists must be sorted by key; entries with equal pointers are
-// skipped. The result maps the name of each removed entry to nil.
+// changes renders the differences between the entries of two lists, such as the old and the new hosts. Both lists must
+// be sorted by key. Entries with equal pointers in both lists are skipped. The result maps the names of removed entries
+// to nil.
 func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
 	result := map[string]*D{}
 	for len(from) > 0 || len(to) > 0 {
