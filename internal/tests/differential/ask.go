@@ -77,8 +77,8 @@ func dial(address string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// send writes the pieces of a case to a connection. Write errors are ignored, because a server that responds early may
-// not read the rest of the case.
+// send writes a case to a connection, in the pieces into which the case is split. Write errors are ignored, because a
+// server that responds early may not read the rest of the case.
 func send(conn net.Conn, c *Case) {
 	text, at := c.Text(), 0
 	for _, cut := range append(slices.Sorted(slices.Values(c.cuts)), len(text)) {

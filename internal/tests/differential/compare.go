@@ -22,8 +22,8 @@ var seed = flag.Uint64("seed", 0, "the seed of random requests")
 type Difference struct {
 	// Text contains all requests of the case, without the tail that ends each case.
 	Text string
-	// Got is the response of our server, and Want is the response of the other server. One of them may be the zero
-	// value, if a server has sent fewer responses.
+	// Got is the response of our server, and Want is the response of the other server. If one of the servers has sent
+	// fewer responses, its response is the zero value.
 	Got, Want Answer
 	// Before is the previous response of our server on the connection.
 	Before Answer

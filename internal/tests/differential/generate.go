@@ -64,8 +64,8 @@ func (g generator) request(calm int) string {
 	return text
 }
 
-// huge matches numbers that are larger than any limit of a server. If mutate changes one byte of such a number, it may
-// become a valid body length for which a server waits.
+// huge matches numbers that are larger than any limit of a server. Requests with such a number are not mutated: after a
+// change of one byte, the number might be a valid body length, and a server would wait for the body.
 var huge = regexp.MustCompile("[0-9a-f]{12}")
 
 const ordinary = 3
