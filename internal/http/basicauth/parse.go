@@ -97,8 +97,8 @@ func (p *userList) readFile(file []byte) {
 	}
 }
 
-// readMap parses a Secret that has one key for each user. User names are confidential, so the problems only contain the
-// number of users that were skipped.
+// readMap parses a Secret that has one key for each user. The reported problems contain only the number of users that
+// were skipped, because user names are confidential.
 func (p *userList) readMap(data map[string][]byte) {
 	reasons := map[string]int{}
 	for name, value := range data {

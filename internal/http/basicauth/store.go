@@ -20,7 +20,8 @@ type Store struct {
 	// mu protects entries, which the method Users reads from any goroutine.
 	mu      sync.RWMutex
 	entries map[ir.Users]*entry
-	// references lists the routes that require authentication, keyed by their host or listener group.
+	// references lists the routes that require authentication, keyed by their host or by their listener group
+	// (listeners with their own hosts).
 	references map[string][]reference
 	gate       *gate
 	// changed is called with a user list after users were removed from it or passwords in it were changed.
@@ -30,7 +31,7 @@ type Store struct {
 // entry is the user list of one Secret in the store.
 type entry struct {
 	*Users
-	// parts is the set of hosts and listener groups whose routes refer to the users.
+	// parts is the set of hosts and listener groups (listeners with their own hosts) whose routes require the users.
 	parts map[string]bool
 	sum   [sha256.Size]byte
 }
