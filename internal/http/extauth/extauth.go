@@ -69,7 +69,8 @@ func SameToBackends(a, b string) bool {
 	return true
 }
 
-// word returns letters in lower case, digits unchanged, and "_" for all other bytes.
+// word converts a byte of a header name for the comparison in SameToBackends: letters to lower case, and all bytes
+// other than letters and digits to "_".
 func word(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9', 'a' <= c && c <= 'z':
