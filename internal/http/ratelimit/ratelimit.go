@@ -45,8 +45,8 @@ func (k *Key) hash() uint64 { return maphash.Bytes(seeds[2], k[:]) }
 // set, both apply.
 type Rates struct{ PerSecond, PerMinute int }
 
-// speeds returns by how much the excess decreases per second, for the rate per second and the rate per minute. As in
-// nginx, the latter is rounded down.
+// speeds returns the decrease of the excess per second, first for the rate per second and then for the rate per minute.
+// As in nginx, the decrease for the rate per minute is rounded down.
 func (r Rates) speeds() [2]int64 {
 	return [2]int64{int64(r.PerSecond) * perRequest, int64(r.PerMinute) * perRequest / 60}
 }
@@ -54,8 +54,8 @@ func (r Rates) speeds() [2]int64 {
 // Bursts are the maximum numbers of requests that a client may send beyond its rate per second and its rate per minute.
 type Bursts struct{ PerSecond, PerMinute int }
 
-// after returns the new excess of a client that sends a request ms milliseconds after its last request. excess is its
-// old excess, and speed is the decrease of the excess per second.
+// The function after returns the new excess of a client that sends a request ms milliseconds after its last request.
+// excess is its old excess, and speed is the decrease of the excess per second.
 func after(excess, speed, ms int64) int64 {
 	if ms > lifetime(excess, speed) {
 		// The multiplication below could overflow for large values of ms.
