@@ -25,8 +25,8 @@ func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	return of
 }
 
-// namesOf returns the kinds of request header names that are forwarded. As in nginx, names with underscores are
-// included if invalid names are allowed.
+// namesOf returns which request header names are forwarded: plain names, plain names and names with underscores, or all
+// names. As in nginx, names with underscores are forwarded if invalid names are allowed.
 func namesOf(by *ir.ClientConnections) message.Names {
 	switch {
 	case by.InvalidNames:
