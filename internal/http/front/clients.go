@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/process/connlimit"
 )
 
-// Clients returns the numbers of connections of HTTP clients, over all listeners and HTTP versions.
+// Clients returns the counters of client connections, over all listeners and HTTP versions.
 func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
 // client returns the client at a remote address, for the limit of connections per client. A client without an IP

@@ -76,9 +76,9 @@ func (k *connSet) unexpect() {
 	k.conns.Add(-1)
 }
 
-// begin serves a connection that expect has counted, or closes it if the connection limiter rejects it. begin does not
-// block: it starts a goroutine for a connection with a TLS handshake, a PROXY protocol header, or a ConnHandler. A
-// panic ends only this connection.
+// begin serves a connection that expect has counted, or closes it if the connection limiter rejects it. For a TLS
+// handshake, a PROXY protocol header or a ConnHandler, begin starts a goroutine, because these would delay the accept
+// loop. A panic ends only this connection.
 func (k *connSet) begin(conn net.Conn, m *connConfig) {
 	var n *clientConn
 	panics.Guard("front/connection", func() { n = k.enter(conn, m) }, func() { _ = conn.Close() })
@@ -261,8 +261,8 @@ func (k *connSet) drain(ctx context.Context) {
 	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
-// cut closes the HTTP/3 connections, because clients would not notice that the process has exited. TCP connections need
-// not be closed: the kernel closes them when the process exits.
+// cut closes the HTTP/3 connections when the process exits, because their clients would not notice the exit. TCP
+// connections need not be closed, because the kernel closes them.
 func (k *connSet) cut() {
 	k.group.front.mu.Lock()
 	sockets := slices.Clone(k.quicSockets)
@@ -273,7 +273,7 @@ func (k *connSet) cut() {
 }
 
 const (
-	// drainInterval is the interval at which end checks for connections that are still open.
+	// drainInterval is the interval at which the method end checks for connections that are still open.
 	drainInterval = 10 * time.Millisecond
 	// idleEnd is the time after which a connection that has not sent a request counts as idle, as in net/http.
 	idleEnd = 5 * time.Second

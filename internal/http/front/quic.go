@@ -210,8 +210,8 @@ func (q *quicSocket) forget(c *quicConn) {
 	delete(q.conns, c)
 }
 
-// begin adds a connection to q.conns, so that end can send GOAWAY to the client. If the socket is already ending, begin
-// sends it at once.
+// begin adds a connection to q.conns, so that the method end sends GOAWAY to the client. If the socket is already
+// ending, begin sends GOAWAY at once.
 func (q *quicSocket) begin(c *quicConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -316,7 +316,8 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, r, binding, &limits, 0)
 }
 
-// end sends GOAWAY to all clients. It closes the socket when the last connection has ended.
+// end stops accepting connections and sends GOAWAY to all clients. It closes the socket when the last connection has
+// ended.
 func (q *quicSocket) end() {
 	defer q.connSet.conns.Add(-1)
 	// Closing the listener does not close connections that are already open.
@@ -344,8 +345,8 @@ func (q *quicSocket) end() {
 // connections are closed, and the socket is closed.
 const closeTime = time.Second
 
-// cut closes all connections that are still open after GOAWAY was sent. With UDP, clients would not notice that the
-// process has exited.
+// cut closes the connections that are still open after GOAWAY was sent on them. Otherwise their clients would not
+// notice when the process exits, because HTTP/3 uses UDP, and the kernel cannot close a QUIC connection.
 func (q *quicSocket) cut() {
 	q.cutOff()
 	select {

@@ -36,8 +36,8 @@ type socket struct {
 	accepted chan struct{}
 }
 
-// openSocket opens the socket for a claim in the same way as Caddy. A server of the previous configuration may listen
-// on the same address until it stops.
+// openSocket opens the socket for a claim in the same way as Caddy. It succeeds even if a server of the previous
+// configuration, which has not stopped yet, listens on the same address.
 func openSocket(ctx context.Context, f *Front, c *claim, config net.ListenConfig) (*socket, error) {
 	s := &socket{
 		front: f, key: c.address.String(), alive: config.KeepAliveConfig,
