@@ -49,8 +49,8 @@ type conn struct {
 	// only during a request.
 	buffer  pools.Buffer
 	at, end int
-	// head and response are the head of the last response, and fields are the header fields of the last request. body
-	// reads the body of the last response.
+	// head contains the framing of the last response, and response its status and header fields. fields contains the
+	// header fields of the last request. body reads the body of the last response.
 	head     http1.ResponseHead
 	response message.Response
 	fields   message.Fields

@@ -32,7 +32,8 @@ func (r *request) roundTripCGI(d *dialer, to *http.Request) (*http.Response, err
 	return response, err
 }
 
-// invalidCGI wraps errInvalid, and has the message of the FastCGI error.
+// invalidCGI is the error for an invalid response of a FastCGI application. It wraps errInvalid, and has the message of
+// the error of package fastcgi.
 type invalidCGI struct{ error }
 
 func (n invalidCGI) Unwrap() []error { return []error{errInvalid, n.error} }
