@@ -13,7 +13,8 @@ type Delta struct {
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
 	Certificates map[string]*ir.Certificate
-	// ListenerGroups maps the names of new and changed groups to the complete groups, not to the changes within them.
+	// ListenerGroups maps the name of each new or changed listener group to the complete new group, and the name of
+	// each removed group to nil.
 	ListenerGroups map[string]*ListenerGroup
 	// Global holds the new global settings, or is nil if they did not change.
 	Global *ir.Global

@@ -43,9 +43,9 @@ type ListenerGroup struct {
 
 // Host is one virtual host.
 type Host struct {
-	// AliasOf is set if this host name is an alias. Requests for it are served with the routes and policies of the host
-	// AliasOf. The fields below are then empty, except AliasBy and AliasSince. The key of an alias in the map of hosts
-	// may be a regular expression with the prefix "~".
+	// AliasOf is the host whose routes and policies also serve this host. It is set only if this host is an alias. The
+	// fields below are then empty, except AliasBy and AliasSince. The key of an alias in the map of hosts may be a
+	// regular expression with the prefix "~".
 	AliasOf string `json:"alias_of,omitempty"`
 	// AliasBy is the object that defines an alias with a regular expression, as "Kind/namespace/name". AliasSince is
 	// the creation time of that object, in seconds since 1970. If several expressions match a name, the alias of the
@@ -54,8 +54,8 @@ type Host struct {
 	AliasSince int64  `json:"alias_since,omitempty"`
 	// TLS is nil for a host that uses the global TLS policy.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
-	// Routes are tried in this order: an exact path, then the longest prefix, then the first regex in the list that
-	// matches. However, a regex takes precedence over this exact path or prefix if it comes before it in the list.
+	// Routes are tried in this order: an exact path, then the longest prefix, then the regexes in list order. However,
+	// a regex that is listed before the matching exact path or prefix is tried before it.
 	Routes []*Route `json:"routes"`
 	// ClientAuth configures client certificates (mTLS). If it is nil, clients are not asked for a certificate.
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
@@ -124,11 +124,11 @@ type Destination struct {
 	Chain json.RawMessage `json:"chain,omitempty"`
 	// Backend is the ID of the backend that the last handler of the chain sends requests to.
 	Backend string `json:"backend,omitempty"`
-	// TLS configures TLS connections to the endpoints of the backend. Nil uses no client certificate and does not
-	// verify certificates.
+	// TLS configures TLS connections to the endpoints of the backend. If it is nil, these connections use no client
+	// certificate, and the certificates of the endpoints are not verified.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
-	// Users lists the Secrets with user names and passwords that the basic authentication filters in Chain refer to.
-	// They are repeated here so that these Secrets are watched.
+	// Users lists the Secrets with user names and passwords that the basic authentication handlers in Chain use. They
+	// are repeated here so that these Secrets are watched.
 	Users []ir.Users `json:"users,omitempty"`
 	// Access is a digest of the parts of Chain that restrict access to the backend. It is empty if access is not
 	// restricted. If Access changes, the open streams of the route are ended, because their clients may no longer be
@@ -138,7 +138,7 @@ type Destination struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// AnyOf is the JSON configuration of the Caddy handler for ir.AnyOf.
+// AnyOf is the JSON configuration of the Caddy handler that implements the filter ir.AnyOf.
 type AnyOf struct {
 	// Filters contains the JSON configuration of one Caddy handler for each filter.
 	Filters []json.RawMessage `json:"filters"`
@@ -159,7 +159,8 @@ type Backend struct {
 type Port struct {
 	// Server is the JSON configuration of a caddy-l4 server.
 	Server json.RawMessage `json:"server"`
-	// StreamBackends are the backends to which the last handler of Server forwards connections. They are repeated here.
+	// StreamBackends are the backends to which the last handler of Server forwards connections. Server contains them,
+	// too; they are repeated here so that other code does not have to parse Server.
 	StreamBackends
 	// BackendTLS is the TLS configuration of the last handler of Server, for its connections to the endpoints. It is
 	// repeated here so that its Secret is watched.

@@ -20,7 +20,8 @@ type Backend struct {
 	// VirtualAddress is "address:port" of the Service itself (its cluster IP). It is the only endpoint if
 	// LoadBalancing.UseVirtualAddress is set.
 	VirtualAddress string
-	// NotReadyToo includes endpoints that are not ready, because publishNotReadyAddresses is set in the Service.
+	// NotReadyToo is true if requests may also be sent to endpoints that are not ready. It is set if
+	// publishNotReadyAddresses is set in the Service.
 	NotReadyToo   bool
 	LoadBalancing LoadBalancing
 }
@@ -44,14 +45,14 @@ type LoadBalancing struct {
 	HashSubset int `json:"hash_subset,omitempty"`
 	// SessionCookie enables session affinity by a cookie. Nil disables it.
 	SessionCookie *SessionCookie `json:"session_cookie,omitempty"`
-	// ClientIP enables session affinity by client address (sessionAffinity of the Service): a client keeps its endpoint
-	// until this much time has passed since its last request. Zero disables it. A session cookie takes precedence.
+	// ClientIP enables session affinity by client address (sessionAffinity of the Service). Its value is how long a
+	// client keeps its endpoint after its last request. Zero disables it. A session cookie takes precedence.
 	ClientIP time.Duration `json:"client_ip,omitempty"`
 	// UseVirtualAddress sends all requests to the cluster IP of the Service, which then chooses the endpoint: see
 	// Backend.VirtualAddress.
 	UseVirtualAddress bool `json:"-"`
-	// SlowStart is the time during which the share of requests of a new endpoint grows to its full size. With zero, a
-	// new endpoint has its full share at once.
+	// SlowStart is the duration over which the share of requests that a new endpoint gets increases to its full size.
+	// With zero, a new endpoint gets its full share at once.
 	SlowStart time.Duration `json:"slow_start,omitempty"`
 	// EjectAfter is the number of consecutive failures after which an endpoint is skipped for a while. Zero means 3. A
 	// negative value disables ejection.

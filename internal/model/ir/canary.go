@@ -3,8 +3,8 @@ package ir
 // Canary configures which requests of a route go to the canary backend (ingress-nginx's canary-* annotations). Package
 // hosts translates it into conditions and weights.
 type Canary struct {
-	// Of the requests for which neither Header nor Cookie selects a backend, Weight out of every Total go to the
-	// canary. Total is not zero.
+	// Weight and Total set the share of requests that go to the canary: Weight out of every Total requests. They apply
+	// only to requests for which neither Header nor Cookie selects a backend. Total is not zero.
 	Weight, Total int
 	// Header is the name of a request header. If HeaderValue or HeaderPattern is set, a request goes to the canary if
 	// the value of the header is HeaderValue, or if the RE2 pattern HeaderPattern matches a part of it. If both are

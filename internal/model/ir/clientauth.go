@@ -22,13 +22,13 @@ type ClientAuth struct {
 	Origin Origin `json:"origin,omitzero"`
 }
 
-// ClientVerify selects which clients are accepted.
+// ClientVerify selects which clients are accepted, depending on their certificates.
 type ClientVerify string
 
 const (
 	// VerifyOn accepts clients that have a valid certificate.
 	VerifyOn ClientVerify = "on"
-	// VerifyOff does not request a certificate.
+	// VerifyOff accepts all clients and does not request a certificate.
 	VerifyOff ClientVerify = "off"
 	// VerifyOptional also accepts clients that have no certificate.
 	VerifyOptional ClientVerify = "optional"

@@ -12,8 +12,8 @@ type Compression struct {
 // Coding configures one compression algorithm. Zero fields use ingress-nginx's defaults.
 type Coding struct {
 	On bool `json:"on,omitempty"`
-	// Level is the compression level. MinSize is the length in bytes from which bodies are compressed. For both, a
-	// negative value means 0.
+	// Level is the compression level. MinSize is the minimum size, in bytes, of a body that is compressed. A negative
+	// value of either field means 0.
 	Level   int `json:"level,omitempty"`
 	MinSize int `json:"least,omitempty"`
 	// Types lists the media types to compress besides text/html, in lower case. "*" means all types.

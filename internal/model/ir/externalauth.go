@@ -23,8 +23,8 @@ type ExternalAuth struct {
 	ResponseHeaders []string `json:"response_headers,omitempty"`
 	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
-	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses whose
-	// status codes nginx's add_header applies to.
+	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
+	// status codes for which nginx's add_header has an effect, such as 200 and 302.
 	AlwaysSetCookie bool `json:"always_set_cookie,omitempty"`
 
 	// CacheKey enables caching of the service's responses. It may contain nginx variables. If it is empty, nothing is
@@ -54,11 +54,11 @@ type AuthLifetime struct {
 // Guards implements Filter.
 func (ExternalAuth) Guards() bool { return true }
 
-// ofRoute matches the nginx variables whose values depend on the route and not on the request.
+// The regular expression ofRoute matches the nginx variables whose values depend on the route and not on the request.
 var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)
 
-// GuardsByRoute reports whether the decision of any of the filters may depend on the route, so that the same filters
-// accept a client on one route and reject it on another.
+// GuardsByRoute reports whether the decision of any of the filters may depend on the route. If so, the filters may
+// accept a client on one route, while equal filters reject the same client on another route.
 func GuardsByRoute(filters []Filter) bool {
 	return slices.ContainsFunc(filters, func(f Filter) bool {
 		switch f := f.(type) {

@@ -3,8 +3,9 @@ package ir
 // Filter changes a request or its response, or responds instead of the backend. All implementations are in this file.
 // Package render has one case for each of them.
 type Filter interface {
-	// Guards reports whether the filter may keep requests from reaching the backend. If such filters of a route change,
-	// the open streams of the route are ended, because their clients may no longer be allowed.
+	// Guards reports whether the filter restricts access, so that some requests may not reach the backend. If the
+	// filters of a route that restrict access change, the open streams of the route are ended, because their clients
+	// may no longer be allowed.
 	Guards() bool
 }
 
@@ -90,7 +91,7 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// HandlerChain runs a list of Caddy handlers, which the administrator has defined in the Caddyfile under a name.
+// HandlerChain runs a named list of Caddy handlers, which the administrator has defined in the Caddyfile.
 type HandlerChain struct {
 	Name string `json:"name"`
 }
@@ -106,8 +107,8 @@ var (
 	Forbidden = DirectResponse{403}
 	// NotFound is the response to requests that match no rule.
 	NotFound = DirectResponse{404}
-	// InvalidBackend is used for Gateway API routes. It is the response to the requests for a backend that does not
-	// exist or is not allowed.
+	// InvalidBackend is the response to requests that a Gateway API route sends to a backend that does not exist or is
+	// not allowed.
 	InvalidBackend = DirectResponse{500}
 	// Unavailable is the response of a route that rejects all requests.
 	Unavailable = DirectResponse{503}
@@ -154,9 +155,9 @@ type Users struct {
 	Map bool `json:"map,omitempty"`
 }
 
-// AnyOf accepts clients that at least one of its filters accepts. The filters are tried in order. If all of them reject
-// the request, the response is 401 if a filter returned 401, otherwise the first response with 403. If a filter returns
-// any other error, this error is returned and the remaining filters are not tried.
+// AnyOf accepts a client if at least one of its filters accepts the client. The filters are tried in order. If all of
+// them reject the request, the response is 401 if a filter returned 401, otherwise the first response with 403. If a
+// filter returns any other error, AnyOf returns this error and does not try the remaining filters.
 type AnyOf struct {
 	// Filters contains at least two filters. Each of them either accepts or rejects a request.
 	Filters []Filter `json:"-"`
@@ -189,10 +190,10 @@ func (URLRewrite) Guards() bool { return false }
 
 // RateLimit limits the request rate and the number of concurrent requests of each client. Zero means no limit.
 type RateLimit struct {
-	// Zone is the name of the counters. Filters with the same zone share their counters.
+	// Zone identifies the set of counters that the filter uses. Filters with the same zone share their counters.
 	Zone string `json:"zone"`
-	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. For a short time, a client may
-	// exceed the rate by Burst times the rate.
+	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. Burst is a factor: a client
+	// may send up to Burst times the rate as additional requests within a short time.
 	RequestsPerSecond int `json:"requests_per_second,omitempty"`
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	Burst             int `json:"burst,omitempty"`

@@ -6,8 +6,8 @@ import (
 )
 
 // Proxy configures how the requests of a route are proxied. It is the JSON configuration of the last handler of a
-// chain, with the defaults filled in. Package proxy reads it unchanged, so a new setting for the proxy only has to be
-// added here.
+// handler chain, with the defaults filled in. Package proxy reads it unchanged, so a new setting for the proxy only has
+// to be added here.
 type Proxy struct {
 	Attempts
 	Forwarding
@@ -48,7 +48,7 @@ type Attempts struct {
 // RetryOn is one condition of nginx's proxy_next_upstream.
 type RetryOn string
 
-// The retry conditions. A condition with a number is a response with that status code.
+// The retry conditions. A condition whose name contains a number applies to responses with this status code.
 const (
 	// RetryOnError is the condition that a connection fails, or ends before the response headers are complete.
 	RetryOnError RetryOn = "error"
@@ -78,7 +78,7 @@ const (
 	HTTP BackendProtocol = "http"
 	// HTTPS is HTTP/1.1 over TLS. The certificate of the endpoint is not verified unless BackendTLS requires it.
 	HTTPS BackendProtocol = "https"
-	// AutoHTTP is the protocol that the client uses: HTTP or HTTPS.
+	// AutoHTTP uses the protocol of the client's request: HTTP or HTTPS.
 	AutoHTTP BackendProtocol = "auto"
 	// GRPC is HTTP/2 without TLS. GRPCS is HTTP/2 over TLS.
 	GRPC  BackendProtocol = "grpc"
@@ -119,9 +119,9 @@ type Forwarding struct {
 	Redirect ResponseRewrite `json:"redirect,omitzero"`
 	// Index is the file name that is appended to a path that ends with a slash. Only FastCGI uses it.
 	Index string `json:"index,omitempty"`
-	// TLS configures TLS connections to endpoints. Nil uses no client certificate and does not verify certificates. It
-	// is left out of the JSON configuration of the handler: document.Destination contains it instead, so that its
-	// Secret is watched.
+	// TLS configures TLS connections to endpoints. If it is nil, these connections use no client certificate, and the
+	// certificates of the endpoints are not verified. TLS is left out of the JSON configuration of the handler:
+	// document.Destination contains it instead, so that its Secret is watched.
 	TLS *BackendTLS `json:"-"`
 }
 
@@ -132,8 +132,8 @@ type ResponseRewrite struct {
 	// it starts with "~", or with "~*" to ignore case, the rest is an RE2 regular expression that may match any part of
 	// the value. Regular expressions for domains always ignore case.
 	From string `json:"from"`
-	// To replaces the string that From matches. If From is a regular expression, To replaces the whole value. It may
-	// contain nginx variables, and $1 to $9 for the capture groups of the expression.
+	// To replaces the string that From matches. If From is a regular expression, To replaces the whole value. To may
+	// contain nginx variables, and $1 to $9 for the capture groups of the regular expression.
 	To string `json:"to"`
 }
 
@@ -151,10 +151,10 @@ type Global struct {
 	// none. KeepAliveTimeout is how long an idle connection is kept: zero means 60 s.
 	KeepAlive        int           `json:"keepalive,omitempty"`
 	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
-	// Drain is how long the streams of a removed route may continue. Zero means 240 s.
+	// Drain is how long the open streams of a removed route may continue. Zero means 240 s.
 	Drain time.Duration `json:"drain,omitempty"`
-	// Streams is the policy for stream connections that have no policy of their own, such as the connections of hosts
-	// with TLS passthrough.
+	// Streams is the policy for TCP and UDP connections that have no policy of their own, such as the connections to
+	// hosts with TLS passthrough.
 	Streams StreamPolicy `json:"streams,omitzero"`
 	// Connections holds the limits for client connections.
 	Connections ClientConnections `json:"connections,omitzero"`
@@ -215,7 +215,7 @@ type AccessLog struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// StreamLog configures the log of TCP connections and UDP sessions, which gets one line when a connection or session
+// StreamLog configures the log of TCP connections and UDP sessions. One line is written when a connection or session
 // ends. The zero value logs as ingress-nginx does.
 type StreamLog struct {
 	Off bool `json:"off,omitempty"`
@@ -226,8 +226,8 @@ type StreamLog struct {
 	Format string `json:"format,omitempty"`
 }
 
-// LogStdout is the default of ingress-nginx's access-log-path. In its image, this path is a link to standard output, so
-// the value means standard output here.
+// LogStdout is the default value of ingress-nginx's access-log-path. In the container image of ingress-nginx, this path
+// is a link to standard output. This controller therefore writes to standard output if the path of a log is LogStdout.
 const LogStdout = "/var/log/nginx/access.log"
 
 // Syslog is the prefix of a log path that is the address of a syslog server instead of a file.
@@ -255,8 +255,8 @@ type Headers struct {
 	OriginalURI bool `json:"original_uri,omitempty"`
 }
 
-// ClientConnections holds the limits for HTTP connections of clients. For a zero field, the setting of the HTTP server
-// in Caddy's JSON configuration applies, which is ingress-nginx's default.
+// ClientConnections holds the limits for HTTP connections of clients. If a field is zero, the HTTP server uses its own
+// setting in Caddy's JSON configuration, which is ingress-nginx's default.
 type ClientConnections struct {
 	// HeaderTimeout is the maximum time for reading the headers of a request. BodyTimeout is the maximum time without
 	// receiving data of the request body.
@@ -296,8 +296,8 @@ type Clients struct {
 	AppendForwarded bool `json:"compute_full_forwarded_for,omitempty"`
 	// Header is the name of the header field with the client's address. Empty means X-Forwarded-For.
 	Header string `json:"forwarded_for_header,omitempty"`
-	// HostHeader is the name of the header field with the host that the client requested, if UseForwarded is set. Empty
-	// means X-Forwarded-Host.
+	// HostHeader is the name of the header field that contains the host requested by the client. It is used only if
+	// UseForwarded is set. Empty means X-Forwarded-Host.
 	HostHeader string `json:"forwarded_host_header,omitempty"`
 	// Trusted lists the networks of trusted proxies, as CIDRs. If it is empty, all peers are trusted, as in
 	// ingress-nginx.

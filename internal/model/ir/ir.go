@@ -91,9 +91,9 @@ type VirtualHost struct {
 	// serves requests whose host matches no other virtual host. The wildcard "*.example.com" matches names with one
 	// more label, and "**.example.com" names with one or more labels.
 	Host string
-	// AliasOf is set if Host is an alias: the routes and policies of the host AliasOf also serve it. The fields below
-	// are then empty, except AliasBy and AliasSince. An alias may be a regular expression with the prefix "~", which
-	// may match any part of a requested name. It is used only for names that match no other host.
+	// AliasOf is the host whose routes and policies also serve this host. It is set only if Host is an alias. The
+	// fields below are then empty, except AliasBy and AliasSince. An alias may be a regular expression with the prefix
+	// "~", which may match any part of a requested name. It is used only for names that match no other host.
 	AliasOf string
 	// AliasBy is the object that defines an alias with a regular expression. AliasSince is the creation time of that
 	// object, in seconds since 1970. If several expressions match a name, the alias of the oldest object is used.

@@ -3,8 +3,8 @@ package ir
 // Match selects the requests of a route. Both the path and the conditions must match.
 type Match struct {
 	PathMatch
-	// Conditions are nil for a route that only matches the path. Such a route comes after the routes for the same path
-	// with conditions.
+	// Conditions is nil if only the path must match. Among the routes for the same path, routes with conditions are
+	// tried before a route without conditions.
 	Conditions *Conditions
 }
 

@@ -36,7 +36,7 @@ func (n Name) Compare(other Name) int {
 	return cmp.Or(cmp.Compare(n.Namespace, other.Namespace), cmp.Compare(n.Name, other.Name))
 }
 
-// Of returns the Ref of the object with this name and the given kind.
+// Of converts the name to the Ref of an object with the given kind.
 func (n Name) Of(kind string) Ref { return Ref{Kind: kind, Namespace: n.Namespace, Name: n.Name} }
 
 // MarshalText returns the result of String, so that a Name is a string in JSON.

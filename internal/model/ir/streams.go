@@ -12,7 +12,7 @@ type StreamRoute struct {
 	// Backends share the TCP connections or UDP clients by weight. There is at least one backend.
 	Backends []WeightedBackend
 	Origin   Origin
-	// Field is the path of the field that defines the port, in the object that is the origin of the route.
+	// Field is the path of the field that defines the port, within the object in Origin.
 	Field string
 	// AcceptProxy requires a PROXY protocol header from clients. Trusted lists the peers, as CIDRs, that may send it.
 	// Connections of other peers are closed. If Trusted is empty, all peers may send it.
@@ -49,8 +49,9 @@ type StreamPolicy struct {
 	// limit for all of them; zero means 600 s (ingress-nginx's proxy-stream-next-upstream-*).
 	Tries        int           `json:"tries,omitempty"`
 	TriesTimeout time.Duration `json:"tries_timeout,omitempty"`
-	// Responses is the number of response datagrams, for each datagram of the client, after which a UDP session ends
-	// (nginx's proxy_responses). With zero, a session ends only after IdleTimeout.
+	// Responses is the number of response datagrams that are expected for each datagram of the client (nginx's
+	// proxy_responses). A UDP session ends when they have been received. With zero, a session ends only after
+	// IdleTimeout.
 	Responses int `json:"responses,omitempty"`
 	// MaxConnections is the maximum number of concurrent TCP connections or UDP clients of the port. Zero means no
 	// limit for TCP, and 16384 clients for UDP.

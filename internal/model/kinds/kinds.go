@@ -65,12 +65,12 @@ type Kind struct {
 	// WritesStatus is set if the controller only writes the status of these objects and does not read it. An update
 	// that changes only the status is then ignored.
 	WritesStatus bool
-	// Owner returns the name of the object in the same namespace that an object of this kind belongs to, such as the
-	// Service of an EndpointSlice. A snapshot can list the objects of one owner, and lists a changed object under the
-	// name of its owner. Owner is nil for kinds without owners.
+	// Owner returns the name of the object that owns an object of this kind, such as the Service of an EndpointSlice.
+	// Both are in the same namespace. A snapshot can list the objects of one owner, and it reports the change of an
+	// object under the name of the owner. Owner is nil for kinds without owners.
 	Owner func(Object) string
-	// ListsAnnotated makes a snapshot maintain an index of the objects that have an annotation with the prefix
-	// OwnPrefix.
+	// If ListsAnnotated is set, a snapshot maintains an index of the objects of this kind that have an annotation with
+	// the prefix OwnPrefix.
 	ListsAnnotated bool
 	// New returns an empty object. NewList returns an empty list.
 	New     func() Object
@@ -150,8 +150,8 @@ var All = []Kind{
 	},
 }
 
-// Of returns the entry of All for the type of an object, or nil if the type is not in All. The object may be a nil
-// pointer.
+// Of looks up the entry of All for the type of an object. It returns nil if All does not contain the type. The object
+// may be a nil pointer.
 func Of(o Object) *Kind { return byType[reflect.TypeOf(o)] }
 
 var byType = func() map[reflect.Type]*Kind {
@@ -179,7 +179,7 @@ func HasOwnAnnotation(o Object) bool {
 	return false
 }
 
-// Named returns an object that only has its namespace and name set.
+// Named returns an object of kind k in which only the namespace and the name are set.
 func (k Kind) Named(namespace, name string) Object {
 	o := k.New()
 	o.SetNamespace(namespace)
@@ -208,7 +208,7 @@ const (
 // set, because other goroutines may be reading an object that is already trimmed.
 func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
-		// This is not reached for an object that is already trimmed, because it has no managed fields.
+		// This code does not write to an object that is already trimmed, because such an object has no managed fields.
 		o.SetManagedFields(nil)
 		ShareNames(o)
 	}
@@ -239,8 +239,8 @@ func trimOwners(o Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
-// trimLabels trims the metadata and removes the labels, for kinds whose labels are not read. Even a map with one label
-// takes half a kilobyte.
+// trimLabels trims the metadata and removes the labels, for kinds whose labels are not read. Even a map with a single
+// label takes half a kilobyte of memory.
 func trimLabels(o Object) {
 	trimMeta(o)
 	dropLabels(o)
@@ -275,7 +275,7 @@ func trimService(o Object) {
 	}
 }
 
-// trimNamespace keeps the labels.
+// trimNamespace removes the fields that the controller does not read. It keeps the labels.
 func trimNamespace(o Object) {
 	trimMeta(o)
 	namespace := o.(*corev1.Namespace)
@@ -309,7 +309,7 @@ func trimPod(o Object) {
 	}
 }
 
-// trimNode keeps the addresses.
+// trimNode removes the fields that the controller does not read. It keeps the addresses.
 func trimNode(o Object) {
 	trimLabels(o)
 	node := o.(*corev1.Node)

@@ -14,8 +14,8 @@ const (
 	named      place = "named"   // in a Role in a namespace that is not watched, for an object that an option names
 )
 
-// The sizes of the set of RBAC rules, one of which is installed. Each size grants fewer permissions than the size
-// before.
+// These are the names of the generated sets of RBAC rules, which are called sizes. The administrator installs one of
+// the sets. Each set grants fewer permissions than the set before it.
 const (
 	cluster    = "cluster"
 	namespaces = "namespaces"
@@ -24,14 +24,14 @@ const (
 
 var sizes = []string{cluster, namespaces, minimal}
 
-// always is the value of right.part for RBAC rules that are needed with any options.
+// always is the value of right.part for RBAC rules that the controller needs whatever its options are.
 const always = "always"
 
 // publishNodes is the option publish_nodes. Its RBAC rules require a ClusterRole, since nodes are not in a namespace.
 const publishNodes = "publish_nodes"
 
-// storageCopy stands for the option copy_from of `storage kubernetes`. Its RBAC rule is only needed without a
-// ClusterRole, which already contains the same permission.
+// storageCopy is the value of right.part for the RBAC rule that the option copy_from of `storage kubernetes` needs. The
+// rule is needed only without a ClusterRole, because the ClusterRole already grants the same permission.
 const storageCopy = "storage_copy"
 
 // right is one RBAC rule.
@@ -42,15 +42,16 @@ type right struct {
 	part      string
 	group     string
 	resources []string
-	// names says which names the rule's resourceNames contain, such as the name in the option election_id. If it is
-	// empty, the rule applies to all objects.
+	// names describes where the names in the rule's resourceNames come from, such as the option election_id. If it is
+	// empty, the rule has no resourceNames and applies to all objects.
 	names string
-	// minimalNames replaces names in rules of the size minimal, unless it is empty.
+	// minimalNames, if it is not empty, replaces the field names in the smallest set of RBAC rules (the size minimal).
 	minimalNames string
 	verbs        []string
 }
 
-// read contains the verbs that an informer needs, and store the verbs that the certificate storage needs.
+// The variable read lists the RBAC verbs that an informer needs. The variable store lists the RBAC verbs that the
+// certificate storage needs.
 var (
 	read  = []string{"list", "watch"}
 	store = []string{"get", "list", "watch", "create", "update", "delete"}
@@ -104,8 +105,8 @@ func rights() []right {
 	)
 }
 
-// reading returns one RBAC rule for each API group, in the order of All. A rule contains the resources of the kinds in
-// its API group for which the function resource returns true.
+// reading returns RBAC rules with the given verbs: one rule for each API group, in the order of All. For each kind, the
+// function resource returns the resource name to include in the rule of its API group, or false to leave the kind out.
 func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
 	var all []right
 	for _, k := range All {
@@ -123,8 +124,8 @@ func reading(at place, part string, verbs []string, resource func(Kind) (name st
 	return all
 }
 
-// rightsOf returns the RBAC rules of a size. For the size cluster, rules for watched namespaces are moved to the
-// ClusterRole, and rules that are only necessary without a ClusterRole are left out.
+// rightsOf returns the RBAC rules of the set with the given size. In the set cluster, the ClusterRole contains the
+// rules for watched namespaces, and the rules that are only necessary without a ClusterRole are left out.
 func rightsOf(size string) []right {
 	all := rights()
 	if size != cluster {
@@ -146,7 +147,7 @@ func rightsOf(size string) []right {
 	return all
 }
 
-// part returns the RBAC rules in all that belong to the given place and option.
+// The function part returns the RBAC rules in the list all that have the given place and belong to the given option.
 func part(all []right, at place, option string) []right {
 	return slices.DeleteFunc(slices.Clone(all), func(r right) bool { return r.place != at || r.part != option })
 }

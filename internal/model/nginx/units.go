@@ -60,7 +60,7 @@ func cutTime(text string) (n int64, unit, rest string) {
 }
 
 // Seconds returns a parser for a number of seconds from minimum to MaxSeconds. The parser also accepts a time with a
-// unit, but then returns a Remark, too, because ingress-nginx does not accept units there.
+// unit. In this case it returns a Remark in addition to the value, because ingress-nginx does not accept units there.
 func Seconds(minimum int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if n, err := strconv.Atoi(text); err == nil && n >= minimum && n <= MaxSeconds {
@@ -76,7 +76,8 @@ func Seconds(minimum int) func(string) (time.Duration, error) {
 	}
 }
 
-// AreSeconds returns a phrase for messages that describes the values that a parser of Seconds accepts.
+// AreSeconds returns a phrase for messages. It describes the values that are accepted by the parser from
+// Seconds(minimum).
 func AreSeconds(minimum int) string {
 	return fmt.Sprintf("a number of seconds from %d to %d", minimum, MaxSeconds)
 }

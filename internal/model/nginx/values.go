@@ -38,8 +38,8 @@ func IsUsable(err error) bool {
 	return err == nil || errors.As(err, &remark) || errors.As(err, &partial)
 }
 
-// Into returns a function that parses a string with read and stores the result in a field. If the string is not valid,
-// the field does not change.
+// Into creates a setter for one field of a struct of type S. The setter parses a string with the function read and
+// stores the result in the field. If the string is not valid, the field does not change.
 func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
 	return func(s *S, text string) error {
 		v, err := read(text)
@@ -68,7 +68,8 @@ func Bool(text string) (bool, error) {
 	return v, nil
 }
 
-// No parses a boolean and returns its negation. It is used for fields that turn off something that is on by default.
+// No parses a boolean and returns its negation. It is used for fields whose value true turns off something that is on
+// by default.
 func No(text string) (bool, error) {
 	on, err := Bool(text)
 	return err == nil && !on, err

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Template is parsed text with nginx variables. It is immutable.
+// Template is a parsed string that may contain nginx variables. It is immutable.
 type Template struct {
-	// parts alternates between literal text and names of variables. The first and the last part are literal text, which
-	// may be empty.
+	// parts contains literal text and names of variables alternately. The first and the last part are literal text,
+	// which may be empty.
 	parts []string
 }
 
@@ -155,12 +155,13 @@ func SplitTemplate(text string) Split {
 	}
 }
 
-// Unknown returns the names of unknown variables, without duplicates. more lists additional known names.
+// Unknown lists the variable names in s that are neither available in all templates nor listed in more, without
+// duplicates.
 func (s *Split) Unknown(more ...string) []string {
 	return slices.DeleteFunc(s.Others(more), known)
 }
 
-// Others returns the names of variables that are not in names, without duplicates.
+// Others lists the variable names in s that are not in the list names, without duplicates.
 func (s *Split) Others(names []string) []string {
 	var others []string
 	for _, name := range s.Names {

@@ -8,11 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/model/report"
 )
 
-// Reading parses the values of one object into settings and collects the problems.
+// Reading parses the options of one Kubernetes object, such as its annotations. It stores their values in Settings and
+// collects the problems that it finds.
 type Reading[S any] struct {
 	Settings *S
 	Problems []report.Problem
-	// Invalid is the reason of the problems that report an invalid value.
+	// Invalid is the Reason of the problems that are reported for invalid values.
 	Invalid report.Reason
 
 	// accepted lists the options whose values are valid and used.
@@ -24,7 +25,8 @@ type acceptedOption[S any] struct {
 	field string
 }
 
-// Read parses the value of a field of the object. An invalid value is ignored and reported as a problem.
+// Read parses the value of the option row. field is the path of this value in the object. An invalid value is ignored
+// and reported as a problem.
 func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if row.Ignored != "" {
 		return
@@ -51,7 +53,7 @@ func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	}
 }
 
-// problem turns the error of a parser into a problem.
+// The function problem converts an error that a parser has returned for a value into a problem.
 func problem[S any](row *Row[S, string], err error, invalid report.Reason, field string) report.Problem {
 	p := report.Problem{Severity: report.Error, Reason: invalid, Field: field, Message: err.Error()}
 	var remark nginx.Remark

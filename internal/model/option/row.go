@@ -14,7 +14,7 @@ import (
 // Scope is the part of the configuration that an option applies to. Each table defines its own scopes.
 type Scope string
 
-// Risk is the risk of letting an author set the option, as ingress-nginx classifies annotations.
+// Risk is the security risk of an option, as ingress-nginx classifies its annotations.
 type Risk string
 
 // Row defines one option. S is the type of the settings that it changes. V is the type of the value: a string, or a
@@ -52,8 +52,8 @@ type Row[S, V any] struct {
 	Check func(*S) string
 }
 
-// In converts a row for the settings S into a row for the settings T that contain S: part returns the S in a T. The
-// result has no Scope and no Risk.
+// In converts a row for settings of type S to a row for settings of type T, which contain an S. The function part
+// returns the S in a T. The result has no Scope and no Risk.
 func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	in := Row[T, V]{
 		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default,
@@ -110,7 +110,7 @@ func checkText(value string) error {
 	return nil
 }
 
-// Unless returns "" if holds is true, otherwise the message. It is a helper for Row.Check.
+// Unless is a helper for Row.Check: it returns "" if holds is true, and message otherwise.
 func Unless(holds bool, message string) string {
 	if holds {
 		return ""

@@ -22,7 +22,7 @@ const (
 	// MaxBytes is the maximum length of an expression in bytes.
 	MaxBytes = 1 << 10
 	// MaxSize is the maximum size of one compiled pattern, in instructions. An expression of MaxBytes plain characters
-	// does not exceed it. Envoy warns at a tenth of it.
+	// does not exceed it. Envoy already logs a warning for a tenth of this size.
 	MaxSize = 1500
 	// MaxHostSize is the maximum total size of all patterns of a host, in instructions. One instruction takes about 50
 	// bytes of memory and one microsecond to compile.
@@ -31,9 +31,11 @@ const (
 	MaxNamespaceSize = 200_000
 	// MaxNamesSize is the maximum total size, in instructions, of all patterns for host names in a namespace. These
 	// patterns are searched in every requested name that matches no other host, even if the name belongs to another
-	// namespace. The limit is low, so that NewNameBudget is sufficient for several namespaces.
+	// namespace. The limit is low, so that the budget that NewNameBudget returns suffices for the patterns of several
+	// namespaces.
 	MaxNamesSize = 500
-	// MaxNameLength is the maximum length of a requested name in which patterns are searched. No host name is longer.
+	// MaxNameLength is the maximum length of a requested host name. Patterns are not searched in longer names, because
+	// no valid host name is longer.
 	MaxNameLength = 253
 )
 
@@ -52,7 +54,8 @@ func Compile(text string) (*Pattern, error) { return compile("", text) }
 // CompileFold is like Compile, but ignores case.
 func CompileFold(text string) (*Pattern, error) { return compile("(?i)", text) }
 
-// CompilePath returns the pattern of a path. As in ingress-nginx, it is anchored at the start and ignores case.
+// CompilePath compiles the regular expression of a path. As in ingress-nginx, the pattern is anchored at the start and
+// ignores case.
 func CompilePath(path string) (*Pattern, error) { return compile(ofPath, path) }
 
 // ofPath is the prefix that CompilePath adds to an expression. It has the effect of ingress-nginx's location ~*
@@ -120,7 +123,8 @@ func (c *patterns) keep(text string, p *Pattern) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.all[text] == pointer {
-			// No newer pattern with the same text has replaced the entry.
+			// The cache entry still belongs to the pattern that was freed: no newer pattern with the same text has
+			// replaced it.
 			delete(c.all, text)
 		}
 	}, text)

@@ -8,18 +8,20 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// Budget is the limit for all searches of one request. It must not be used by several goroutines at the same time.
+// Budget limits the total cost of all pattern searches for one request. It must not be used by several goroutines at
+// the same time.
 type Budget struct {
-	// steps is the remaining number of steps for searches that count their steps. plain is the remaining budget for
-	// searches with package regexp, which is faster for short strings but does not count steps. Such a search uses up
-	// its maximum cost: the size of the pattern times the length of the string.
+	// steps is the number of steps that remain for searches of type search, which count their steps. plain is the cost
+	// that remains for searches with package regexp, which is faster for short strings but does not count steps. The
+	// cost of such a search is its maximum: the size of the pattern times the length of the string.
 	steps, plain int
 }
 
 const (
-	// maxSteps is the initial value of Budget.steps. This many steps take one or two milliseconds on one core, like the
-	// match limit of PCRE. An ordinary pattern takes eight steps for each byte of a path. If the pattern and the path
-	// start with different letters, a search takes only a few steps for the whole path.
+	// maxSteps is the initial value of Budget.steps. This many steps take one or two milliseconds on one core, about as
+	// long as a search that reaches the match limit of PCRE. An ordinary pattern takes eight steps for each byte of a
+	// path. If the pattern and the path start with different letters, a search takes only a few steps for the whole
+	// path.
 	maxSteps = 250_000
 	// maxPlain is the initial value of Budget.plain. Searches of this cost take some tenths of a millisecond.
 	maxPlain = 1 << 16
@@ -80,8 +82,9 @@ func (p *Pattern) Submatch(text string) []int {
 // String returns the regular expression with its flags.
 func (p *Pattern) String() string { return p.expression.String() }
 
-// search runs a program over a string as package regexp does for long strings: it runs all threads in parallel, so each
-// instruction is visited at most once for each character. It counts the visits.
+// The type search runs a compiled regular expression on a string. Like package regexp for long strings, it follows all
+// alternatives (threads) in parallel, so each instruction is visited at most once for each character. Each visit counts
+// as one step.
 type search struct {
 	now, next queue
 	stack     []uint32
@@ -89,7 +92,7 @@ type search struct {
 
 var searches = pools.New[search]("pattern: search", nil, nil).Poison((*search).poison)
 
-// poison overwrites all threads with an instruction that exists in no program.
+// poison overwrites the memory of a search with the number of an instruction that no program contains.
 func (s *search) poison() {
 	for _, of := range [...][]uint32{s.now.sparse, s.now.dense, s.next.sparse, s.next.dense, s.stack} {
 		of = of[:cap(of)]
@@ -193,8 +196,8 @@ func takes(i *syntax.Inst, r rune) bool {
 	}
 }
 
-// follow adds an instruction to a queue, and all instructions that are reachable from it without reading a character,
-// in order of precedence. It returns the number of visited instructions.
+// follow adds the instruction pc to a queue, and all instructions that can be reached from it without reading a
+// character. They are added in order of precedence. follow returns the number of visited instructions.
 func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 	visits := 0
 	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {
@@ -213,7 +216,8 @@ func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 		case syntax.InstCapture, syntax.InstNop:
 			s.stack = append(s.stack, i.Out)
 		default:
-			// The instruction reads a character or ends the search.
+			// All other instructions read a character or end the search, so no further instruction can be reached from
+			// here.
 		}
 	}
 	return visits

@@ -7,7 +7,8 @@ import (
 const (
 	// runesOfInstruction is the number of runes in a character class that take as much memory as one instruction.
 	runesOfInstruction = 10
-	// enough is the maximum result, which avoids an integer overflow. Expressions of this size are rejected anyway.
+	// The constant enough is the upper bound of all sizes that are computed here. It prevents an integer overflow.
+	// Expressions of this size are rejected anyway.
 	enough = 1 << 30
 )
 
@@ -30,7 +31,7 @@ func instructions(re *syntax.Regexp) int {
 		return of + 2
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
 		// An expression such as (x?)* is compiled to a plus inside a question mark, because its operand can match the
-		// empty string.
+		// empty string. Therefore two instructions are counted.
 		return of + 2
 	case syntax.OpAlternate, syntax.OpConcat:
 		return of + len(re.Sub)
@@ -41,8 +42,8 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// repeated returns the size of a repetition such as x{2,5}. of is the size of x. The compiled expression contains as
-// many copies of x as x may occur. Optional copies need additional instructions.
+// repeated returns the size of a repetition such as x{2,5}. The parameter of is the size of x. The compiled expression
+// contains one copy of x for each possible occurrence, and additional instructions for optional copies.
 func repeated(of, minimum, maximum int) int {
 	copies := max(maximum, minimum, 1)
 	return min((of+2)*copies, enough)

@@ -18,7 +18,7 @@ type Pool[T any] struct {
 	name string
 	// create initializes a zero value. clean prepares a released value for its next owner. Both may be nil.
 	create, clean func(*T)
-	// poison overwrites a released value. intact reports whether the value has not been modified since then. Both are
+	// poison overwrites a released value. intact reports whether a released value is unchanged since then. Both are
 	// called only if Checking is true, and may be nil.
 	poison func(*T)
 	intact func(*T) bool
@@ -73,7 +73,8 @@ func (p *Pool[T]) Get() (h Handle[T]) {
 	return
 }
 
-// inspect returns the claim of the next owner of a value. It panics if the value was written to since its release.
+// inspect checks a value before Get returns it: it panics if the value was modified after its release. It returns the
+// claim of the next owner, which identifies the period until the next Release.
 func (p *Pool[T]) inspect(i *item[T]) claim {
 	if p.intact != nil && !p.intact(&i.value) {
 		i.panicOf(p.name, "was written to after its release")

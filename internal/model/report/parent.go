@@ -6,8 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// Parent is an object to which another object is attached, such as the Gateway of a route. It contains the conditions
-// of the attached object. They can differ between parents: of two Gateways, only one may accept a route.
+// Parent holds the conditions of an attached object for one of its parents, such as the Gateway of a route. Conditions
+// can differ between parents: one Gateway may accept a route while another Gateway rejects it.
 type Parent struct {
 	ParentRef
 	// Conditions contains at most one condition of each type.
@@ -44,7 +44,7 @@ const (
 	Unknown ConditionStatus = "Unknown"
 )
 
-// Stated returns the parents in the verdict that have conditions.
+// Stated returns the parents in v for which there is at least one condition.
 func (v *Verdict) Stated() []Parent {
 	return slices.DeleteFunc(slices.Clone(v.Parents), func(p Parent) bool { return len(p.Conditions) == 0 })
 }
@@ -54,7 +54,7 @@ func (p Parent) equal(other Parent) bool {
 }
 
 // joinParents merges two lists of parents, and the conditions of each parent. If both lists contain a condition of the
-// same type for a parent, the condition in more is used.
+// same type for a parent, the condition in the list more is used.
 func joinParents(list, more []Parent) []Parent {
 	if len(more) == 0 {
 		return list

@@ -1,5 +1,5 @@
-// Package report holds the results of translating Kubernetes objects and applying them: one verdict for each object.
-// The verdicts are used for Events, the log, lint and /k8singress/objects.
+// Package report holds the results of translating and applying Kubernetes objects. Each object has one verdict, which
+// contains its problems and conditions. The verdicts are used for Events, the log, lint and /k8singress/objects.
 package report
 
 import (
@@ -181,7 +181,8 @@ func Changed(before, now *Report) []*Verdict {
 	old := before.Verdicts
 	for _, v := range now.Verdicts {
 		if len(old) > 0 && old[0] == v {
-			// This comparison of pointers is fast. It finds nearly all unchanged verdicts, because they are not copied.
+			// This comparison of pointers is fast. It finds nearly all unchanged verdicts, because an unchanged verdict
+			// usually is the same pointer in both reports.
 			old = old[1:]
 			continue
 		}

@@ -42,7 +42,7 @@ const DefaultHostsPerNamespace = 100
 // this time.
 const MinElectionTTL = 5 * time.Second
 
-// AdminOff is the value of Config.Admin that stands for an admin API that is turned off.
+// AdminOff is the value of Config.Admin if the admin API is turned off.
 const AdminOff = "off"
 
 // ExternalNamesAll and ExternalNamesOff are the values of Config.ExternalNames.
@@ -96,10 +96,10 @@ type Config struct {
 	// configuration that it receives with PUT /k8singress/config.
 	Source *Source `json:"source,omitempty"`
 
-	// IngressClass is the value of the older annotation kubernetes.io/ingress.class that selects this controller.
-	// spec.ingressClassName refers to an IngressClass instead, and every IngressClass with our ControllerName is
-	// served, whatever its own name. If objects are read from manifests, spec.ingressClassName may also be this value
-	// without an IngressClass object. Default: nginx.
+	// IngressClass is the value of the older annotation kubernetes.io/ingress.class that selects this controller. The
+	// field spec.ingressClassName works differently: it refers to an IngressClass, and Ingresses of every IngressClass
+	// with our ControllerName are served, whatever its name. If objects are read from manifests, spec.ingressClassName
+	// may also be this value without an IngressClass object. Default: nginx.
 	IngressClass string `json:"ingress_class,omitempty"`
 	// IngressClassByName also serves Ingresses whose spec.ingressClassName is IngressClass, even if the IngressClass
 	// does not exist or has another spec.controller. Default: false. It is always on if reading IngressClasses is not
@@ -221,8 +221,8 @@ type Config struct {
 	// PublishAddress say. Default: they are written.
 	Status string `json:"status,omitempty"`
 
-	// SSLPassthrough enables ingress-nginx's annotation ssl-passthrough, with which the backend of an Ingress
-	// terminates TLS itself (its flag enable-ssl-passthrough). Default: false.
+	// SSLPassthrough enables ingress-nginx's annotation ssl-passthrough, like ingress-nginx's flag
+	// enable-ssl-passthrough. With this annotation, the backend of an Ingress terminates TLS itself. Default: false.
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
 	// DefaultBackend is the namespace/name of a Service, with ":port" appended if it is not the first port. It serves
 	// requests that match no host or path, and the error pages of Ingresses that do not configure a Service for error
@@ -247,7 +247,8 @@ type Config struct {
 	// Issuers lists the issuers of certificates for Ingress hosts, which are modules of Caddy's namespace tls.issuance.
 	// They are tried in order until one issues a certificate. Default: ACME with Email and ACMECA.
 	Issuers []json.RawMessage `json:"issuers,omitempty"`
-	// KeyType is the key type of the certificates from issuers, by Caddy's name. Default: p256.
+	// KeyType is the key type of the certificates from issuers. The names of key types are defined by Caddy. Default:
+	// p256.
 	KeyType string `json:"key_type,omitempty"`
 	// HostsPerNamespace is the maximum number of hosts of one namespace that get a certificate from an issuer. The
 	// oldest hosts take precedence. Default: 100.

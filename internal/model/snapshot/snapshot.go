@@ -31,8 +31,8 @@ type Snapshot struct {
 	Since   uint64
 }
 
-// Of returns the objects of one kind, for example Of[*corev1.Secret](s). It panics if internal/model/kinds does not
-// contain the kind.
+// Of selects the objects of one kind in a snapshot, for example Of[*corev1.Secret](s). It panics if
+// internal/model/kinds does not contain the kind.
 func Of[T kinds.Object](s *Snapshot) Objects[T] {
 	var object T
 	return Objects[T]{s.tables[kinds.Of(object).Name]}

@@ -13,14 +13,14 @@ import (
 // Store tracks objects as they are added, changed and deleted. It is safe for concurrent use. Objects of kinds that are
 // not in internal/model/kinds are ignored.
 //
-// An update does not count as a change if only the resourceVersion, the managed fields, or a status that this
-// controller writes differ. After such an update, Take returns the newest object, but the channel Store.Changed
+// Some updates do not count as changes: updates that only change the resourceVersion, the managed fields, or a status
+// that this controller writes. After such an update, Take returns the newest object, but the channel Store.Changed
 // receives nothing, and Snapshot.Changed does not list the object.
 type Store struct {
 	mu     sync.Mutex
 	tables map[string]*table
-	// taken is the last snapshot that Take returned, without Changed. The next snapshot shares its maps, so they must
-	// not be modified.
+	// taken is the last snapshot that Take returned, without its list Changed. The next snapshot shares its maps, so
+	// they must not be modified.
 	taken   Snapshot
 	changed map[ir.Ref]struct{}
 	wake    chan struct{}
@@ -68,7 +68,8 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
-// Deny records whether the source is not allowed to read an object. If this is news, the object counts as changed.
+// Deny records that the source is not allowed to read an object, or that it is allowed to if denied is false. If the
+// permission has changed, the object counts as changed.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
 	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
 }
@@ -83,7 +84,7 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 			continue
 		}
 		if next == nil {
-			// Snapshots share the old map, so it must not be modified.
+			// Change a copy of the map, because snapshots share the old map.
 			next = maps.Clone(s.taken.denied)
 		}
 		if next == nil {

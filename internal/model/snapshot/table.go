@@ -61,8 +61,9 @@ type tree = btree.Map[string, kinds.Object]
 type table struct {
 	row *kinds.Kind
 	all tree
-	// index finds objects of some kinds. For kinds with an Owner, its keys consist of the namespace and the names of
-	// owner and object. For kinds with ListsAnnotated, it contains only the annotated objects, by namespace and name.
+	// index is an additional map of objects. For kinds with an Owner, its keys consist of the namespace, the name of
+	// the owner and the name of the object. For kinds with ListsAnnotated, it contains only the annotated objects, with
+	// the same keys as all. It is empty for other kinds.
 	index tree
 	// stale is set if the table has changed since the last snapshot.
 	stale bool
@@ -125,12 +126,13 @@ func (t *table) indexKey(o kinds.Object) string {
 	return ""
 }
 
-// same reports whether two versions of an object are equal, apart from the fields that meaning leaves out.
+// same reports whether two versions of an object are equal. It ignores the fields whose changes do not matter, see
+// meaning.
 func (t *table) same(a, b kinds.Object) bool {
 	return kinds.SameVersion(a, b) || equality.Semantic.DeepEqual(t.meaning(a), t.meaning(b))
 }
 
-// meaning returns a shallow copy of an object without the fields whose changes are ignored, such as the
+// The method meaning returns a shallow copy of an object without the fields whose changes are ignored, such as the
 // resourceVersion.
 func (t *table) meaning(o kinds.Object) kinds.Object {
 	copied := t.row.New()

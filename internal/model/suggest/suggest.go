@@ -20,8 +20,8 @@ func Hint(word string, known []string) string {
 	return "; did you mean " + known[i] + "?"
 }
 
-// Of returns the known word that is most similar to word, or the first such word if there are several. It returns "" if
-// no known word is similar enough: a quarter of the letters, plus one, may differ.
+// Of finds the known word that is most similar to word. It returns the first such word if several are equally similar,
+// and "" if no known word is similar enough: at most a quarter of the letters of word, plus one, may differ.
 func Of(word string, known []string) string {
 	best, limit := "", 1+len(word)/4
 	for _, candidate := range known {
