@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// The factor of a budget limits each owner: an owner may use at most this many times the units that are still free.
-// With factor 2, a single owner gets two thirds of the budget, two owners get two fifths each, and any number of owners
-// leaves some units free for another owner. This is the dynamic threshold algorithm of switches that share a buffer
-// among queues (Choudhury and Hahne, 1998). It does not need to know the owners in advance, and no owner has to give
-// units back. largeFactor is for purposes where few owners cause nearly all of the load: a single owner gets eight
-// ninths.
+// A factor limits how much of a budget one owner, such as a namespace, may use: at most the factor times the units that
+// are still free. With factor 2, a single owner gets two thirds of the budget, two owners get two fifths each, and some
+// units stay free for another owner, however many owners there are. Switches use this dynamic threshold algorithm to
+// share a buffer among queues (Choudhury and Hahne, 1998). It does not need to know the owners in advance, and no owner
+// has to give units back. largeFactor is for budgets where few owners cause nearly all of the load: a single owner gets
+// eight ninths.
 const (
 	factor      = 2
 	largeFactor = 8
@@ -24,8 +24,8 @@ const (
 // largeFactor twice without an overflow.
 const unlimited = math.MaxInt64 / (2 * largeFactor * largeFactor)
 
-// Budget is an amount of one resource that owners share. Its unit is a descriptor, a byte, a connection or something
-// else that can be counted. It is safe for concurrent use.
+// Budget limits how much of one resource several owners use. Its unit is a descriptor, a byte, a connection or
+// something else that can be counted. It is safe for concurrent use.
 type Budget struct {
 	factor      int64
 	limit, used atomic.Int64
@@ -34,8 +34,8 @@ type Budget struct {
 	owners map[string]*owner
 }
 
-// owner holds the usage of one owner, such as a namespace or a client address. parts divides this usage, for example by
-// port or by connection.
+// owner holds the number of units that one owner uses, such as a namespace or a client address. parts divides these
+// units into Shares, for example by port or by connection.
 type owner struct {
 	used  atomic.Int64
 	parts map[string]*Share
@@ -91,7 +91,7 @@ func (b *Budget) Usage() Usage {
 // HasSpare reports whether at most half of the budget is in use.
 func (b *Budget) HasSpare() bool { return b.Used() <= b.Limit()/2 }
 
-// Take reserves n units of the budget that are not counted for any owner. The caller returns them with Give. If fewer
+// Take reserves n units of the budget without assigning them to an owner. The caller returns them with Give. If fewer
 // than n units are free, Take reserves nothing and returns false.
 func (b *Budget) Take(n int64) bool {
 	if b.used.Add(n) <= b.Limit() {
@@ -104,8 +104,8 @@ func (b *Budget) Take(n int64) bool {
 // Give returns n units that Budget.Take has reserved.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// Share counts the units that one part of one owner uses, such as a port of a namespace or a connection of a client
-// address.
+// Share counts the units that one part of one owner uses. For example, the owner is a namespace and the part is one of
+// its ports, or the owner is a client address and the part is one of its connections.
 type Share struct {
 	budget *Budget
 	owner  *owner
@@ -154,10 +154,11 @@ func (s *Share) Leave() {
 // Used returns the number of units that this part of the owner uses.
 func (s *Share) Used() int64 { return s.used.Load() }
 
-// Take reserves n units, which the caller returns with Give. It reserves nothing and returns false if the owner would
-// then exceed its limit, which is the factor times the free units of the budget, or if the part would exceed the
-// corresponding limit within its owner. If several goroutines call Take at the same time and not all requests fit, all
-// of them may get false.
+// Take reserves n units for this part of the owner. The caller returns them with Give. The owner as a whole may use at
+// most the factor of the budget times the free units of the budget. This part may use at most the factor times the
+// units that the owner may still take. If a limit would be exceeded, Take reserves nothing and returns false. If
+// several goroutines call Take at the same time and there are not enough units for all of them, all of them may get
+// false.
 func (s *Share) Take(n int64) bool {
 	all, own, part := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
 	fair := s.budget.factor * (s.budget.Limit() - all)

@@ -5,33 +5,34 @@ import (
 	"runtime/debug"
 )
 
-// Memory is a purpose for which the process uses memory, in an amount that depends on clients.
+// Memory identifies one purpose of memory, such as buffered request bodies. Clients determine how much memory each
+// purpose needs, so each purpose has a limit.
 type Memory int
 
 // The purposes of memory.
 const (
-	// Bodies is for request and response bodies that wait in memory for a slow receiver or for a retry.
+	// Bodies is the share of memory for request and response bodies that wait for a slow receiver or for a retry.
 	Bodies Memory = iota
-	// Connections is for connections of HTTP clients, which need ConnectionBytes each.
+	// Connections is the share of memory for connections of HTTP clients, which need ConnectionBytes each.
 	Connections
-	// Requests is for HTTP/2 and HTTP/3 requests in progress. An HTTP/1.1 connection has only one request, which is
-	// included in Connections.
+	// Requests is the share of memory for HTTP/2 and HTTP/3 requests in progress. An HTTP/1.1 connection has only one
+	// request, which is included in Connections.
 	Requests
-	// Encoders is for the encoders of compressed responses.
+	// Encoders is the share of memory for the encoders of compressed responses.
 	Encoders
-	// Mirrors is for request bodies that are kept for mirrored requests.
+	// Mirrors is the share of memory for request bodies that are kept for mirrored requests.
 	Mirrors
-	// AuthCache is for cached responses of external authentication.
+	// AuthCache is the share of memory for cached responses of external authentication.
 	AuthCache
 )
 
 const mebibyte = 1 << 20
 
-// memoryTable divides the memory limit of the process (GOMEMLIMIT). parts is the share of a purpose, in 64ths. All
-// shares together are three quarters of the limit: the rest is for routing tables, for the translation of Kubernetes
-// objects, and for garbage. factor limits how much of a share one owner gets. max is an upper limit in bytes for a
-// purpose that does not need more; zero means no upper limit. without is the budget in bytes if the process has no
-// memory limit; zero means no limit.
+// memoryTable divides the memory limit of the process (GOMEMLIMIT) among the purposes. parts is the share of a purpose,
+// in 64ths. All shares together are three quarters of the limit. The rest is for routing tables, for the translation of
+// Kubernetes objects, and for garbage. factor limits how much of a share one owner gets, such as a namespace. max is
+// the maximum size of a share in bytes; zero means no maximum. without is the size of the budget in bytes if the
+// process has no memory limit; zero means that the budget is not limited.
 var memoryTable = [...]struct{ parts, factor, max, without int64 }{
 	Bodies:      {parts: 16, factor: largeFactor, without: 256 * mebibyte},
 	Connections: {parts: 16, factor: largeFactor},
@@ -62,8 +63,8 @@ func (m Memory) Limit() int64 {
 // Budget returns a new budget with the bytes for the purpose.
 func (m Memory) Budget() *Budget { return newBudget(m.Limit(), memoryTable[m].factor) }
 
-// MaxClients returns the maximum number of connections of HTTP clients, so that the descriptors of Clients and the
-// memory of Connections suffice. 0 means no limit.
+// MaxClients returns the maximum number of connections of HTTP clients. It is limited by the file descriptors for
+// Clients and by the memory for Connections. 0 means no limit.
 func MaxClients() int64 {
 	files, room := Clients.Limit(), Connections.Limit()/ConnectionBytes
 	if files == 0 || room > 0 && room < files {

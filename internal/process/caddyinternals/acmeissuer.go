@@ -8,12 +8,13 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// ACMEIssuer returns the certmagic issuer inside an issuer module of Caddy after caddytls.ConfigSetter was called. It
-// returns nil without an error for a module that does not use ACME.
+// ACMEIssuer returns the certmagic issuer that an issuer module of Caddy contains. Caddy must have called the module's
+// method SetConfig (caddytls.ConfigSetter) before. ACMEIssuer returns nil without an error for a module that does not
+// use ACME.
 //
-// The module has no method that returns this issuer. It is needed for two reasons: only this issuer accepts a logger
-// and ports for a single order, and certmagic passes the replaced certificate only to this issuer, which exempts a
-// renewal from the rate limit of the certificate authority.
+// The module has no method that returns the certmagic issuer. The controller needs this issuer for two reasons: only
+// this issuer accepts a logger and ports for a single order, and certmagic passes the replaced certificate only to this
+// issuer, which exempts a renewal from the rate limit of the certificate authority.
 //
 // It relies on the private field issuer of caddytls.ACMEIssuer. If the field is missing, has another type or is not
 // set, ACMEIssuer returns an error. The module can still be used in this case.

@@ -21,7 +21,8 @@ var configAdapters map[string]caddyconfig.Adapter
 // It relies on the variable caddyconfig.configAdapters being a map by name. Otherwise it returns an error and does not
 // change the adapter.
 func WrapAdapter(name string, wrap func(next caddyconfig.Adapter) caddyconfig.Adapter) (err error) {
-	// If the variable has another type, it may not contain valid pointers.
+	// If the variable has another type, it may not contain valid pointers. An invalid pointer then causes a panic,
+	// which is recovered below, instead of ending the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,9 +9,9 @@ import (
 // GetCertificate returns the certificate for a TLS handshake, as tls.Config.GetCertificate does.
 type GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// WrapGetCertificate replaces the function that finds certificates in each TLS connection policy of a server by the
-// result of wrap. It returns the number of changed policies. It must be called once for a server, after Caddy has
-// provisioned it and before it accepts connections, like a listener wrapper.
+// WrapGetCertificate replaces the GetCertificate function in each TLS connection policy of a server with the result of
+// wrap. It returns the number of changed policies. It must be called once for a server, after Caddy has provisioned it
+// and before it accepts connections, like a listener wrapper.
 //
 // It relies on ConnectionPolicy.TLSConfig, which Caddy exports "so it can be minimally adjusted after provisioning if
 // necessary" and "may be unexported in the future", and on TLSConfig.GetCertificate being called in handshakes. A

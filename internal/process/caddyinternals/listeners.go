@@ -16,9 +16,10 @@ import (
 //go:linkname listenerPool github.com/caddyserver/caddy/v2.listenerPool
 var listenerPool *caddy.UsagePool
 
-// CountListener increments the number that caddy.ListenerUsage returns for an address, until uncount is called. Caddy
-// counts only the listeners of its own networks. If the number is less than two, Caddy assumes that the address is
-// about to be closed, and each load of a configuration would wait for the shutdown_delay of its http app.
+// CountListener increments the number that caddy.ListenerUsage returns for an address, until uncount is called. It is
+// needed because Caddy counts only the listeners of its own networks. If the number is less than two, Caddy assumes
+// that the address is about to be closed. Each load of a configuration would then wait for the shutdown_delay of the
+// http app.
 //
 // It relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. Otherwise it
 // returns an error and a function that does nothing.

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// LogTap collects information about one order from its log entries, because the errors of certmagic and acmez do not
-// contain it: why each issuer failed, and the status and Retry-After header of the certificate authority's last error
-// response. It is safe for concurrent use.
+// LogTap collects information about one certificate order from its log entries: why each issuer failed, and the status
+// and Retry-After header of the certificate authority's last error response. The errors of certmagic and acmez do not
+// contain this information. LogTap is safe for concurrent use.
 //
 // It relies on the fields issuer and error of the entry that certmagic logs if an issuer fails, and on the fields
 // status_code and response_headers of the debug entry that acmez logs for each response. Without these fields it
@@ -25,8 +25,9 @@ type LogTap struct {
 	retryAfter time.Time
 }
 
-// TapLog returns a logger for one order, and the LogTap that collects information from its entries. The entries are
-// forwarded to log at debug level only, because problems that matter to users are reported in another way.
+// TapLog returns a logger for one certificate order, and the LogTap that collects information from the entries of this
+// logger. The entries are forwarded to log at debug level only, because problems that matter to users are reported in
+// another way.
 func TapLog(log *zap.Logger) (*zap.Logger, *LogTap) {
 	t := &LogTap{failed: map[string]error{}}
 	return zap.New(&tappedCore{Core: log.Core(), tap: t}), t

@@ -28,7 +28,8 @@ const (
 // StallTime is how long no request of a connection may receive or send data before the connection counts as stalled.
 const StallTime = 10 * time.Second
 
-// Occupant is the interface through which the server that currently serves a connection reports its state and ends it.
+// Occupant is implemented by the server that currently handles a connection. The Limiter uses it to query the state of
+// the connection and to close it.
 type Occupant interface {
 	// State returns the state of the connection and the time since its last activity. It must not block.
 	State() (state State, silent time.Duration)
@@ -112,8 +113,8 @@ type Place struct {
 	endCalled, ending bool
 }
 
-// If less than 1/nearly of the limit is free, a new connection causes an idle or stalled connection to be ended, as in
-// nginx.
+// nearly defines when the limit is almost reached: if less than 1/nearly of it is free, each new connection causes an
+// idle or stalled connection to be closed, as in nginx.
 const nearly = 16
 
 // Enter counts a new connection until Place.Leave is called. It returns nil if the limit is reached; the caller then

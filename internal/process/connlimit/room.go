@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// rest is how long a connection must have been idle before it is ended for a new connection while the limit is not yet
-// reached. The next request of a connection that has been idle for a shorter time may already be on its way.
+// rest is the minimum idle time of a connection that is ended for a new connection while the limit is not yet reached.
+// If a connection has been idle for a shorter time, its next request may already be on its way.
 const rest = 100 * time.Millisecond
 
 // compared is the maximum number of connections that are compared to choose the connection to end. It keeps the cost of
@@ -41,9 +41,9 @@ func (a *candidate) before(b *candidate) bool {
 	return a.silent > b.silent
 }
 
-// makeRoom ends one connection that is idle or stalled and has had no activity for at least the duration silent. It is
-// a connection of the client of share, or of a client with at least as many connections. If there is no such
-// connection, makeRoom instead asks the client of a busy connection to close it, and returns false.
+// makeRoom ends one connection that is idle or stalled and has had no activity for at least the duration silent. This
+// connection belongs to the client whose share is given, or to a client with at least as many connections. If there is
+// no such connection, makeRoom instead asks the client of a busy connection to close it, and returns false.
 func (l *Limiter) makeRoom(share *budget.Share, silent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,8 +39,8 @@ func Keep() {
 	once.Do(func() { follow(goDefault) })
 }
 
-// mark is the type of an object that the next collection frees, which runs its cleanup. It contains a pointer, so that
-// the allocator does not combine it with other small objects.
+// mark is the type of an object that is not referenced, so the next collection frees it and runs its cleanup function.
+// It contains a pointer, so that the allocator does not combine it with other small objects.
 type mark struct{ _ *mark }
 
 // follow adjusts GOGC after each collection. current is the current value of GOGC.

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger returns a logger that adds the caller and a stack trace to an entry if the logs that receive the entry are
-// configured to contain them. The caller is determined only for entries that are written.
+// logger returns the logger with the given name. It adds the caller and a stack trace to an entry if the logs that
+// receive the entry are configured to contain them. The caller is determined only for entries that are written.
 func (r *relay) logger(name string) *zap.Logger {
 	stacks := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
 		config := r.current.Load()
@@ -21,7 +21,7 @@ func (r *relay) logger(name string) *zap.Logger {
 	return zap.New(&core{relay: r}, zap.AddCaller(), zap.AddStacktrace(stacks)).Named(name)
 }
 
-// core is a zapcore.Core that passes each entry to the logs of the configuration that is current at that time.
+// core is a zapcore.Core that passes each entry to the logs of Caddy's current configuration.
 type core struct {
 	relay *relay
 	// fields are added to each entry.

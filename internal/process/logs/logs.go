@@ -31,9 +31,9 @@ func Add(ctx caddy.Context) *Config { return process.add(ctx, ctx.Logger(everyMo
 // configuration.
 var process relay
 
-// everyModule is passed to Context.Logger to get a logger for all logs. For a module with a name, Context.Logger leaves
-// out the logs that include no logger with this name as a prefix. Each log still filters entries by the names of their
-// loggers.
+// everyModule is a module without a name. It is passed to Context.Logger to get a logger that writes to all logs of a
+// configuration. For a named module, Context.Logger skips the logs whose include list does not match the name. Each log
+// still filters entries by the names of their loggers.
 type everyModule struct{}
 
 func (everyModule) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{} }
@@ -71,7 +71,7 @@ func (r *relay) choose() {
 	}
 }
 
-// Config holds the logs of one configuration. The methods of a nil Config do nothing.
+// Config holds the logs of one Caddy configuration. The methods of a nil Config do nothing.
 type Config struct {
 	relay *relay
 	core  zapcore.Core
@@ -139,8 +139,8 @@ func (c *Config) enter() bool {
 		return false
 	}
 	if c.ctx.Err() != nil {
-		// The configuration has ended, but Caddy cleans up modules, which calls Close, only after it has closed the log
-		// writers. So call Close now.
+		// The configuration has ended. Caddy calls Close only when it cleans up the modules, after it has closed the
+		// log writers. So call Close now.
 		c.writing.RUnlock()
 		c.Close()
 		return false

@@ -89,8 +89,8 @@ type Taken struct {
 	By string
 }
 
-// FirstTaken returns the first entry of all whose address overlaps with one of our addresses, or nil if there is no
-// such entry.
+// FirstTaken returns the first entry in the list all that overlaps with one of the addresses ours, or nil if there is
+// no such entry.
 func FirstTaken(all []Taken, ours ...caddy.NetworkAddress) *Taken {
 	for i := range all {
 		if slices.ContainsFunc(ours, func(a caddy.NetworkAddress) bool { return Overlap(a, all[i].Address) }) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Go calls do on a new goroutine. If do panics, Go reports the panic and calls the functions in ends, which must close
-// what the goroutine was serving. A panic therefore ends one connection or one job, and never the process. place
-// identifies the code in the log and in the metric, such as "proxy/upload"; it must be a constant.
+// Go calls the function do on a new goroutine. If do panics, Go reports the panic and calls the functions in ends,
+// which must close what the goroutine was serving. A panic therefore ends one connection or one job, and never the
+// process. place identifies the code in the log and in the metric, such as "proxy/upload"; it must be a constant.
 func Go(place string, do func(), ends ...func()) {
 	go Guard(place, do, ends...)
 }
 
-// Guard is like Go, but calls do on the caller's goroutine.
+// Guard is like Go, but calls the function do on the caller's goroutine.
 func Guard(place string, do func(), ends ...func()) {
 	caught := Try(do)
 	if caught == nil {
@@ -26,8 +26,8 @@ func Guard(place string, do func(), ends ...func()) {
 	}
 }
 
-// Run calls do on the caller's goroutine and returns its error. If do panics, Run reports the panic and returns it as
-// an error of type *Panic.
+// Run calls the function do on the caller's goroutine and returns its error. If do panics, Run reports the panic and
+// returns it as an error of type *Panic.
 func Run(place string, do func() error) (err error) {
 	if caught := Try(func() { err = do() }); caught != nil {
 		Report(place, caught)
@@ -39,8 +39,9 @@ func Run(place string, do func() error) (err error) {
 // restartPause is the delay before a loop that panicked is started again.
 const restartPause = time.Second
 
-// Loop calls do on a new goroutine. After each panic it waits a second and calls do again, until do returns. It is for
-// work that must run as long as the process. do must be able to restart in any state that a panic leaves behind.
+// Loop calls the function do on a new goroutine. After each panic it waits a second and calls do again, until do
+// returns. It is for work that must run as long as the process. do must be able to restart in any state that a panic
+// leaves behind.
 func Loop(place string, do func()) {
 	go loop(place, do)
 }
@@ -69,12 +70,12 @@ func (g *Group) Loop(place string, do func()) {
 	g.WaitGroup.Go(func() { loop(place, do) })
 }
 
-// AfterFunc is like time.AfterFunc, but reports a panic of do instead of ending the process.
+// AfterFunc is like time.AfterFunc, but a panic of the function do is reported and does not end the process.
 func AfterFunc(place string, d time.Duration, do func()) *time.Timer {
 	return time.AfterFunc(d, func() { Guard(place, do) })
 }
 
-// AfterContext is like context.AfterFunc, but reports a panic of do instead of ending the process.
+// AfterContext is like context.AfterFunc, but a panic of the function do is reported and does not end the process.
 func AfterContext(ctx context.Context, place string, do func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { Guard(place, do) })
 }

@@ -15,7 +15,7 @@ type Panic struct {
 // Error returns the value of the panic as a string.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
-// Try calls do. If do panics, Try recovers and returns the panic, otherwise it returns nil.
+// Try calls the function do. If do panics, Try recovers and returns the panic, otherwise it returns nil.
 func Try(do func()) (caught *Panic) {
 	defer func() {
 		if value := recover(); value != nil {

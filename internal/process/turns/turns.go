@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Queue holds the values that wait to be processed, in one line for each namespace. Each value is in the queue at most
-// once. A Queue is not safe for concurrent use: the caller must hold a lock.
+// Queue holds the values that wait to be processed, in a separate queue (type line) for each namespace. Each value is
+// in the queue at most once. A Queue is not safe for concurrent use: the caller must hold a lock.
 type Queue[T comparable] struct {
 	// max is the maximum number of values that are processed at the same time. share is the maximum for one namespace.
 	max, share int
@@ -16,9 +16,9 @@ type Queue[T comparable] struct {
 	// the number of these values for each namespace.
 	running map[T]*running
 	held    map[string]int
-	// turns lists the namespaces in round-robin order: the namespace at the front is next. A namespace without waiting
-	// values keeps its position. Otherwise, if only one value can be processed at a time, it would always come after
-	// namespaces that always have values.
+	// turns lists the namespaces in round-robin order: the namespace at the front is next. A namespace keeps its
+	// position while it has no waiting values. If it lost its position, a namespace that rarely adds a value would
+	// always wait behind the busy namespaces.
 	turns   []string
 	lines   map[string]*line
 	waiting map[T]place
@@ -36,8 +36,8 @@ type request struct {
 	first     bool
 }
 
-// line holds the waiting values of one namespace. The values in the list first are processed before the values in
-// later.
+// line is the queue of the values of one namespace. All values in the list first are processed before the values in the
+// list later.
 type line struct{ first, later list.List }
 
 // place is the position of a waiting value: a list and the element of this list.
@@ -55,8 +55,8 @@ func New[T comparable](limit, share int) *Queue[T] {
 	}
 }
 
-// Push adds a value at the end of a namespace's line. If first is true, the value comes before all values that were
-// added with first = false. A value that is already waiting keeps its position. A value that is being processed is
+// Push adds a value to the end of the queue of a namespace. If first is true, the value comes before all values that
+// were added with first = false. A value that is already waiting keeps its position. A value that is being processed is
 // added to the queue after Done.
 func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	if r := q.running[value]; r != nil {
@@ -93,8 +93,8 @@ func (q *Queue[T]) Remove(value T) {
 }
 
 // Pop removes the next value from the queue and returns it. The value counts as being processed until Done is called.
-// Pop returns false if no value is waiting, or if the waiting values would exceed a maximum. A namespace that has
-// reached its own maximum is skipped, but keeps its position in the round-robin order.
+// Pop returns false if no value is waiting, or if all waiting values would exceed the maximum of the queue or of their
+// namespace. A namespace that has reached its own maximum is skipped, but keeps its position in the round-robin order.
 func (q *Queue[T]) Pop() (value T, ok bool) {
 	for turn := 0; len(q.running) < q.max && turn < len(q.turns); {
 		namespace := q.turns[turn]
@@ -132,8 +132,8 @@ func (q *Queue[T]) Done(value T) {
 	}
 }
 
-// GiveBack moves the namespace of a value that Pop has returned back to the front of the round-robin order. It is
-// called if the value could not be processed.
+// GiveBack returns the turn of a namespace: it moves the namespace to the front of the round-robin order. It is called
+// if the value that Pop has returned could not be processed. It must be called before Done.
 func (q *Queue[T]) GiveBack(value T) {
 	r := q.running[value]
 	if r == nil {
@@ -144,7 +144,8 @@ func (q *Queue[T]) GiveBack(value T) {
 	}
 }
 
-// If this many namespaces are in the queue, the namespaces without waiting values are removed and lose their positions.
+// maxIdle limits the memory for namespaces without waiting values. If this many namespaces are in the queue, the
+// namespaces without waiting values are removed and lose their positions.
 const maxIdle = 4096
 
 func (q *Queue[T]) forgetIdle() {
