@@ -157,8 +157,8 @@ func (f *File) gather() {
 	}
 }
 
-// take moves the waiting lines to f.lines. It returns false if no lines are waiting; the calling goroutine must then
-// end, and the next call of write starts a new goroutine.
+// take moves the waiting lines to f.lines. If no lines are waiting, it returns false, and the calling goroutine must
+// end. The next call of write then starts a new goroutine.
 func (f *File) take() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
