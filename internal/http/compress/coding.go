@@ -33,8 +33,8 @@ type coding struct {
 	encoders *pools.Pool[encoder]
 }
 
-// encoder is a reusable compressor. The field to compresses the data that is written to it, and writes the compressed
-// data to the buffer out.
+// encoder is a reusable compressor with an output buffer. The compressor is in the field to, and writes the compressed
+// data to the buffer in the field out.
 type encoder struct {
 	to interface {
 		io.WriteCloser
