@@ -47,8 +47,8 @@ func (x *Exchange) Done(failed bool) {
 func (x *Exchange) SetResponseStatus(status int) { x.responseStatus = status }
 
 // ResponseStarted records that the head of the response has arrived, and reports the endpoint's response time to the
-// load balancer. The time is measured from since, or from the last call of Next if since is zero. The time for the body
-// is not included, because it depends on the client and the requested content.
+// load balancer. The response time starts at the time since, or at the last call of Next if since is zero. The time for
+// the body is not included, because it depends on the client and the requested content.
 func (x *Exchange) ResponseStarted(since time.Time) {
 	if !x.open || x.measured {
 		return
