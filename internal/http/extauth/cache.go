@@ -168,9 +168,9 @@ type Request struct {
 }
 
 // Fetch returns the cached response for a request, or else calls the authentication service. Requests with the same key
-// wait up to 5 seconds for the response to the first one. If this response cannot be used for them, or does not arrive
-// in time, they call the service themselves. If a request with q.Again times out, it fails instead, because it may be
-// waiting for itself. ctx is the context of the client's request.
+// wait up to 5 seconds for the response to the first request. If this response cannot be used for them, or does not
+// arrive in time, they call the service themselves. If q.Again is true, a request that has waited 5 seconds fails
+// instead, because it may be waiting for itself. ctx is the context of the client's request.
 func (c *Cache) Fetch(ctx context.Context, q Request, call func() (*Verdict, error)) (*Verdict, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
