@@ -10,8 +10,8 @@ import (
 )
 
 // Zones holds all zones, by name. A zone exists as long as it is used, for example by a filter or by a request in
-// flight. If a filter is replaced while the old one is still in use, both use the same zone. Zones is safe for
-// concurrent use.
+// flight. If a filter is replaced while requests still use the old filter, both filters use the same zone. Zones is
+// safe for concurrent use.
 type Zones struct {
 	mu          sync.Mutex
 	requests    map[requestsID]weak.Pointer[Requests]
