@@ -131,8 +131,8 @@ func (p *Policy) of(r *message.Request) Client {
 }
 
 // believe applies the headers of a trusted proxy. host is the header field that contains the requested host; if there
-// are several such fields, the first one is used. Invalid values are ignored: many proxies forward headers from clients
-// unchanged, and redirects contain these values.
+// are several such fields, the first one is used. Invalid values are ignored, because many proxies forward these
+// headers from clients unchanged, and redirects contain the values.
 func (c *Client) believe(fields message.Fields, host message.Field) {
 	if proto := strings.ToLower(first(fields.Get(message.XForwardedProto))); slices.Contains(schemes, proto) {
 		c.Proto = proto
