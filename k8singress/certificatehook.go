@@ -15,10 +15,10 @@ import (
 	"github.com/k8singress/k8singress/internal/tls/certs"
 )
 
-// certificateHook selects the certificate for each TLS handshake of one server, before certmagic does. certmagic could
-// do this by calling the certificate manager Certificates, but it gives all simultaneous handshakes for a name the
-// certificate of the first handshake. If a host has both an ECDSA and an RSA certificate, clients could then get a
-// certificate that they do not support. certmagic also takes a process-wide lock for each handshake.
+// certificateHook selects the certificate for each TLS handshake of one server, before certmagic does. Without it,
+// certmagic would call the certificate manager Certificates. However, certmagic gives all simultaneous handshakes for a
+// name the certificate of the first handshake. If a host has both an ECDSA and an RSA certificate, clients could then
+// get a certificate that they do not support. certmagic also takes a process-wide lock for each handshake.
 //
 // If the certificate store has no certificate for a handshake, certmagic selects one of Caddy's own certificates or the
 // default certificate. A host with TLS passthrough has no certificate. Its TCP connections are forwarded before the

@@ -37,8 +37,8 @@ type direct struct {
 
 // newDirect returns d, which serves the requests of a server, bypassing Caddy's HTTP server. It must be called before
 // Caddy provisions the routes of the server. reason is empty if the server only serves Ingresses. Otherwise, it is the
-// reason why Caddy's HTTP server must serve the requests, except on listeners that have their own hosts, such as
-// Gateway listeners.
+// reason why Caddy's HTTP server must serve the requests. d always serves the requests on additional listeners, which
+// have their own hosts.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
 	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
 	d.prepared = d.prepare

@@ -23,9 +23,9 @@ func init() {
 
 var errNoRequest = errors.New("the request did not come through the k8singress handler")
 
-// Filter makes a filter of package filter available as a Caddy handler, so that the configuration of an Ingress path is
-// valid Caddy JSON. It works only after the k8singress handler. Usually the routing table runs filters directly; the
-// Caddy handler is only used inside other Caddy handlers, such as a subroute.
+// Filter is a Caddy handler that runs a filter of package filter, so that the configuration of an Ingress path is valid
+// Caddy JSON. It works only after the k8singress handler. Usually the routing table runs filters directly; the Caddy
+// handler is only used inside other Caddy handlers, such as a subroute.
 type Filter struct {
 	name   string
 	raw    json.RawMessage
