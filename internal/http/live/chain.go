@@ -17,47 +17,48 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// chain is a handler chain, which is configured as a list of Caddy routes. Destinations with equal JSON for their chain
-// share one chain value.
+// chain is a handler chain: a list of handlers that process a request, configured as Caddy routes. All destinations
+// whose handler chains have the same JSON share one chain value.
 type chain struct {
 	id chainID
-	// source is the JSON of the chain, as in the live configuration.
+	// source is the JSON of the handler chain, as in the live configuration.
 	source []byte
 	shared *sharedSteps
-	// users is the reference count: the number of destinations of routes in the table that use the chain. Only the
-	// goroutine that changes the table may access it.
+	// users is the reference count: the number of route destinations in the routing table that use the chain. Only the
+	// goroutine that changes the routing table may access it.
 	users int
-	// refused is the reason why the chain returns 503 instead of running its handlers. It is nil for a chain that
-	// works. Only the goroutine that changes the table may access it.
+	// refused is the reason why the chain responds with 503 instead of running its handlers. It is nil for a chain that
+	// works. Only the goroutine that changes the routing table may access it.
 	refused error
-	// current is the instance for new requests, or nil after the chain was removed from the table. It is replaced when
-	// Caddy loads a new configuration. Requests in flight continue with the old instance.
+	// current is the instance for new requests. It is replaced when Caddy loads a new configuration; requests in flight
+	// continue with the old instance. It is nil after the chain was removed from the routing table.
 	current atomic.Pointer[instance]
 }
 
 // chainID is the SHA-256 digest of a chain's JSON.
 type chainID [sha256.Size]byte
 
-// instance is a chain that was provisioned for one Caddy configuration. An instance with Caddy handlers has its own
-// caddy.Context, which cancel ends.
+// instance is a handler chain that was provisioned for one Caddy configuration. If it contains Caddy handlers, it has
+// its own caddy.Context, which cancel ends.
 type instance struct {
 	steps  []step
 	cancel func()
 	parts  *configDigest
-	// shared lists the steps that the instance may share with other chains. Only the goroutine that changes the table
-	// may access it.
+	// shared lists the handlers of this instance that other chains may use too. Only the goroutine that changes the
+	// routing table may access it.
 	shared []*sharedStep
-	// holders is the reference count: the number of requests that use the instance, plus one while it is the current
-	// instance of its chain. When the count reaches zero, the instance is cleaned up and the count stays at zero.
+	// holders is the reference count: the number of requests in flight that use the instance, plus one while it is the
+	// current instance of its chain. When the count reaches zero, the instance is cleaned up and must not be used
+	// again.
 	holders atomic.Int64
 }
 
-// configDigest is a digest of the parts of the Caddy configuration that a chain depends on; see RecordConfig. If these
-// parts do not change, the next instance of the chain gets the same pointer.
+// configDigest is a digest of the parts of the Caddy configuration that a handler chain depends on; see RecordConfig.
+// If these parts do not change, a new instance of the chain keeps the configDigest pointer of the old instance.
 type configDigest struct{ digest string }
 
-// provision creates an instance of a chain. ctx is the context of the Caddy app. It must not be canceled when Caddy
-// loads a new configuration, because requests may still use the instance.
+// provision creates an instance of a handler chain from its JSON. ctx is the context of the Caddy app. It must not be
+// canceled when Caddy loads a new configuration, because requests in flight may still use the instance.
 func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance, error) {
 	var routes caddyhttp.RouteList
 	if err := caddy.StrictUnmarshalJSON(source, &routes); err != nil {
@@ -87,8 +88,8 @@ func RecordConfig(ctx context.Context, part []byte) {
 
 type sharedKey struct{}
 
-// SharedFrom returns the resources that the filters of all chains share. ctx must be the context with which a chain
-// provisions its handlers. SharedFrom returns nil for other contexts.
+// SharedFrom returns the resources that the filters of all handler chains share. ctx must be the context that was
+// passed to the handler's Provision method. SharedFrom returns nil for other contexts.
 func SharedFrom(ctx context.Context) *filter.Shared {
 	shared, _ := ctx.Value(sharedKey{}).(*filter.Shared)
 	return shared
@@ -111,7 +112,8 @@ func refusedByCaddy(err error) error {
 	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
-// newUnavailable returns a chain that responds to all requests with 503. why is the reason to report.
+// newUnavailable returns a handler chain that responds to all requests with 503. why is the reason to report for its
+// routes.
 func newUnavailable(why error) *chain {
 	i := &instance{steps: unavailableSteps, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
@@ -120,15 +122,15 @@ func newUnavailable(why error) *chain {
 	return c
 }
 
-// needsCaddy reports whether an instance has Caddy handlers. An instance without them does not depend on the Caddy
-// configuration.
+// needsCaddy reports whether the instance contains Caddy handlers. An instance without Caddy handlers does not depend
+// on the Caddy configuration.
 func (i *instance) needsCaddy() bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
 }
 
-// provisionAgain provisions the chain under ctx and makes the result the current instance. A working chain without
-// Caddy handlers stays unchanged. changed reports whether the parts of the Caddy configuration that the handlers depend
-// on have changed. If provisioning fails, the current instance stays in use.
+// provisionAgain creates a new instance of the chain under ctx and makes it the current instance. It does nothing for a
+// working chain without Caddy handlers. If it fails, the current instance stays in use. changed reports whether the
+// parts of the Caddy configuration that the handlers depend on have changed.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	if c.refused == nil && !c.current.Load().needsCaddy() {
 		return false, nil
@@ -149,18 +151,20 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// unavailableSteps are the steps of a chain that cannot be used. They respond with 503.
+// unavailableSteps replaces the handlers of a chain that cannot be used. It responds with 503.
 var unavailableSteps = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 
-// Apply responds with 503. The reason is reported as a Refusal, so it is not logged for each request.
+// Apply responds with 503. It returns no error, because the error would be logged for each request. The reason is
+// reported once, as a Refusal.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusServiceUnavailable, "")
 }
 
-// acquire returns the current instance for a new request and increments its reference count. The caller must call
-// release. acquire returns nil if the chain is no longer in the table; the caller must then look up the route again.
+// acquire returns the current instance for a new request and increments its reference count. The caller must release
+// the instance after the request. acquire returns nil if the chain is no longer in the routing table; the caller must
+// then look up the route again.
 func (c *chain) acquire() *instance {
 	for {
 		i := c.current.Load()
@@ -168,7 +172,8 @@ func (c *chain) acquire() *instance {
 			return nil
 		}
 		holders := i.holders.Load()
-		// If the count is zero, the instance has just been replaced, and Load will return the new instance.
+		// A count of zero means that another goroutine has just replaced the instance. The loop then loads the new
+		// instance.
 		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
 			return i
 		}
@@ -177,13 +182,13 @@ func (c *chain) acquire() *instance {
 
 func (i *instance) release() {
 	if i.holders.Add(-1) == 0 {
-		// The cleanup of modules runs in a goroutine, so that the request does not wait for it.
+		// Modules are cleaned up in a goroutine, so that the request does not wait for the cleanup.
 		panics.Go("live/chain", i.cancel)
 	}
 }
 
-// replace makes next the current instance. If next is nil, the chain has no instance any more. The old instance is
-// cleaned up when its last request has ended.
+// replace makes next the current instance. The old instance is cleaned up when its last request has ended. If next is
+// nil, the chain can no longer be used.
 func (c *chain) replace(next *instance) {
 	if old := c.current.Swap(next); old != nil {
 		c.shared.forget(old.shared)

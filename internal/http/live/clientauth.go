@@ -42,10 +42,9 @@ func (h *host) acceptsSameClients(other *host) bool {
 }
 
 // admit checks the client certificate of a request. It returns nil if the request may proceed to its route, otherwise
-// the response to send. A request is rejected if its connection was made for another host and one of the two hosts
-// requests client certificates, or if the host does not accept the client. If the host has a policy for client
-// certificates and accepts the client, admit stores the client in the exchange and sets the request header fields that
-// describe the client certificate.
+// the response to send. It rejects the request if the host does not accept the client. It also rejects the request if
+// its TLS connection was made for another host and one of the two hosts requests client certificates. If the host
+// accepts a client certificate, admit stores it in the exchange and sets the request header fields that describe it.
 func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
 	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
 		return mtls.Misdirected
@@ -62,8 +61,9 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 	return nil
 }
 
-// misdirected reports whether the TLS handshake was for a different host than the request, and at least one of the two
-// hosts requests client certificates. A handshake without a server name counts as a handshake for the fallback host.
+// misdirected reports whether a TLS connection that was opened for the host server must not carry a request for the
+// host name. This is the case if the two hosts are different and at least one of them requests client certificates. A
+// handshake without a server name counts as a handshake for the fallback host.
 func (x *index) misdirected(server, name string, h *host) bool {
 	server = message.Hostname(server)
 	if server == name {
@@ -76,9 +76,8 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	return h.requestsClientCert() || served.requestsClientCert()
 }
 
-// checkStreams is called when a Secret with CA certificates has changed. It ends the open streams of clients whose
-// certificates are no longer accepted, after the drain time. The certificates are checked again at that time, because
-// the Secret may have changed once more.
+// checkStreams is called when a Secret with CA certificates has changed. After the drain time, it ends the open streams
+// of clients whose certificates are not accepted at that time.
 func (t *Table) checkStreams(secret ir.Name) {
 	var list []endingStreams
 	t.hostsWithClientAuth(func(h *host) {
@@ -92,7 +91,7 @@ func (t *Table) checkStreams(secret ir.Name) {
 	t.drain(list)
 }
 
-// rejects reports whether the host would now reject the client certificate of a stream.
+// rejects reports whether the host would now reject the client certificate with which an open stream was authenticated.
 func (h *host) rejects(s stream) bool {
 	_, refusal := h.clients.Check(s.connection)
 	return refusal != nil && !s.anyClient
@@ -101,9 +100,9 @@ func (h *host) rejects(s stream) bool {
 // challenges is the path below which certificate authorities fetch ACME HTTP-01 challenges.
 const challenges = "/.well-known/acme-challenge"
 
-// servesChallenges reports whether a request fetches an ACME challenge and the path of the route is below the challenge
-// path. Such a request needs no client certificate, because certificate authorities do not present one. The path of the
-// request is checked as well, because a regular expression that begins with the challenge path may match other paths.
+// servesChallenges reports whether both the path of the request and the path of the route are below the path for ACME
+// challenges. Such a request needs no client certificate, because certificate authorities do not present one. The path
+// of the request is checked as well, because a route whose path is a regular expression may match other paths too.
 func (r *Route) servesChallenges(request *message.Request) bool {
 	return r != nil && strings.HasPrefix(r.Path, challenges) &&
 		strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/balancer"
 )
 
-// conditions is a compiled ir.Conditions.
+// conditions is the compiled form of ir.Conditions, which restrict a route to requests with certain methods, header
+// fields, query parameters or cookies.
 type conditions struct {
 	method                  string
 	headers, query, cookies []valueMatch
@@ -18,10 +19,11 @@ type conditions struct {
 	session *balancer.Backend
 }
 
-// valueMatch is a compiled ir.ValueMatch.
+// valueMatch is the compiled form of ir.ValueMatch, which matches one header field, query parameter or cookie.
 type valueMatch struct {
 	name, value string
-	// regex is the compiled regular expression in value. It is nil if value must match exactly.
+	// regex is the compiled form of value if value is a regular expression. Otherwise regex is nil, and value must
+	// match exactly.
 	regex *pattern.Pattern
 }
 
@@ -53,17 +55,17 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	return all, nil
 }
 
-// hold reports whether a request meets all conditions. A condition whose regular expression takes too long to match is
-// not met.
+// hold reports whether a request meets all conditions. If matching a regular expression would exceed the budget b, its
+// condition is not met.
 func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
 		all(c.headers, headerOf(r), b) && all(c.query, r.QueryValue, b) && all(c.cookies, r.Cookie, b)
 }
 
-// lookup finds a value by its name.
+// lookup returns the value of the header field, query parameter or cookie with this name, and whether it exists.
 type lookup func(name string) (string, bool)
 
-// valueOf turns a lookup into a function that returns an empty string for a missing value.
+// valueOf returns a function that calls find and returns an empty string if the value does not exist.
 func valueOf(find lookup) func(name string) string {
 	return func(name string) string {
 		value, _ := find(name)

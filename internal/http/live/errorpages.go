@@ -33,8 +33,9 @@ func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
 	return p
 }
 
-// backendFor returns the backend that serves the error pages: the route's own backend, otherwise the default backend.
-// It returns nil if there is no backend with endpoints.
+// backendFor returns the backend that serves the error pages of a route: the route's own backend, or the default
+// backend if the route has no own backend with endpoints. It returns nil if the default backend has no endpoints
+// either.
 func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	if p.own != nil && !p.own.Empty() {
 		return p.own
@@ -45,8 +46,8 @@ func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	return nil
 }
 
-// pagesOf returns the statuses for which the controller's own responses are replaced by an error page. It returns nil
-// while no backend can serve pages.
+// pagesOf returns the status codes for which an error page replaces a response of the controller itself. It returns nil
+// if no backend can serve error pages.
 func (t *Table) pagesOf(p *errorPages) []int {
 	if t.backendFor(p) == nil {
 		return nil
@@ -54,8 +55,8 @@ func (t *Table) pagesOf(p *errorPages) []int {
 	return p.statuses
 }
 
-// replaced returns the statuses for which responses of endpoints are replaced by an error page. It returns nil while no
-// backend can serve pages.
+// replaced returns the status codes for which an error page replaces the response of an endpoint. It returns nil if no
+// backend can serve error pages.
 func (t *Table) replaced(p *errorPages) []int {
 	if p.ownOnly || t.backendFor(p) == nil {
 		return nil
@@ -63,8 +64,8 @@ func (t *Table) replaced(p *errorPages) []int {
 	return p.statuses
 }
 
-// errorPageProxy holds the proxy settings for error pages. The timeouts are shorter than for requests, because the
-// client has already waited.
+// errorPageProxy holds the proxy settings for requesting error pages. The timeouts are shorter than for other requests,
+// because the client has already waited for the failed request.
 var errorPageProxy = mustSettings(ir.Proxy{
 	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2,
 		Total: 10 * time.Second},
@@ -78,8 +79,8 @@ func mustSettings(p ir.Proxy) *proxy.Settings {
 	return s
 }
 
-// serveErrorPage responds to a failed request with the error page for its status. If there is no page, it returns err
-// unchanged.
+// serveErrorPage responds to a failed request with the error page for its status. If there is no error page for the
+// status, it returns err unchanged.
 func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) error {
 	if errors.Is(err, exchange.ErrAborted) || x.Writer.Started() || x.Context().Err() != nil {
 		return err
@@ -107,8 +108,8 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	return fmt.Errorf("%w; requesting the error page: %w", err, failed)
 }
 
-// setDefault sets the default backend by its ID. An empty ID removes the default backend. Requests in flight continue
-// with the old backend.
+// setDefault sets the default backend, which serves requests that match no route. An empty ID removes the default
+// backend. Requests in flight continue with the old backend.
 func (t *Table) setDefault(id string) {
 	old := t.global.fallback.Load()
 	if old != nil && old.backend.ID() == id {
@@ -135,8 +136,8 @@ func (t *Table) newDefault(id string) *Route {
 	}
 }
 
-// serveDefault forwards a request without a route to the default backend. If the default backend fails, the outcome is
-// NoHost, as without a default backend.
+// serveDefault forwards a request that matches no route to the default backend. It returns NoHost if there is no
+// default backend, or if the default backend fails before a response was started.
 func (t *Table) serveDefault(x *exchange.Exchange) (Outcome, error) {
 	route := t.global.fallback.Load()
 	if route == nil || x.PassesOn || x.Conn.Listener != ServerPorts || route.backend.Empty() {

@@ -19,7 +19,7 @@ import (
 // defaultDrain is the default of ingress-nginx's worker-shutdown-timeout.
 const defaultDrain = 240 * time.Second
 
-// global holds the settings that apply to every request.
+// global holds the settings that apply to all requests.
 type global struct {
 	clients         atomic.Pointer[realip.Policy]
 	options         atomic.Pointer[ir.Global]
@@ -38,8 +38,8 @@ type global struct {
 	fallback atomic.Pointer[Route]
 }
 
-// SetGlobal replaces the settings that apply to every request. New requests use them. Nil means ingress-nginx's
-// defaults.
+// SetGlobal replaces the settings that apply to all requests. New requests use the new settings. If g is nil,
+// ingress-nginx's defaults are used.
 func (t *Table) SetGlobal(g *ir.Global) {
 	if g == nil {
 		g = &ir.Global{}
@@ -58,8 +58,8 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
-// setAccessLog opens the access logs that the options and the ConfigMap configure. Files that are already open stay
-// open.
+// setAccessLog opens the access logs that the administrator's options and the ConfigMap configure. Files that are
+// already open stay open.
 func (t *Table) setAccessLog(g *ir.Global) {
 	if t.options.Load().NoAccessLog {
 		t.global.log.Store(nil)
@@ -70,7 +70,7 @@ func (t *Table) setAccessLog(g *ir.Global) {
 	t.global.streams.Store(accesslog.NewStreams(&g.StreamLog, t.logs))
 }
 
-// setTracer replaces the tracer if the collector changed. Requests in flight keep the tracer that they started with.
+// setTracer replaces the tracer if the OpenTelemetry collector has changed. Requests in flight keep the old tracer.
 func (t *Table) setTracer(of *ir.Collector) {
 	if t.global.tracer.Load().Sends(of) {
 		return
@@ -78,7 +78,7 @@ func (t *Table) setTracer(of *ir.Collector) {
 	t.global.tracer.Swap(tracing.New(of, t.spans)).Retire()
 }
 
-// Spans returns the exporter of OpenTelemetry spans. It also provides the metrics of the export.
+// Spans returns the exporters of OpenTelemetry spans. They also provide metrics.
 func (t *Table) Spans() *tracing.Exports { return t.spans }
 
 // AccessLogs returns the open files of the access log. It also provides their metrics.
@@ -90,7 +90,7 @@ func (t *Table) AccessLog() *accesslog.Log { return t.global.log.Load() }
 // StreamLog returns the log of TCP and UDP connections. Nil means that they are not logged.
 func (t *Table) StreamLog() *accesslog.Streams { return t.global.streams.Load() }
 
-// Global returns the settings last passed to SetGlobal. They are never nil, and callers must not change them.
+// Global returns the settings last passed to SetGlobal. The result is never nil. The caller must not change it.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
 // Clients returns the policy that determines the client address of a request.
@@ -103,10 +103,11 @@ func (t *Table) HSTS() string { return t.global.responseHeaders.Load().hsts }
 // StreamPolicy returns the settings for TLS passthrough connections. TCP and UDP ports have their own settings.
 func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 
-// DrainTime returns how long streams may continue after their route was removed.
+// DrainTime returns how long streams, such as WebSocket connections, may continue after their route was removed.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// responseHeaders holds the header changes for all responses: secure for responses over TLS, plain for other responses.
+// responseHeaders holds the header changes that apply to all responses: secure applies to responses over TLS, plain to
+// responses without TLS.
 type responseHeaders struct {
 	hsts          string
 	headers       *exchange.Headers
@@ -134,7 +135,8 @@ func newResponseHeaders(g *ir.Global, o *Options) *responseHeaders {
 	return a
 }
 
-// Always returns the header changes that apply to every response. secure must be true for requests over TLS.
+// The method Always returns the header changes that apply to all responses. secure reports whether the request used
+// TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.responseHeaders.Load().secure

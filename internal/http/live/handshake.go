@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// handshake is an ir.TLSPolicy that is prepared for TLS handshakes.
+// handshake is the compiled form of ir.TLSPolicy, which configures TLS versions and cipher suites.
 type handshake struct {
 	versions string
 	// ciphers are the TLS 1.2 cipher suites. Nil means Caddy's defaults.
@@ -26,9 +26,9 @@ func newHandshake(p *ir.TLSPolicy) *handshake {
 	return h
 }
 
-// handshakes holds the TLS settings of ir.Global.
+// handshakes holds the global TLS settings of ir.Global.
 type handshakes struct {
-	// usual applies to hosts without their own TLS policy.
+	// usual applies to hosts that have no TLS settings of their own.
 	usual             *handshake
 	reject, onlyHTTP1 bool
 }
@@ -38,9 +38,9 @@ func newHandshakes(g *ir.Global) *handshakes {
 }
 
 // Speaks reports whether the TLS versions that are enabled for a server name on a port are equal to versions, which has
-// the format of TLSPolicy.Versions. server is the server name as the client sent it. It may be empty. If the handshake
-// must be rejected, Speaks returns false for every value of versions. This is the case if no listener of the port
-// covers the name, or if unknown names are rejected and no host has this name.
+// the format of TLSPolicy.Versions. server is the server name as the client sent it, or empty. Speaks always returns
+// false if the handshake must be rejected: no listener of the port covers the name, or unknown names are rejected and
+// no host has this name.
 func (t *Table) Speaks(port uint16, server, versions string) bool {
 	name := message.Hostname(server)
 	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
@@ -54,8 +54,9 @@ func (t *Table) Speaks(port uint16, server, versions string) bool {
 	return g.of(h).versions == versions
 }
 
-// Handshake returns the TLS configuration for a server name on a port: config itself, or a copy with the ciphers and
-// protocols of the host. server is the server name as the client sent it. It may be empty.
+// Handshake returns the TLS configuration for a server name on a port. This is config itself if no setting differs,
+// otherwise a copy with the cipher suites and ALPN protocols of the host. server is the server name as the client sent
+// it, or empty.
 func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
 	name := message.Hostname(server)
 	g := t.global.handshakes.Load()
@@ -75,7 +76,8 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 	return config
 }
 
-// of returns the TLS settings for connections to h: its own settings, or the global settings. h may be nil.
+// The method of returns the TLS settings for connections to the host h: its own settings, or the global settings if the
+// host has no settings or h is nil.
 func (g *handshakes) of(h *host) *handshake {
 	if h == nil || h.handshake == nil {
 		return g.usual

@@ -19,66 +19,67 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// Route is one path of one host.
+// Route is the configuration for one path of one host. Several routes may have the same path and different conditions.
 type Route struct {
 	exchange.Route
 
-	// redirect configures the redirect to HTTPS for requests without TLS. It may be nil.
+	// redirect is set if requests without TLS are redirected to HTTPS, otherwise nil.
 	redirect *ir.HTTPSRedirect
 	streams  *streams
-	// position is the index of the route in host.all. begin is the literal prefix of the route's regular expression:
-	// only paths that begin with it can match.
+	// position is the index of the route in host.all. begin is the literal text with which the route's regular
+	// expression begins: other paths cannot match.
 	position int
 	begin    string
 	// conditions is nil if the route serves all requests for its path. next is the route for the same path that is
-	// tried if a request does not meet the conditions. It is nil for the last route of the path.
+	// tried if a request does not meet the conditions. It is nil if there is no such route.
 	conditions *conditions
 	next       *Route
 
-	// errors configures the error pages. Nil means that clients get errors unchanged.
+	// errors configures the error pages. If it is nil, error responses are sent unchanged.
 	errors *errorPages
 	// tracing is nil for a route whose requests are not traced.
 	tracing *tracing.Route
 
-	// destination is the destination of the route. If a route has several weighted destinations, split selects one of
-	// them, and destination is the first of them.
+	// The embedded destination receives the requests of the route. If the route has several weighted destinations,
+	// split selects one of them for each request, and the embedded destination is the first of them.
 	destination
 	split *split.Split[*destination]
 }
 
-// destination is a backend and the handler chain that processes requests before they are forwarded to it.
+// destination is a backend and the handler chain that processes requests before they are forwarded to the backend.
 type destination struct {
-	// backend is nil if the chain responds without an endpoint, for example with a redirect.
+	// backend is nil if no request is forwarded, for example if the handler chain responds with a redirect.
 	backend *balancer.Backend
 	chain   *chain
 	// secured configures the TLS connections to endpoints. If it is nil, the destination uses connections that are
 	// shared with other destinations.
 	secured *proxy.Secured
-	// access and users are copied from the fields Access and Users of document.Destination.
+	// access is a digest of the access rules. users lists the Secrets with user names and passwords. Both are copied
+	// from document.Destination.
 	access string
 	users  []ir.Users
 }
 
-// host is the path index of one virtual host.
+// host is a virtual host. It finds the route for a path.
 type host struct {
 	name   string
 	exact  map[string]*Route
 	prefix prefixes
 	regex  []*Route
-	// If the host is an alias, aliasOf is the name of the host whose routes serve its requests. Otherwise it is empty.
-	// If the name of the host is a regular expression, expression is the compiled name. Otherwise it is nil.
+	// aliasOf is the name of the host whose routes serve the requests, if this host is an alias, otherwise empty.
+	// expression is the compiled host name, if the name is a regular expression, otherwise nil.
 	aliasOf    string
 	expression *pattern.Pattern
-	// aliasBy and aliasSince are copied from the fields AliasBy and AliasSince of document.Host.
+	// aliasBy and aliasSince are copied from document.Host: the object that defines the alias, and its creation time.
 	aliasBy    string
 	aliasSince int64
-	// uniform stores the result of isUniform. It is set after all routes have been added.
+	// uniform is the result of isUniform. It is computed after all routes have been added.
 	uniform bool
-	// all lists each route once, in the order of the live configuration.
+	// all lists all routes, in the order of the live configuration.
 	all []*Route
 	// handshake is nil for a host that uses the global TLS settings.
 	handshake *handshake
-	// clients is the policy for client certificates. Nil means that the host does not request them.
+	// clients is the policy for client certificates. It is nil if the host does not request client certificates.
 	clients *mtls.Policy
 	// clientAuth is the configuration from which clients was created.
 	clientAuth *ir.ClientAuth
@@ -86,10 +87,10 @@ type host struct {
 	passthrough *Passthrough
 }
 
-// find returns the route for a request, or nil if no route matches. path is the path of the request as returned by
-// message.CleanPath. An exact path takes precedence over the longest prefix, and both take precedence over regular
-// expressions that follow them in the live configuration. Otherwise the first regular expression that matches is used.
-// find returns an error if matching would take too long.
+// find returns the route for a request, or nil if no route matches. path must be the result of message.CleanPath. find
+// tries the exact path first, then the longest prefix. A regular expression that is listed before the route found in
+// this way takes precedence; if there is no such route, the first regular expression that matches is used. find returns
+// an error if matching takes too long.
 func (h *host) find(path string, r *message.Request) (*Route, error) {
 	budget := pattern.NewBudget()
 	plain := h.exact[path].first(r, &budget)
@@ -108,14 +109,14 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 	return plain, nil
 }
 
-// errTooLong is the error for a path that takes too long to match against the regular expressions of the host. Any of
-// these expressions may belong to a route that restricts access to the path, so none of them may be skipped.
+// errTooLong is returned if matching a path against the regular expressions of its host takes too long. The request is
+// rejected, because the expression that was not evaluated may belong to a route that restricts access.
 var errTooLong = exchange.Fail(http.StatusRequestURITooLong,
 	errors.New("the path is too long for the regular expressions of its host"))
 
-// search returns the first route whose regular expression matches path, or nil. If the path does not begin with the
-// literal prefix of an expression, the expression is skipped and does not use up the time budget. So the expressions of
-// one namespace do not slow down the paths of another namespace.
+// search returns the first route whose regular expression matches path, or nil. An expression is skipped, at no cost to
+// the time budget b, if the path does not begin with the expression's literal prefix. So the expressions of one
+// namespace do not slow down requests for the paths of another namespace.
 func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
 	for _, route := range routes {
 		if !pattern.MayBegin(path, route.begin) {
@@ -134,8 +135,8 @@ func search(routes []*Route, path string, r *message.Request, b *pattern.Budget)
 	return nil, nil
 }
 
-// first returns the first route whose conditions the request meets, or nil. r is the start of a linked list of routes
-// with the same path. It may be nil.
+// The method first returns the first route whose conditions the request meets, or nil. It starts with r and follows the
+// links to the next routes with the same path. r may be nil.
 func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
 		r = r.next
@@ -181,7 +182,8 @@ func (h *host) addRegex(r *Route) error {
 	return nil
 }
 
-// with appends next to r, a list of routes with the same path, and returns the start of the list. r may be nil.
+// The method with appends next to the linked list of routes with the same path that starts with r, and returns the
+// start of the list. r may be nil.
 func (r *Route) with(next *Route) *Route {
 	if r == nil {
 		return next
@@ -190,9 +192,9 @@ func (r *Route) with(next *Route) *Route {
 	return r
 }
 
-// append adds a route to the end of the list of routes with the same path. Routes in the list that accept the same
-// clients share their streams: after weights or conditions change, a request may match a different route, and this must
-// not end its stream.
+// append adds a route to the end of the linked list of routes with the same path. Routes with the same access rules
+// share their set of open streams, so that a stream can continue if a change of weights or conditions assigns its
+// request to another route.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
 		if last.accessKey() == next.accessKey() {

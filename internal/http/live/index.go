@@ -10,12 +10,12 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// index finds the virtual host of a request. It is immutable. A change creates a new index that shares the unchanged
-// parts with the old one, so that its cost does not depend on the number of hosts.
+// index finds the virtual host of a request. It is immutable: a change creates a new index, which shares the unchanged
+// parts with the old index, so that the cost of a change does not depend on the number of hosts.
 type index struct {
 	exact hosts
-	// wildcard maps ".example.com" to the host "*.example.com". The key is a substring of each name that matches, so
-	// that a lookup does not allocate memory.
+	// wildcard maps ".example.com" to the host "*.example.com". The keys have no asterisk, so that a lookup can use a
+	// substring of the requested name and does not allocate memory.
 	wildcard hosts
 	// deep maps ".example.com" to the host "**.example.com", which matches names with any number of labels before the
 	// suffix. There are only a few such hosts.
@@ -29,7 +29,8 @@ type index struct {
 	withPassthrough int
 }
 
-// hosts maps names to virtual hosts. The map is split into shards, so that a change copies only one shard.
+// hosts maps names to virtual hosts. The map is split into shards, so that a change copies only the shards that it
+// modifies.
 type hosts [256]map[string]*host
 
 var seed = maphash.MakeSeed()
@@ -38,8 +39,8 @@ func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
 
 func (h *hosts) get(name string) *host { return h[shard(name)][name] }
 
-// set sets the host for a name. A nil host removes the name. own marks the shards that no other index uses. If the
-// shard of the name is not marked, set first replaces it with a copy, which it marks.
+// set sets the host for a name, or removes the name if value is nil. Shards may be shared with other indexes, so set
+// copies a shard before it modifies the shard for the first time. own marks the shards that were copied.
 func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	i := shard(name)
 	if !own[i] {
@@ -55,8 +56,8 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	}
 }
 
-// with returns a copy of the index in which the hosts in changed replace the hosts with the same names. A nil value
-// removes the host.
+// The method with returns a copy of the index in which the hosts in changed replace the hosts with the same names. A
+// nil value in changed removes the host.
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
 	var exact, wildcard [len(hosts{})]bool
@@ -86,7 +87,8 @@ func (x *index) with(changed map[string]*host) *index {
 	return &next
 }
 
-// withExpression returns a list in which h replaces the host with this name. A nil h removes it.
+// withExpression returns a copy of list in which h replaces the host with this name. If h is nil, the host is removed.
+// The name is a regular expression.
 func withExpression(list []*host, name string, h *host) []*host {
 	list = slices.DeleteFunc(slices.Clone(list), func(h *host) bool { return h.name == name })
 	if h != nil {
@@ -96,14 +98,16 @@ func withExpression(list []*host, name string, h *host) []*host {
 	return list
 }
 
-// olderName compares hosts by age, so that the oldest comes first. If two hosts have the same age, the host whose
-// object comes last in alphabetical order (by kind, namespace and name) comes first.
+// olderName is a comparison function for hosts whose names are regular expressions. It sorts the host whose alias was
+// defined first to the front. If two aliases have the same age, the object that comes last in alphabetical order (by
+// kind, namespace and name) comes first.
 func olderName(a, b *host) int {
 	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy),
 		cmp.Compare(a.name, b.name))
 }
 
-// find returns the virtual host that serves name, or nil. name must be in lower case.
+// find returns the virtual host that serves requests for name, or nil. name must be in lower case. If name is an alias,
+// find returns the host to which the alias refers.
 func (x *index) find(name string) *host {
 	h := x.lookup(name)
 	if h == nil || h.aliasOf == "" {
@@ -141,9 +145,9 @@ func (x *index) lookup(name string) *host {
 	return x.fallback
 }
 
-// search returns the host of the first regular expression that matches a name. ok is false if no expression matches. If
-// matching takes too long, search returns nil and true, so that the fallback host does not serve a name that may match
-// another host.
+// search returns the oldest host whose regular expression matches name. ok is false if no expression matches. If
+// matching takes too long, search returns nil and true, so that the fallback host does not serve a name that may belong
+// to another host.
 func (x *index) search(name string) (found *host, ok bool) {
 	budget := pattern.NewNameBudget()
 	for _, h := range x.expressions {

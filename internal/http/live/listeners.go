@@ -11,14 +11,14 @@ import (
 	"github.com/k8singress/k8singress/internal/model/document"
 )
 
-// ServerPorts is used in place of a port number for all ports of Caddy's HTTP servers, which serve the virtual hosts of
-// Ingresses.
+// ServerPorts is used in place of a port number. It stands for all ports of Caddy's HTTP servers, which serve the
+// virtual hosts of Ingresses.
 const ServerPorts uint16 = 0
 
-// group holds the virtual hosts of one listener group, which are the same for all listeners in the group.
+// group holds the virtual hosts of one listener group. All listeners in the group serve the same virtual hosts.
 type group struct {
 	index atomic.Pointer[index]
-	// refused maps host names to the routes of the host that are not served as configured.
+	// refused maps host names to routes that are not served as configured.
 	refused map[string][]refused
 }
 
@@ -27,8 +27,8 @@ func (g *group) init() {
 	g.refused = map[string][]refused{}
 }
 
-// UpdateGroup changes hosts of a listener group, as Update does for the hosts of Ingresses. The first update creates
-// the group.
+// UpdateGroup adds, replaces and removes hosts of a listener group. A nil value removes the host. The first update
+// creates the group.
 func (t *Table) UpdateGroup(name string, changes map[string]*document.Host) {
 	g := t.groups[name]
 	if g == nil {
@@ -51,8 +51,8 @@ func (t *Table) RemoveGroup(name string) {
 	delete(t.groups, name)
 }
 
-// Listener serves the virtual hosts of a listener group on a port that is not one of the server ports. Several
-// listeners with different host names may share a port.
+// Listener serves the virtual hosts of a listener group on a port. The port must not belong to one of Caddy's HTTP
+// servers. Several listeners with different host names may share a port.
 type Listener struct {
 	// Name is unique among all listeners.
 	Name string
@@ -60,23 +60,22 @@ type Listener struct {
 	// Hostname limits the listener to certain host names. It may begin with a wildcard. If it is empty, the listener
 	// serves all host names.
 	Hostname string
-	// Group is the name of a listener group.
+	// Group is the name of the listener group whose virtual hosts the listener serves.
 	Group string
 }
 
-// listener is one listener of a port.
+// listener is the compiled form of Listener.
 type listener struct {
 	name, hostname string
 	group          *group
 }
 
-// listeners maps port numbers to listeners. The listeners of a port are sorted by the specificity of their host names.
-// The map is immutable.
+// listeners maps port numbers to listeners. The listeners of a port are sorted by their host names, the most specific
+// name first. The map is immutable.
 type listeners map[uint16][]*listener
 
-// SetListeners replaces the listeners of all ports except the server ports. If a port has several listeners, the
-// listener with the most specific matching host name is used. It is compared with the host of the request or the server
-// name of the handshake.
+// SetListeners replaces the listeners of all ports except the ports of Caddy's HTTP servers. If several listeners share
+// a port, a request or TLS handshake is served by the listener with the most specific matching host name.
 func (t *Table) SetListeners(all []Listener) {
 	next := listeners{}
 	for _, l := range all {
@@ -90,8 +89,9 @@ func (t *Table) SetListeners(all []Listener) {
 	t.listeners.Store(&next)
 }
 
-// compareSpecificity compares host names, so that more specific names come first: names without a wildcard come before
-// names with a wildcard, longer names before shorter ones, and the empty name, which covers all names, comes last.
+// compareSpecificity is a comparison function that sorts more specific host names to the front: names without a
+// wildcard come before names with a wildcard, and longer names before shorter names. The empty name, which covers all
+// names, comes last.
 func compareSpecificity(a, b string) int {
 	wild := func(name string) int { return strings.LastIndexByte(name, '*') + 1 }
 	if a == "" || b == "" {
@@ -101,7 +101,7 @@ func compareSpecificity(a, b string) int {
 		cmp.Compare(wild(a), wild(b)))
 }
 
-// find returns the listener of a port that covers name, or nil. name must be in lower case.
+// find returns the listener of a port whose host name covers name, or nil. name must be in lower case.
 func (l *listeners) find(port uint16, name string) *listener {
 	for _, of := range (*l)[port] {
 		if covers(of.hostname, name) {
@@ -124,9 +124,8 @@ func covers(hostname, name string) bool {
 	return hostname == "" || hostname == name
 }
 
-// ListenerFor returns the name of the listener that serves a server name on a port. server is the server name as the
-// client sent it. It may be empty. ListenerFor returns an empty string for ServerPorts, and if no listener covers the
-// name.
+// ListenerFor returns the name of the listener that serves a server name on a port. It returns an empty string for
+// ServerPorts, and if no listener covers the server name. server is the server name as the client sent it, or empty.
 func (t *Table) ListenerFor(port uint16, server string) string {
 	if l := t.listeners.Load().find(port, message.Hostname(server)); l != nil {
 		return l.name
@@ -137,7 +136,7 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 // emptyIndex is an index without hosts. It is used for a name that is not covered by any listener of the port.
 var emptyIndex = &index{}
 
-// indexFor returns the virtual hosts that are served on a port for requests to name. name must be in lower case.
+// indexFor returns the virtual hosts that serve requests for the host name on a port. name must be in lower case.
 func (t *Table) indexFor(port uint16, name string) *index {
 	if port == ServerPorts {
 		return t.index.Load()
@@ -148,8 +147,9 @@ func (t *Table) indexFor(port uint16, name string) *index {
 	return emptyIndex
 }
 
-// misdirected reports whether the server name of the TLS handshake and the host of the request belong to different
-// listeners of the port, which may have different certificates and policies.
+// misdirected reports whether a request arrived on a TLS connection that was opened for a different listener of the
+// port: the listener of the handshake's server name is not the listener of the requested host. Such listeners may have
+// different certificates and policies.
 func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	if conn.Listener == ServerPorts || conn.TLS == nil {
 		return false
@@ -158,8 +158,8 @@ func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	return all.find(conn.Listener, message.Hostname(conn.TLS.ServerName)) != all.find(conn.Listener, name)
 }
 
-// allGroups yields every group. Only the goroutine that changes the table may call allGroups, allHosts and
-// hostsWithClientAuth.
+// allGroups calls yield with every listener group, including the group of Ingresses, until yield returns false. Only
+// the goroutine that changes the routing table may call it.
 func (t *Table) allGroups(yield func(*group) bool) {
 	if !yield(&t.group) {
 		return
@@ -171,15 +171,17 @@ func (t *Table) allGroups(yield func(*group) bool) {
 	}
 }
 
-// allHosts calls yield with every host of every group.
+// allHosts calls yield with every host of every listener group. Only the goroutine that changes the routing table may
+// call it.
 func (t *Table) allHosts(yield func(*host)) {
 	for g := range t.allGroups {
 		g.index.Load().all(yield)
 	}
 }
 
-// hostsWithClientAuth calls yield with every host of each group that contains a host with a policy for client
-// certificates. The other hosts in such a group may have no policy, so yield must check for it.
+// hostsWithClientAuth calls yield with all hosts of the listener groups in which at least one host requests client
+// certificates. yield must skip the hosts that do not. Only the goroutine that changes the routing table may call
+// hostsWithClientAuth.
 func (t *Table) hostsWithClientAuth(yield func(*host)) {
 	for g := range t.allGroups {
 		if x := g.index.Load(); x.withClientAuth > 0 {

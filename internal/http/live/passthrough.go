@@ -12,17 +12,18 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// Passthrough handles the TLS connections of a host whose backend terminates TLS.
+// Passthrough handles the TLS connections of a host with TLS passthrough: they are forwarded to a backend without
+// decryption.
 type Passthrough struct {
-	// Backends selects the backend for each connection. It contains at least one backend.
+	// Backends selects the backend for each connection. It is never empty.
 	Backends *split.Split[*balancer.Backend]
 
 	streams *streams
 }
 
-// passthrough returns the TLS passthrough of a host, or nil if the controller terminates TLS. If no backend has a
-// positive weight, the returned Passthrough closes all connections. The controller must not terminate TLS in this case,
-// because the owner of the host has configured passthrough.
+// passthrough returns the TLS passthrough settings of a host, or nil if the controller terminates TLS. If all backends
+// have weight zero, connections to the host are closed: the controller must not terminate TLS instead, because the
+// owner of the host has configured passthrough.
 func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthrough {
 	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
 		return nil
@@ -46,8 +47,8 @@ func (t *Table) PassesAny(port uint16) bool {
 		func(l *listener) bool { return l.group.index.Load().withPassthrough > 0 })
 }
 
-// Passthrough returns the TLS passthrough for a server name on a port, or nil if the controller terminates TLS, as for
-// all unknown names. server is the server name as the client sent it. It may be empty.
+// Passthrough returns the TLS passthrough settings for a server name on a port. It returns nil if the controller
+// terminates TLS, and for unknown names. server is the server name as the client sent it, or empty.
 func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	x := t.indexFor(port, message.Hostname(server))
 	if x.withPassthrough == 0 || server == "" {
@@ -60,7 +61,7 @@ func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	return h.passthrough
 }
 
-// Register registers a passthrough connection. When the host no longer uses passthrough, end is called after the drain
+// Register registers an open passthrough connection. If the host stops using passthrough, end is called after the drain
 // time. The caller must call ended when the connection has ended.
 func (p *Passthrough) Register(end context.CancelFunc) (ended func()) {
 	return p.streams.add(end, stream{})
@@ -74,8 +75,8 @@ func (h *host) passthroughCount() int {
 	return 1
 }
 
-// inheritPassthrough moves the open passthrough connections of before, the previous version of the host, to h, even if
-// the backend changed. If h is nil or does not use passthrough, inheritPassthrough returns these connections, and the
+// inheritPassthrough moves the open passthrough connections from before, the previous version of the host, to h, even
+// if the backend has changed. If h is nil or does not use passthrough, the connections are returned instead, and the
 // caller must end them.
 func (h *host) inheritPassthrough(before *host) []endingStreams {
 	switch {
@@ -88,7 +89,7 @@ func (h *host) inheritPassthrough(before *host) []endingStreams {
 	return nil
 }
 
-// endPassthrough ends all passthrough connections after the drain time.
+// endPassthrough ends the passthrough connections of all hosts after the drain time.
 func (t *Table) endPassthrough() {
 	var list []endingStreams
 	t.allHosts(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })

@@ -9,9 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Limits for ambiguous paths, which servers may interpret in more than one way. They apply to hosts whose routes may
-// accept different clients. Each interpretation costs a route lookup. An S3 object key, for example, has at most 1024
-// bytes, or 3072 bytes if each byte is percent-encoded.
+// These limits apply to ambiguous paths, which servers may interpret in more than one way, on hosts whose routes have
+// different access rules. maxAmbiguous is the maximum length of the path in bytes. An S3 object key, for example, has
+// at most 1024 bytes, or 3072 bytes if each byte is percent-encoded. maxReadings is the maximum number of
+// interpretations, each of which costs a route lookup.
 const (
 	maxAmbiguous = 4 << 10
 	maxReadings  = 16
@@ -23,8 +24,9 @@ var (
 	errStrict = errors.New("the path is ambiguous, and strict_paths rejects ambiguous paths")
 )
 
-// checkPath rejects a request if an endpoint may interpret its path as another path with different access rules. The
-// endpoint gets the path as the client sent it, and may decode and clean it differently from the router.
+// checkPath rejects a request if an endpoint may interpret its path as another path with different access rules. This
+// is possible because the endpoint gets the path as the client sent it, and may decode and clean it differently from
+// the controller.
 func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	strict := t.options.Load().StrictPaths
 	if !strict && (route == nil || h.uniform) || !message.Ambiguous(x.EscapedPath) {
@@ -53,9 +55,9 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	return nil
 }
 
-// admitsAll reports whether all clients that r accepts may also access path. other is the route for path. If other is
-// nil, path has no route, and admitsAll returns false. It returns true if such a path is still ambiguous, because no
-// endpoint would serve it.
+// admitsAll reports whether all clients that the route r accepts may also access path. other is the route for path, or
+// nil if path has no route. Without a route, admitsAll returns true only if path is still ambiguous, because no
+// endpoint would serve such a path.
 func (r *Route) admitsAll(path string, other *Route) bool {
 	if other == nil {
 		return message.Ambiguous(path)
@@ -64,17 +66,18 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 	return guards == "" || guards == r.guardKey()
 }
 
-// guardKey identifies the access rules of a route. It is equal for routes that accept the same clients, and empty for a
-// route that accepts all clients.
+// guardKey identifies the access rules of a route. Two routes with the same access rules have the same key. The key is
+// empty if the route accepts all clients.
 func (r *Route) guardKey() string {
 	if r.refused() != nil {
-		// The part of the configuration that was rejected may have restricted access to the route.
+		// Caddy rejected a handler of this route, which may have restricted access to the route.
 		return "refused"
 	}
 	return strings.Trim(r.accessKey(), ",")
 }
 
-// isUniform reports whether each path of a host leads to a route, and all routes accept the same clients.
+// isUniform reports whether every path of the host has a route, and all routes accept the same clients. Ambiguous paths
+// are then harmless.
 func (h *host) isUniform() bool {
 	root := h.prefix.routes
 	if root == nil || h.clients != nil {

@@ -7,20 +7,21 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pattern"
 )
 
-// prefixes is a tree with the prefix routes of a host, with one level for each path element. A lookup reads each
-// element of a request path at most once.
+// prefixes is a tree of the prefix routes of a host, with one level for each path element. A lookup visits each element
+// of the request path at most once.
 type prefixes struct {
-	// routes is the list of routes for this prefix. It is nil if the node only leads to longer prefixes.
+	// routes is the first route for this prefix, linked to other routes for the same prefix. It is nil if there are
+	// only routes for longer prefixes.
 	routes *Route
 	above  *prefixes
-	// Most nodes have a single child, which is stored in only; name is its path element. If a node has several
-	// children, they are stored in below instead.
+	// A node with a single child stores the child in only and its path element in name. A node with several children
+	// stores them in below.
 	name  string
 	only  *prefixes
 	below map[string]*prefixes
 }
 
-// at returns the node for a path, and creates it if it does not exist.
+// at returns the node for a path. If it does not exist, at creates it.
 func (p *prefixes) at(path string) *prefixes {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)
@@ -66,7 +67,7 @@ func (p *prefixes) put(element string, next *prefixes) {
 }
 
 // longest returns the route with the longest prefix that matches path, or nil. It skips routes whose conditions the
-// request does not meet. path must be clean.
+// request does not meet. path must be the result of message.CleanPath.
 func (p *prefixes) longest(path string, r *message.Request, b *pattern.Budget) *Route {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)

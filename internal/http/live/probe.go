@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/model/ir"
 )
 
-// HealthPath and StatusPath are requested by load balancers and monitoring systems. The controller serves them on hosts
+// Load balancers and monitoring systems request HealthPath and StatusPath. The controller serves both paths on hosts
 // without an Ingress, like ingress-nginx.
 const (
 	HealthPath = "/healthz"
@@ -21,9 +21,9 @@ var probes = map[string]*exchange.Route{
 	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
 }
 
-// isProbe reports whether the controller must answer a request itself, because it is for HealthPath or StatusPath on an
-// unknown host. As in nginx, an Ingress for all hosts takes precedence if its path is a regular expression or longer
-// than "/".
+// isProbe reports whether a request is for HealthPath or StatusPath on an unknown host, so that the controller must
+// answer it itself. As in nginx, an Ingress without a host takes precedence if its path is a regular expression or
+// longer than "/".
 func (t *Table) isProbe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
 	if h != nil && h != index.fallback || x.PassesOn || x.Conn.Listener != ServerPorts || probes[path] == nil {
 		return false

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Refusal describes a part of the live configuration that is not served as configured, usually a route. Other parts are
-// not affected.
+// Refusal reports a part of the live configuration, usually a route, that is not served as configured, for example
+// because Caddy rejected its handler chain.
 type Refusal struct {
-	// Host and Path identify the route. Path may be empty. Origin is the object from which the route comes.
+	// Host and Path identify the route. Path may be empty. Origin is the Kubernetes object that defines the route.
 	Host, Path, Origin string
 	Err                error
 }
 
-// refused is a route that is not served as configured. err is the reason. If err is nil, the route returns 503 as long
-// as Caddy rejects its chain.
+// refused is a route that is not served as configured. err is the reason. If err is nil, Caddy rejected the handler
+// chain of the route, which returns 503 until Caddy accepts the chain.
 type refused struct {
 	route *Route
 	err   error
@@ -25,8 +25,8 @@ func (g *group) refuse(r *Route, err error) {
 	g.refused[r.Host] = append(g.refused[r.Host], refused{r, err})
 }
 
-// Refused returns the parts of the live configuration that are currently not served as configured. They are sorted, so
-// that all replicas report them in the same order. Only the goroutine that changes the table may call it.
+// Refused returns all parts of the live configuration that are currently not served as configured. They are sorted, so
+// that all replicas report them in the same order. Only the goroutine that changes the routing table may call Refused.
 func (t *Table) Refused() []Refusal {
 	all := t.group.appendRefused(nil)
 	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
@@ -51,7 +51,7 @@ func (r *refused) why() error {
 	if r.err != nil || refused == nil {
 		return r.err
 	}
-	// The route stays in the table and returns 503. Without the route, its requests would go to the next shorter path,
-	// which may lead to the same backend without the access rules of this route.
+	// The route stays in the routing table and returns 503. Otherwise the route for the next shorter path would serve
+	// its requests, and might forward them to the same backend without the access rules of this route.
 	return fmt.Errorf("requests get 503, because %w", refused)
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// step is a part of a chain: a filter, a Caddy handler, or the final proxy step that forwards the request to an
-// endpoint. Exactly one field is set.
+// step is one handler of a chain: a filter, a Caddy handler, or the proxy, which forwards the request to an endpoint.
+// Exactly one field is set.
 type step struct {
 	filter  filter.Filter
 	handler caddyhttp.MiddlewareHandler
 	proxy   *proxy.Settings
 }
 
-// ChainRun is the run of one exchange through a handler chain. Caddy handlers in the chain find it in the request
-// context.
+// ChainRun is the state of one request on its way through a handler chain. Caddy handlers in the chain find it in the
+// request context.
 type ChainRun struct {
 	x           *exchange.Exchange
 	connections *proxy.Pool
@@ -32,11 +32,11 @@ type ChainRun struct {
 	to          *destination
 }
 
-// chainRuns is a pool of ChainRun values. A ChainRun is not returned to the pool if a Caddy handler may still use its
-// exchange.
+// chainRuns is a pool of ChainRun values. A ChainRun is not returned to the pool if the chain has Caddy handlers,
+// because they may still use it.
 var chainRuns = pools.NewStructs[ChainRun]("live: visit")
 
-// run runs the steps of the chain, starting with the step at index from.
+// run runs the handlers of the chain, starting with the handler at index from.
 func (v *ChainRun) run(from int) error {
 	steps := v.instance.steps
 	for n := from; n < len(steps); n++ {
@@ -54,23 +54,24 @@ func (v *ChainRun) run(from int) error {
 	return exchange.Fail(http.StatusNotFound, nil)
 }
 
-// from returns a function that calls run with step. It is a separate method, so that only runs with Caddy handlers
-// allocate the closure.
+// from returns a function that runs the chain, starting with the handler at index step. It is a separate method so that
+// a closure is only allocated if the chain has Caddy handlers.
 func (v *ChainRun) from(step int) func() error { return func() error { return v.run(step) } }
 
 type chainRunKey struct{}
 
-// ChainRunFrom returns the ChainRun in the context of a request that a Caddy handler received, or nil.
+// ChainRunFrom returns the ChainRun in the context of a request to a Caddy handler. It returns nil if the context does
+// not contain a ChainRun.
 func ChainRunFrom(ctx context.Context) *ChainRun {
 	v, _ := ctx.Value(chainRunKey{}).(*ChainRun)
 	return v
 }
 
-// Exchange returns the exchange of the run.
+// Exchange returns the exchange: the request and the state of its response.
 func (v *ChainRun) Exchange() *exchange.Exchange { return v.x }
 
-// runHandler runs a Caddy handler. behind runs the remaining steps of the chain. It is called when the handler calls
-// its next handler. runHandler also does all setup that Caddy handlers need for each request.
+// runHandler runs a Caddy handler with the setup that Caddy handlers need for each request. behind runs the rest of the
+// chain; the Caddy handler calls it as its next handler.
 func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Retained = true
@@ -94,8 +95,8 @@ func (v *ChainRun) runHandler(handler caddyhttp.MiddlewareHandler, behind func()
 	return errors.Join(err, w.Finish())
 }
 
-// enter copies the changes that Caddy handlers made to the request into the exchange, and then calls fn. The response
-// of fn is written to w.
+// enter returns from a Caddy handler to our own code: it copies the changes that Caddy handlers made to the request
+// into the exchange, and then calls fn, whose response is written to w.
 func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
@@ -110,8 +111,8 @@ func (v *ChainRun) enter(w http.ResponseWriter, r *http.Request, fn func() error
 	return err
 }
 
-// Apply applies a filter to a request that comes from a Caddy handler, and then calls next, unless the filter responded
-// or failed.
+// Apply runs a filter inside a Caddy handler. It then calls next, unless the filter has responded or has returned an
+// error.
 func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return v.enter(w, r, func() error {
 		responded, err := f.Apply(v.x)
@@ -122,12 +123,13 @@ func (v *ChainRun) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request
 	})
 }
 
-// Forward sends a request that comes from a Caddy handler to an endpoint.
+// Forward forwards the request of a Caddy handler to an endpoint.
 func (v *ChainRun) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }
 
-// last turns a caddyhttp.Handler into a middleware handler that ignores the next handler.
+// last turns a caddyhttp.Handler into a caddyhttp.MiddlewareHandler. It is the last handler, so it ignores the next
+// handler.
 type last struct{ caddyhttp.Handler }
 
 func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {

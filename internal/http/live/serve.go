@@ -15,24 +15,24 @@ import (
 type Outcome int
 
 const (
-	// Served means that a response was written, or that Serve returned an error.
+	// Served means that the request was served, or that Serve returned an error.
 	Served Outcome = iota
-	// NotReady means that MarkReady was not called yet.
+	// NotReady means that the routing table is not complete yet: MarkReady was not called.
 	NotReady
 	// NoHost means that no route matches the host and the path.
 	NoHost
-	// Probe means that the caller must answer the request itself, because it is for HealthPath or StatusPath and no
-	// Ingress serves it. The route of the exchange has one of these paths.
+	// Probe means that the request is for HealthPath or StatusPath and no Ingress serves it. The caller must answer it.
+	// The path of the exchange's route tells which of the two pages to send.
 	Probe
 )
 
-// errBlocked is the error for a request that is rejected by a block list in the ConfigMap, regardless of its route.
+// errBlocked is returned for a request that a block list in the ConfigMap rejects. Block lists apply to all routes.
 var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("the request matches a block list of the ConfigMap"))
 
-// Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
-// Serve fills in the route. If the outcome is not Served, no part of the response was written. If err is not nil, no
-// part was written either, unless err is exchange.ErrAborted. exchange.StatusOf(err) is the status with which the
-// caller should respond.
+// Serve finds the route of a request and runs its handler chain. The caller sets the request and the writer of the
+// exchange; Serve sets the route. If the outcome is not Served, or if err is not nil, no part of the response was
+// written and the caller should respond; exchange.StatusOf(err) is the status for an error. The exception is
+// exchange.ErrAborted, for which the response may be incomplete.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	client, policy := x.Writer, t.global.compress.Load()
 	if policy == nil {
@@ -53,7 +53,7 @@ func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	return outcome, err
 }
 
-// serve implements Serve. The writer of the exchange may compress the response.
+// serve implements Serve. Serve has already replaced the writer of the exchange if the response may be compressed.
 func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
@@ -93,7 +93,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		to := route.to()
 		i := to.chain.acquire()
 		if i == nil {
-			// The chain was removed after the lookup.
+			// The chain was removed from the routing table after the lookup, so look up the route again.
 			continue
 		}
 		x.Route, x.Backend = &route.Route, to.backend
@@ -101,18 +101,20 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	}
 }
 
-// beforeRoute responds to requests that must not reach a chain: requests that are redirected to HTTPS, requests on a
-// TLS connection for another host, and requests whose client certificate is not accepted.
+// beforeRoute responds to requests that must not reach their handler chain: requests that are redirected to HTTPS,
+// requests on a TLS connection that was opened for another host, and requests whose client certificate is not accepted.
+// responded is false for all other requests.
 func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host,
 	route *Route) (responded bool, err error) {
-	// The redirect comes first, because there is no client certificate without TLS.
+	// Redirect before the client certificate is checked, because a request without TLS has no certificate.
 	if x.TLS() == nil && route != nil && route.redirect != nil {
 		if responded, err := redirect(x, route.redirect); responded {
 			return true, err
 		}
 	}
 	if x.TLS() != nil && h.passthroughCount() > 0 {
-		// The backend terminates the TLS of this host, so this connection was made for another host.
+		// The host uses TLS passthrough, so a connection for this host never arrives here. This TLS connection was
+		// opened for another host.
 		return true, refuse(x, mtls.Misdirected)
 	}
 	if index.withClientAuth == 0 {
@@ -125,7 +127,7 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 	return true, refuse(x, refusal)
 }
 
-// refuse writes the response for a client that is not accepted.
+// refuse sends the response for a client that is not accepted.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	response := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())),
 		Close: why.CloseConn}
@@ -160,8 +162,8 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	return t.serveErrorPage(x, route.errors, err)
 }
 
-// withoutEndpoints changes the status of an error from 502 or 504 to 503 if the backend has no ready endpoint any more:
-// the last endpoint of the backend was removed during the request, or is terminating.
+// withoutEndpoints changes the status of an error from 502 or 504 to 503 if the backend no longer has a ready endpoint,
+// because its last endpoint was removed or is terminating.
 func withoutEndpoints(x *exchange.Exchange, err error) error {
 	if err == nil || x.Backend == nil || x.Backend.Ready() {
 		return err

@@ -5,8 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/split"
 )
 
-// newSplit creates the split that selects one of several weighted destinations of a route. to creates the destination
-// of a share.
+// newSplit creates the split that distributes the requests of a route over several destinations by their weights. to
+// converts a destination of the live configuration.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
@@ -16,12 +16,12 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 	return split.New((*destination).empty, all...)
 }
 
-// empty reports whether requests to the destination would find no endpoint. A destination without a backend is never
-// empty.
+// empty reports whether the destination has a backend without endpoints. A destination without a backend needs no
+// endpoints.
 func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
-// to chooses the destination of a request. It never returns nil, because a split without positive weights is rejected
-// when its route is added.
+// The method to selects the destination of a request. It never returns nil, because a route whose destinations all have
+// weight zero is rejected when it is added.
 func (r *Route) to() *destination {
 	if r.split == nil {
 		return &r.destination
@@ -29,7 +29,7 @@ func (r *Route) to() *destination {
 	return r.split.Next()
 }
 
-// destinations yields all destinations of a route.
+// destinations calls yield with each destination of the route, until yield returns false.
 func (r *Route) destinations(yield func(*destination) bool) {
 	if r.split == nil {
 		yield(&r.destination)
@@ -42,7 +42,7 @@ func (r *Route) destinations(yield func(*destination) bool) {
 	}
 }
 
-// accessKey identifies the access rules of a route. It is equal for routes that accept the same clients.
+// accessKey identifies the access rules of a route. Two routes with the same access rules have the same key.
 func (r *Route) accessKey() string {
 	all := r.access
 	for d := range r.destinations {
@@ -53,8 +53,8 @@ func (r *Route) accessKey() string {
 	return all
 }
 
-// refused returns nil if the chains of all destinations work. Otherwise it returns the reason why the chain of a
-// destination returns 503, for the first such destination.
+// refused returns the reason why the handler chain of a destination returns 503, or nil if the chains of all
+// destinations work. If several chains return 503, the reason of the first one is returned.
 func (r *Route) refused() error {
 	for d := range r.destinations {
 		if d.chain.refused != nil {

@@ -18,19 +18,20 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// sharedSteps holds the steps that depend only on their JSON. Chains share steps with equal JSON to save memory: in a
-// cluster with many chains, most chains differ in a single step. Only the goroutine that changes the table may use it.
+// sharedSteps holds the handlers that several chains share, by their JSON configuration. Sharing saves memory, because
+// most chains of a cluster differ in a single handler. Only handlers that depend on nothing except their JSON are
+// shared. Only the goroutine that changes the routing table may use sharedSteps.
 type sharedSteps struct {
-	// filters holds the resources that filters share.
+	// filters holds the resources, such as caches, that the filters of all chains share.
 	filters *filter.Shared
 	all     map[string]*sharedStep
 }
 
-// sharedStep is one shared step with its JSON.
+// sharedStep is a handler that several chains may share. source is its JSON.
 type sharedStep struct {
 	step
 	source string
-	// users is the reference count: the number of chain instances that use the step.
+	// users is the reference count: the number of chain instances that use the handler.
 	users int
 }
 
@@ -38,15 +39,15 @@ func newSharedSteps(filters *filter.Shared) *sharedSteps {
 	return &sharedSteps{filters: filters, all: map[string]*sharedStep{}}
 }
 
-// keep stores a step under its JSON.
+// keep stores the handler of with its JSON, so that other chains can use it.
 func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 	one := &sharedStep{step: of, source: string(raw)}
 	s.all[one.source] = one
 	return one
 }
 
-// forget decrements the reference count of each step and removes the steps that no instance uses any more. Requests
-// that are using a removed step continue.
+// forget decrements the reference count of each handler in steps, and removes the handlers that no chain instance uses
+// any more. Requests in flight can still use a removed handler.
 func (s *sharedSteps) forget(steps []*sharedStep) {
 	for _, one := range steps {
 		if one.users--; one.users == 0 {
@@ -55,21 +56,21 @@ func (s *sharedSteps) forget(steps []*sharedStep) {
 	}
 }
 
-// chainBuilder builds the steps of a chain instance.
+// chainBuilder creates the handlers of a chain instance.
 type chainBuilder struct {
 	parent caddy.Context
 	shared *sharedSteps
-	// sub is the context for Caddy handlers. It is nil until the first handler needs it, because it costs more than all
-	// other parts of a chain.
+	// sub is the context for the Caddy handlers of the chain. It is nil until the first Caddy handler is created,
+	// because a context uses more memory than the rest of the chain.
 	sub    *caddy.Context
 	cancel func()
-	// sum is the hash of the parts of the Caddy configuration that handlers pass to RecordConfig.
+	// sum hashes the parts of the Caddy configuration that handlers pass to RecordConfig.
 	sum   hash.Hash
 	steps []step
 	taken []*sharedStep
 }
 
-// context returns the context for Caddy handlers. The first call creates it.
+// context returns the context for the Caddy handlers of the chain. The first call creates it.
 func (b *chainBuilder) context() caddy.Context {
 	if b.sub == nil {
 		b.sum = sha256.New()
@@ -82,7 +83,7 @@ func (b *chainBuilder) context() caddy.Context {
 	return *b.sub
 }
 
-// emptyDigest is the digest of a chain without Caddy handlers.
+// emptyDigest is used for all chains without Caddy handlers, which do not depend on the Caddy configuration.
 var emptyDigest = &configDigest{}
 
 func (b *chainBuilder) digest() *configDigest {
@@ -92,8 +93,9 @@ func (b *chainBuilder) digest() *configDigest {
 	return &configDigest{string(b.sum.Sum(nil))}
 }
 
-// compile turns routes into steps. If a route has matchers, the whole list becomes one step that Caddy evaluates. A
-// panic of a module becomes an error, because one faulty chain must not end the process.
+// compile creates the handlers of the routes. If a route has matchers, all routes together become one handler, because
+// Caddy must evaluate the matchers. If a module panics, compile returns an error, so that one faulty chain does not end
+// the process.
 func (b *chainBuilder) compile(routes caddyhttp.RouteList) (err error) {
 	if caught := panics.Try(func() {
 		if slices.ContainsFunc(routes, conditional) {
@@ -119,23 +121,22 @@ func (b *chainBuilder) compile(routes caddyhttp.RouteList) (err error) {
 	return err
 }
 
-// conditional reports whether a route has matchers, belongs to a group or is terminal.
+// conditional reports whether Caddy must evaluate the route: it has matchers, belongs to a group, or is terminal.
 func conditional(r caddyhttp.Route) bool {
 	return len(r.MatcherSetsRaw) > 0 || r.Group != "" || r.Terminal
 }
 
-// matched is a route list with matchers, which Caddy evaluates.
+// matched is a Caddy handler that runs a list of routes with matchers.
 type matched struct{ routes caddyhttp.RouteList }
 
 func (m matched) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return m.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// proxyHandler is the module name of the handler that forwards requests to endpoints. It is the last handler of a
-// chain.
+// proxyHandler is the name of the handler that forwards requests to endpoints. It is the last handler of a chain.
 const proxyHandler = "k8singress_proxy"
 
-// add appends the step for a handler. It reuses a shared step with the same JSON.
+// add appends a handler, given as JSON, to the chain. If a shared handler with the same JSON exists, it is used.
 func (b *chainBuilder) add(raw json.RawMessage) error {
 	if one := b.shared.all[string(raw)]; one != nil {
 		b.take(one)
@@ -164,7 +165,7 @@ func (b *chainBuilder) take(one *sharedStep) {
 	b.steps, b.taken = append(b.steps, one.step), append(b.taken, one)
 }
 
-// newStep creates the step for a handler. shareable reports whether other chains may use the step too.
+// newStep creates a handler from its name and JSON. shareable reports whether other chains may use the handler too.
 func (b *chainBuilder) newStep(name string, raw json.RawMessage) (_ step, shareable bool, err error) {
 	if name == proxyHandler {
 		settings, err := filter.Decode[ir.Proxy](raw)

@@ -13,11 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/process/panics"
 )
 
-// streams holds the open streams of one route. Streams are requests that may never end, such as WebSocket connections
-// and event streams. When a new version of the route replaces the old one, the streams continue, unless the new version
-// accepts different clients.
+// streams holds the open streams of one route. A stream is a request that may never end, such as a WebSocket connection
+// or an event stream. If a new version of the route accepts the same clients as the old version, the streams continue.
 type streams struct {
-	// all counts the streams of all routes.
+	// all counts the open streams of all routes.
 	all  *drainGroup
 	mu   sync.Mutex
 	open map[*context.CancelFunc]stream
@@ -25,7 +24,7 @@ type streams struct {
 
 // stream describes one open stream.
 type stream struct {
-	// of is the digest of the Caddy configuration that the chain used when the stream started.
+	// of is the digest of the Caddy configuration that the handler chain used when the stream started.
 	of *configDigest
 	// connection is the TLS state of the client's connection. It is nil without TLS.
 	connection *tls.ConnectionState
@@ -46,8 +45,8 @@ func isCall(r *message.Request) bool {
 	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
 }
 
-// register registers a request as a stream and gives it a context that is canceled when the streams of the route end.
-// The caller must call ended when the request has been served.
+// register registers a request as a stream of the route. It replaces the context of the request with a context that is
+// canceled when the streams of the route must end. The caller must call ended when the request has been served.
 func (s *streams) register(r *message.Request, is stream) (ended func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	left := s.add(cancel, is)
@@ -58,8 +57,8 @@ func (s *streams) register(r *message.Request, is stream) (ended func()) {
 	}
 }
 
-// add registers a stream. cancel is called when the streams of the route end. The caller must call left when the stream
-// has ended.
+// add registers a stream of the route. cancel is called if the stream must end, for example because the route was
+// removed. The caller must call left when the stream has ended.
 func (s *streams) add(cancel context.CancelFunc, is stream) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,14 +82,14 @@ func (s *streams) snapshot() map[*context.CancelFunc]stream {
 	return maps.Clone(s.open)
 }
 
-// endingStreams selects streams that must be ended: the streams for which has returns true, or all streams of a route
-// if has is nil.
+// endingStreams selects the streams of a route that must be ended: the streams for which has returns true, or all
+// streams if has is nil.
 type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
 }
 
-// close ends the selected streams that are open.
+// close ends all selected streams.
 func (e endingStreams) close() {
 	for cancel, s := range e.streams.snapshot() {
 		if e.has == nil || e.has(s) {
@@ -99,7 +98,7 @@ func (e endingStreams) close() {
 	}
 }
 
-// none reports whether none of the selected streams is open.
+// The method none returns true if no selected stream is open.
 func (e endingStreams) none() bool {
 	for _, s := range e.streams.snapshot() {
 		if e.has == nil || e.has(s) {
@@ -109,9 +108,9 @@ func (e endingStreams) none() bool {
 	return true
 }
 
-// keepStreams moves the streams of before, the previous version of the host, to the routes of h with the same path, if
-// these routes accept the same clients. It returns the remaining streams, which must be ended. h is nil if the host was
-// removed. before is nil if the host is new.
+// keepStreams moves open streams from before, the previous version of the host, to h. A stream is moved if h has a
+// route with the same path that accepts the same clients. The other streams are returned, and the caller must end them.
+// h is nil if the host was removed. before is nil if the host is new.
 func (h *host) keepStreams(before *host) []endingStreams {
 	if before == nil {
 		return nil
@@ -121,7 +120,7 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	for _, r := range before.all {
 		k := key{r.Type, r.Path, r.accessKey()}
 		if _, ok := left[k]; !ok {
-			// Later routes with the same key share these streams, or never get requests.
+			// Other routes with the same key have the same set of streams, or are never used.
 			left[k] = r.streams
 		}
 	}
@@ -143,8 +142,8 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	return list
 }
 
-// streamsOf returns the streams that were started with an old configuration. before maps chains to the digests of their
-// old configurations.
+// streamsOf returns the open streams that started before the Caddy configuration changed. before maps each chain that
+// is affected by the change to the digest of the old configuration.
 func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	var list []endingStreams
 	if len(before) == 0 {
@@ -162,12 +161,12 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	return list
 }
 
-// registrationGrace is the maximum time that a request needs to register its stream after it has found its route.
-// During this time, streams may still be added to a route that was removed.
+// registrationGrace is the maximum time between the routing of a request and its registration as a stream. A route that
+// was removed may still get new streams during this time.
 const registrationGrace = 10 * time.Second
 
-// drain ends the streams in list after the drain time. The drain time may be very long, so entries without open streams
-// are removed from the list after at most registrationGrace.
+// drain ends the streams in list after the drain time. The drain time may be very long, so routes without open streams
+// are removed from the list earlier, to release their memory.
 func (t *Table) drain(list []endingStreams) {
 	if len(list) == 0 {
 		return
@@ -186,7 +185,7 @@ func (t *Table) drain(list []endingStreams) {
 	})
 }
 
-// AwaitStreams waits until no stream is open, or until ctx ends.
+// AwaitStreams waits until no stream of any route is open, or until ctx is canceled.
 func (t *Table) AwaitStreams(ctx context.Context) {
 	select {
 	case <-t.open.gone():
@@ -194,8 +193,8 @@ func (t *Table) AwaitStreams(ctx context.Context) {
 	}
 }
 
-// drainGroup is a counter that callers can wait for to become zero. Unlike with a sync.WaitGroup, the count may grow
-// while callers wait.
+// drainGroup is a counter with a channel to wait until the count is zero. Unlike with a sync.WaitGroup, the count may
+// be increased from zero while goroutines wait.
 type drainGroup struct {
 	mu sync.Mutex
 	n  int

@@ -26,33 +26,34 @@ import (
 	"github.com/k8singress/k8singress/internal/upstream/endpoints"
 )
 
-// Table holds the virtual hosts, routes and HTTP settings of the live configuration. Only one goroutine may call the
-// methods that change it.
+// Table is a routing table: it holds the virtual hosts, routes and HTTP settings of the live configuration. Only one
+// goroutine may call the methods that change it.
 type Table struct {
-	// The embedded group holds the virtual hosts of all Ingresses. groups holds the other listener groups by name.
+	// The embedded group holds the virtual hosts of all Ingresses. groups maps names to the other listener groups.
 	group
 	groups    map[string]*group
 	listeners atomic.Pointer[listeners]
 
 	ready    atomic.Bool
 	backends *endpoints.Table
-	// authorities holds the CAs that client and backend certificates are verified against.
+	// authorities holds the CA certificates for verifying client certificates and the certificates of endpoints.
 	authorities *trust.Store
-	// connections holds the connections to endpoints. They stay open when the chains that use them are replaced.
+	// connections is the pool of connections to endpoints. The connections stay open when the configuration of the
+	// routes changes.
 	connections *proxy.Pool
-	// services holds the connections to services that filters call, such as external authentication services.
+	// services is the pool of connections to services that filters call, such as external authentication services.
 	services *proxy.Pool
-	// logs are the files of the access log.
+	// logs holds the open files of the access logs.
 	logs *accesslog.Files
-	// spans exports spans to OpenTelemetry collectors.
+	// spans sends tracing spans to OpenTelemetry collectors.
 	spans *tracing.Exports
-	// shared holds the resources that the filters of all chains share.
+	// shared holds the resources, such as caches, that the filters of all handler chains share.
 	shared *filter.Shared
 
 	ctx    caddy.Context
 	chains map[chainID]*chain
 	steps  *sharedSteps
-	// open counts the streams of all routes, including removed routes.
+	// open counts the open streams of all routes, including removed routes.
 	open drainGroup
 
 	global  global
@@ -76,7 +77,7 @@ func (t *Table) SetOptions(o Options) {
 	t.setAccessLog(t.Global())
 }
 
-// NewTable returns a table without hosts. Serve returns NotReady until MarkReady is called.
+// NewTable returns a routing table without hosts. Serve returns NotReady until MarkReady is called.
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()),
@@ -97,17 +98,17 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	return t
 }
 
-// Shared returns the resources that the filters of all chains share.
+// Shared returns the resources, such as caches, that the filters of all handler chains share.
 func (t *Table) Shared() *filter.Shared { return t.shared }
 
-// MarkReady marks the table as complete. From then on, Serve routes requests instead of returning NotReady.
+// MarkReady is called when the routing table is complete. Serve then routes requests instead of returning NotReady.
 func (t *Table) MarkReady() { t.ready.Store(true) }
 
 // Ready reports whether MarkReady was called.
 func (t *Table) Ready() bool { return t.ready.Load() }
 
-// Update adds, replaces and removes hosts of Ingresses. A nil value removes the host. If Caddy rejects the chain of a
-// route, this route returns 503. Other routes are not affected.
+// Update adds, replaces and removes hosts of Ingresses. A nil value removes the host. If Caddy rejects the handler
+// chain of a route, the route returns 503; other routes are not affected.
 func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
 
 func (t *Table) update(g *group, changes map[string]*document.Host) {
@@ -129,15 +130,15 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 		ending = append(ending, next[name].keepStreams(before)...)
 	}
 	g.index.Store(old.with(next))
-	// The old hosts are dropped last, so that chains that the new hosts also use are kept.
+	// Drop the old hosts after the new hosts were created, so that chains that both use are not provisioned again.
 	for _, h := range replaced {
 		t.drop(h)
 	}
 	t.drain(ending)
 }
 
-// retryRefused provisions the rejected chains of hosts again, because the module or resource that was missing may be
-// available now.
+// retryRefused provisions again the handler chains of hosts that Caddy rejected earlier. It may succeed now, for
+// example because a missing module or resource has become available.
 func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
@@ -145,7 +146,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
-					// If this fails again, the error is stored in the chain.
+					// The chain stores an error, so ignore it here.
 					_, _ = c.provisionAgain(t.ctx)
 				}
 			}
@@ -196,8 +197,8 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 	}
 }
 
-// match sets the conditions of a route. It returns an error if the conditions or the weights of its destinations are
-// invalid.
+// match compiles the conditions of the route, and stores them in it. It returns an error if the conditions or the
+// weights of the route's destinations are invalid.
 func (r *Route) match(conditions *ir.Conditions) (err error) {
 	if r.split != nil {
 		if err := r.split.Check(); err != nil {
@@ -208,8 +209,8 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 	return err
 }
 
-// makeUnavailable makes a route return 503 for every request for its path. If the route were removed, these requests
-// would go to the next route, which may lack its access rules.
+// makeUnavailable replaces the destination of a route with a chain that responds with 503. If the route were removed
+// instead, its requests would match the next route, which may not have the same access rules.
 func (t *Table) makeUnavailable(r *Route, why error) {
 	t.dropRoute(r)
 	r.split, r.errors, r.destination = nil, nil, destination{chain: newUnavailable(why)}
@@ -234,7 +235,8 @@ func (t *Table) chainOf(d *document.Destination) *chain {
 	return t.sharedChain(d.Chain)
 }
 
-// sharedChain returns the chain with this JSON and increments its reference count. It creates the chain if necessary.
+// sharedChain returns the handler chain with this JSON, and increments its reference count. If there is no such chain,
+// sharedChain creates it.
 func (t *Table) sharedChain(source []byte) *chain {
 	id := chainID(sha256.Sum256(source))
 	if c, ok := t.chains[id]; ok {
@@ -268,12 +270,12 @@ func (t *Table) forget(c *chain) {
 	}
 }
 
-// Adopt provisions all chains again under ctx, the context of a new Caddy configuration. This includes rejected chains.
-// Chains that are created later use ctx too. Requests in flight continue with the old instance of their chain. If the
-// parts of the configuration that a chain uses have changed, its streams end after the drain time. If a chain cannot be
-// provisioned under ctx, because it refers to something that the new configuration does not contain, the old instance
-// stays in use, so that access to its routes stays restricted. ctx must not be canceled when Caddy loads the next
-// configuration.
+// Adopt provisions all handler chains again, including rejected chains, when Caddy has loaded a new configuration. ctx
+// is the context of the new configuration. It is also used for chains that are created later, and must not be canceled
+// when Caddy loads the next configuration. Requests in flight continue with the old instance of their chain. If the
+// parts of the configuration that a chain uses have changed, the streams of the chain end after the drain time. If a
+// chain cannot be provisioned, because it refers to something that the new configuration does not contain, the old
+// instance stays in use. So access to its routes stays restricted.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
@@ -292,8 +294,8 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close removes all hosts, listeners and chains. Requests in flight can finish. Passthrough connections may never end,
-// so they are closed after the drain time.
+// Close removes all hosts, listeners and handler chains. Requests in flight can finish. Passthrough connections are
+// closed after the drain time, because they may never end.
 func (t *Table) Close() {
 	t.endPassthrough()
 	t.shared.Mirrors.Close()
@@ -308,7 +310,7 @@ func (t *Table) Close() {
 	}
 	clear(t.chains)
 	t.logs.Flush()
-	// A collector that does not respond delays only this last call.
+	// Flush the tracer last, because it may block for a while if the collector does not respond.
 	t.global.tracer.Swap(nil).Flush()
 }
 
@@ -319,6 +321,6 @@ func (t *Table) Hosts() int {
 	return n
 }
 
-// Chains returns the number of distinct chains that the routes share, including rejected chains. Only the goroutine
-// that changes the table may call it.
+// Chains returns the number of distinct handler chains of all routes, including rejected chains. Only the goroutine
+// that changes the routing table may call it.
 func (t *Table) Chains() int { return len(t.chains) }
