@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// body is the body of one request. It is not reused for the next request, because a goroutine that still reads after
-// the handler returned must not read from the next body.
+// body is the body of one request. Each request gets a new body value: a goroutine that still reads after the handler
+// has returned must not get data of the next request.
 type body struct {
 	mu sync.Mutex
 	c  *conn
@@ -22,16 +22,17 @@ type body struct {
 	decoder http1.Decoder
 	// expects is true if the client waits for 100 Continue.
 	expects bool
-	// err is the error that ended the body. It is io.EOF at the end of the body.
+	// err is returned by further calls of Read. It is io.EOF after the whole body was read.
 	err error
-	// whole is true after the whole body was read. stopped is true if the rest of the body is not needed.
+	// whole is true after the whole body was read. stopped is true if the rest of the body must not be read, because
+	// the request is about to end.
 	whole, stopped atomic.Bool
 }
 
-// errBodyOver is returned by reads of the body after the handler has returned.
+// errBodyOver is returned if the request body is read after the handler has returned.
 var errBodyOver = errors.New("the request has ended: its body can no longer be read")
 
-// beginBody creates the body of the request.
+// beginBody creates the body of the current request, if it has one.
 func (c *conn) beginBody() {
 	if c.body = nil; c.head.Framing == http1.NoBody {
 		return
@@ -49,16 +50,16 @@ func (b *body) trailers() message.Fields {
 	return b.decoder.Trailers()
 }
 
-// Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as
-// the size of the chunk that exceeds the limit is known.
+// Limit sets the maximum size of a chunked body in bytes. If a chunk exceeds the limit, Read fails with an *http1.Error
+// as soon as it has read the size of the chunk.
 func (b *body) Limit(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.decoder.Limit(limit)
 }
 
-// Read reads a part of the body. After BodyTimeout it returns a timeout error. If the client disconnects, it returns
-// io.ErrUnexpectedEOF.
+// Read reads a part of the body. If no data arrives within BodyTimeout, it returns a timeout error. If the client
+// disconnects, it returns io.ErrUnexpectedEOF.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,11 +96,12 @@ func (b *body) sendContinue() {
 	}
 }
 
-// minDirectRead is the minimum size in bytes of a read that bypasses the input buffer.
+// minDirectRead is the minimum buffer size in bytes for reading a body directly from the connection. Smaller reads go
+// through the input buffer of the connection.
 const minDirectRead = 1 << 10
 
-// readSocket reads from the connection into p. If p is small, it reads into the input buffer first, and then copies to
-// p.
+// readSocket reads body bytes from the connection into p. If p is small, it fills the input buffer of the connection
+// and then copies from it to p.
 func (b *body) readSocket(p []byte) (int, error) {
 	if err := b.prepare(); err != nil {
 		return 0, err
@@ -119,8 +121,8 @@ func (b *body) readSocket(p []byte) (int, error) {
 	return 0, unexpectedEnd(err)
 }
 
-// prepare sets the deadline for a read. It then checks stopped again, because the new deadline may have replaced the
-// deadline that stop set.
+// prepare sets the deadline for the next read of the body. It returns an error if stop was called: stopped is checked
+// after the deadline is set, because the new deadline may have replaced the deadline in the past that stop set.
 func (b *body) prepare() error {
 	b.c.reads.extend(b.c.options.BodyTimeout)
 	if b.stopped.Load() {
@@ -129,20 +131,23 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// stop makes reads of the body fail, including a read in progress. It is called when the request is about to end.
+// stop makes reads of the body fail, including a read that is in progress. It is called if the rest of the body is not
+// needed.
 func (b *body) stop() {
 	b.stopped.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
 }
 
-// EndBody makes a read of the request body fail. The connection is closed after the response.
+// EndBody makes reads of the request body fail, unless the body was already read to its end. The connection is then
+// closed after the response.
 func (w *writer) EndBody() {
 	if b := w.c.body; b != nil && !b.whole.Load() {
 		b.stop()
 	}
 }
 
-// unexpectedEnd returns the error for a body that ends early.
+// unexpectedEnd converts the error of a read before the end of the body: io.EOF becomes io.ErrUnexpectedEOF. Other
+// errors are returned unchanged.
 func unexpectedEnd(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -206,16 +211,16 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 	}
 }
 
-// maxDrained is the maximum number of body bytes that are read and discarded to keep the connection open for the next
-// request.
+// maxDrained is the maximum number of body bytes that are read and discarded after the response. If more bytes are
+// left, the connection is closed.
 const maxDrained = 256 << 10
 
-// ended reports whether the whole body was read.
+// ended reports whether the body was read to its end.
 func (b *body) ended() bool { return errors.Is(b.err, io.EOF) }
 
-// rest returns the number of body bytes that must be read before the next request, and whether reading them is
-// worthwhile. Reading is not worthwhile if the client still waits for 100 Continue, because it may or may not send the
-// body.
+// rest returns the number of unread body bytes. It returns false if the connection should be closed instead of reading
+// them: too many bytes may be left, a read has failed, or the client still waits for 100 Continue, so that it is
+// unknown whether it will send the body.
 func (b *body) rest() (int64, bool) {
 	switch {
 	case b.ended():
@@ -226,15 +231,15 @@ func (b *body) rest() (int64, bool) {
 	return b.left, true
 }
 
-// unreadBody reports whether the connection has to be closed after the response because of an unread request body. It
-// is called when the head of the response is written.
+// unreadBody reports whether the connection must be closed after the response, because the rest of the request body
+// will not be read. It is called before the response head is written.
 func (c *conn) unreadBody() bool {
 	b := c.body
 	if b == nil {
 		return false
 	}
 	if !b.mu.TryLock() {
-		// Another goroutine is reading the body, so the body may not have been read to its end.
+		// Another goroutine is reading the body, so assume that it is not read to its end.
 		return true
 	}
 	defer b.mu.Unlock()
@@ -242,8 +247,8 @@ func (c *conn) unreadBody() bool {
 	return !ok
 }
 
-// endBody ends the body after the handler has returned. It returns the number of unread body bytes that precede the
-// next request, and whether there can be a next request.
+// endBody makes further reads of the body fail. It is called after the handler has returned. It returns the number of
+// unread body bytes that must be discarded before the next request. ok is false if there can be no next request.
 func (c *conn) endBody() (rest int64, ok bool) {
 	b := c.body
 	if b == nil {
@@ -262,17 +267,17 @@ func (c *conn) endBody() (rest int64, ok bool) {
 	return rest, ok
 }
 
-// drain discards the rest of a body, and reports whether it succeeded.
+// drain discards the remaining rest bytes of a body. It returns false if reading them has failed.
 func (c *conn) drain(rest int64) bool {
 	n := min(int64(len(c.input.unread())), rest)
 	c.input.use(int(n))
 	return n == rest || c.discard(rest-n) == rest-n
 }
 
-// drainTime is the maximum time for reading the rest of a body.
+// drainTime is the maximum time for discarding the rest of a body.
 const drainTime = 5 * time.Second
 
-// discard reads and discards up to want bytes, and returns how many it read.
+// discard reads and discards up to want bytes from the connection. It returns the number of discarded bytes.
 func (c *conn) discard(want int64) (done int64) {
 	c.reads.fix(time.Since(processStart) + drainTime)
 	buffer := small.Get()

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// processStart is the reference time for deadlines. Measuring the time since processStart is cheaper than reading the
-// wall clock.
+// processStart is the reference time for deadlines: they are stored as durations since processStart, because measuring
+// such a duration is cheaper than reading the wall clock.
 var processStart = time.Now()
 
-// deadline is a read or write deadline of a connection. It is not changed for each read or write, because this would be
-// expensive.
+// deadline caches the read or write deadline of a connection, so that it does not have to be set for each read or
+// write, which would be expensive.
 type deadline struct {
-	// until is the deadline, relative to processStart. Zero means that there is no deadline.
+	// until is the deadline as a duration since processStart. Zero means that there is no deadline.
 	until time.Duration
 	set   func(time.Time) error
 }
 
-// extend ensures that the deadline is at least limit and at most about 4/3 of limit from now. A limit of zero removes
-// the deadline.
+// extend ensures that the deadline is at least limit from now. It only changes the deadline if the time left is shorter
+// than limit or longer than 4/3 of limit. A limit of zero removes the deadline.
 func (d *deadline) extend(limit time.Duration) {
 	if limit <= 0 {
 		if d.until != 0 {
@@ -35,7 +35,7 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
-// limit sets the deadline to the current time plus from. If from is zero, it removes the deadline.
+// The method limit sets the deadline to the current time plus from. If from is zero, it removes the deadline.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
 		d.fix(time.Since(processStart) + from)
@@ -44,17 +44,18 @@ func (d *deadline) limit(from time.Duration) {
 	}
 }
 
-// fix sets the deadline to a time relative to processStart.
+// fix sets the deadline. until is a duration since processStart.
 func (d *deadline) fix(until time.Duration) {
 	d.until = until
 	_ = d.set(processStart.Add(until)) // If the connection is closed, its next use returns an error.
 }
 
-// invalidate is called after other code has changed the deadline of the connection. The next call of extend then sets
-// the deadline again.
+// invalidate marks the cached deadline as outdated, after other code has changed the deadline of the connection. The
+// next call of extend then sets the deadline again.
 func (d *deadline) invalidate() { d.until = -1 }
 
-// cachedDate is the value of the Date field, and the time until which it is valid, relative to processStart.
+// cachedDate is a value of the Date header field. until is the time at which it expires, as a duration since
+// processStart.
 type cachedDate struct {
 	until time.Duration
 	text  string
@@ -62,7 +63,7 @@ type cachedDate struct {
 
 var lastDate atomic.Pointer[cachedDate]
 
-// date returns the current value of the Date field.
+// date returns the value of the Date header field for the current time.
 func date() string {
 	since := time.Since(processStart)
 	last := lastDate.Load()

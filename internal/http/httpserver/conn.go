@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// The states of a connection: before its first request, between requests, and during a request.
+// The states of a connection. New means that it waits for its first request, idle that it waits for another request,
+// and active that a request is being read or served.
 const (
 	stateNew int32 = iota
 	stateIdle
@@ -29,20 +30,21 @@ type conn struct {
 	nc      net.Conn
 	info    *message.Conn
 	options *Options
-	// tcp is the connection if it is plaintext TCP, otherwise nil. raw gives access to its socket. lowerTCP is the TCP
-	// connection below TLS and other wrappers, or nil.
+	// tcp is the connection if it is plaintext TCP, otherwise nil; raw is then its socket. lowerTCP is the TCP
+	// connection below TLS and other wrappers, or nil if there is no TCP connection.
 	tcp      *net.TCPConn
 	raw      syscall.RawConn
 	lowerTCP *net.TCPConn
-	// firstRead reads the first bytes of a request. It stores its results in firstCount and firstErr.
+	// firstRead waits for the first bytes of a request without holding a buffer. It stores the number of bytes in
+	// firstCount, or an error in firstErr.
 	firstRead  func(fd uintptr) bool
 	firstCount int
 	firstErr   error
 
 	state atomic.Int32
-	// idleSince is the time since processStart at which the connection last became idle.
+	// idleSince is the time at which the connection last became idle, as a duration since processStart.
 	idleSince atomic.Int64
-	// mu is held while another goroutine sets the read deadline.
+	// mu must be held while a goroutine other than the connection's own goroutine sets the read deadline.
 	mu sync.Mutex
 
 	reads, writes deadline
@@ -53,15 +55,17 @@ type conn struct {
 	body          *body
 	context       atomic.Pointer[requestContext]
 	newContext    contextFunc
-	// ahead is true if bytes of the next request have already arrived.
+	// ahead is true if bytes after the current request, usually of the next request, have already been read.
 	ahead    atomic.Bool
 	requests int
-	// first is the buffer for the first read on connections whose socket cannot be polled.
+	// first is the buffer for the first bytes of a request. It is only used for connections whose socket cannot be
+	// polled.
 	first []byte
-	// heading is held while the head of a response is written, because the goroutine that reads the request body may
-	// write 100 Continue at the same time.
+	// heading must be held while a response head or 100 Continue is written, because the goroutine that reads the
+	// request body may write 100 Continue at any time.
 	heading sync.Mutex
-	// switched is true if the connection was handed over to another owner.
+	// switched is true if the handler or another server has taken over the connection, for example after an upgrade to
+	// WebSocket.
 	switched bool
 }
 
@@ -78,7 +82,7 @@ func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
 	return c
 }
 
-// serve serves requests until the connection ends.
+// serve serves the requests of the connection, one after another, until the connection ends.
 func (c *conn) serve() {
 	defer c.end()
 	for more := true; more; {
@@ -87,25 +91,26 @@ func (c *conn) serve() {
 	c.input.release()
 }
 
-// abandon ensures that the buffers are not returned to their pool. It is called after a panic of the handler, because
-// another goroutine may still use them.
+// abandon keeps the buffers of the connection from being returned to their pool. It is called after the handler
+// panicked, because a goroutine of the handler may still use the buffers.
 func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
-// end closes the connection, unless it was handed over.
+// end closes the connection, unless another owner has taken it over.
 func (c *conn) end() {
 	if !c.switched {
 		_ = c.nc.Close()
 	}
 }
 
-// readRequest reads the head of the next request. It returns false if there is no request to serve.
+// readRequest waits for the next request and reads its head. It returns false if no request must be served, because the
+// connection ends or the request was rejected.
 func (c *conn) readRequest() bool {
 	c.options = c.server.Options()
 	if c.input.empty() {
 		if !c.wait() {
 			return false
 		}
-		// The options may have changed during the wait.
+		// Load the options again, because they may have changed while the connection was idle.
 		c.options = c.server.Options()
 	}
 	c.state.Store(stateActive)
@@ -123,7 +128,8 @@ func (c *conn) readRequest() bool {
 	return false
 }
 
-// wait waits for the first byte of a request. The connection holds no buffer during the wait.
+// wait waits for the first byte of a request, without holding a buffer. It returns false if the connection must be
+// closed.
 func (c *conn) wait() bool {
 	limit := c.options.KeepAlive
 	if c.requests == 0 {
@@ -143,7 +149,7 @@ func (c *conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.server.closing.Load() {
-		// Shutdown has set the read deadline, or is about to set it.
+		// Shutdown sets the read deadline at about this time, so set it again for the request that has arrived.
 		c.mu.Lock()
 		c.reads.invalidate()
 		c.mu.Unlock()
@@ -151,12 +157,12 @@ func (c *conn) wait() bool {
 	return err == nil
 }
 
-// grace is how long a new connection may still wait for its first request after a shutdown has started, because the
-// client does not know about the shutdown.
+// grace is how long a new connection may still wait for its first request after a shutdown has started. The client may
+// have sent the request before it learns about the shutdown.
 const grace = time.Second
 
-// endIdle is called by Shutdown. It ends the wait for another request, and limits the wait for a first request to
-// grace.
+// endIdle is called by Shutdown. It ends the connection if it is idle. If the connection waits for its first request,
+// endIdle limits the wait to grace.
 func (c *conn) endIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +174,7 @@ func (c *conn) endIdle() {
 	}
 }
 
-// endWait ends the wait for a request immediately, even on a connection without any request so far.
+// endWait ends the connection if it waits for a request, even if it had no request yet.
 func (c *conn) endWait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +185,7 @@ func (c *conn) endWait() {
 
 var longAgo = time.Unix(1, 0)
 
-// maxKeptFields is the maximum capacity for fields that a connection keeps while it is idle.
+// maxKeptFields is the maximum number of header fields for which an idle connection keeps memory.
 const maxKeptFields = 32
 
 // forget releases the memory of the last request.
@@ -192,7 +198,8 @@ func (c *conn) forget() {
 	c.body = nil
 }
 
-// serveRequest calls the handler for a request, and reports whether another request may follow.
+// serveRequest calls the handler for the request that was read. It returns true if the connection can serve another
+// request.
 func (c *conn) serveRequest() bool {
 	c.requests++
 	c.request.Conn = c.info
@@ -213,7 +220,7 @@ func (c *conn) serveRequest() bool {
 	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)
 }
 
-// handle calls the handler. It returns false if the handler panics.
+// handle calls the handler. It recovers from a panic of the handler and then returns false.
 func (c *conn) handle() (ok bool) {
 	defer func() {
 		if ok {
@@ -229,7 +236,8 @@ func (c *conn) handle() (ok bool) {
 	return true
 }
 
-// reject responds to an invalid request, and closes the connection in a way that lets the response arrive.
+// reject responds to an invalid request with an error status. It then closes the write side of the connection first, so
+// that the client can read the response.
 func (c *conn) reject(reason *http1.Error) {
 	if c.server.Rejected != nil {
 		c.request.Conn = c.info
@@ -251,8 +259,8 @@ func (c *conn) reject(reason *http1.Error) {
 	c.writer.release()
 }
 
-// endAfter is called if no other request can follow. If the client may still be sending data, endAfter discards the
-// data for a while, so that the client can read the response. It returns false, because the connection must be closed.
+// endAfter is called before the connection is closed. If the client may still be sending data, endAfter discards the
+// data for a while, so that the client can read the response. It always returns false: there is no other request.
 func (c *conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()
@@ -261,21 +269,21 @@ func (c *conn) endAfter(bodyRead bool) bool {
 }
 
 const (
-	// If a connection is closed with unread input, it is reset, and the client may lose the response. So if a response
-	// is complete before its request, the input is read and discarded, for at most lingerTime and at most maxLingering
-	// bytes.
+	// Closing a connection with unread input resets it, and the client may then lose the response. So unread input is
+	// discarded before the connection is closed, for at most lingerTime and at most maxLingering bytes.
 	lingerTime   = time.Second
 	maxLingering = 8 << 20
 )
 
-// linger closes the write side and reads until the client has closed the connection.
+// linger closes the write side of the connection. It then discards input until the client has closed the connection,
+// within the limits lingerTime and maxLingering.
 func (c *conn) linger() {
 	from := c.nc
 	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
 		return
 	}
 	if c.lowerTCP != nil {
-		// The input is discarded, so TLS records do not have to be decrypted.
+		// Read below TLS: the input is discarded, so there is no need to decrypt it.
 		from = c.lowerTCP
 	}
 	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {

@@ -11,18 +11,20 @@ import (
 type contextFunc = func() context.Context
 
 // requestContext is the context of one request. It is canceled when the request ends or the client disconnects. The
-// connection is only watched once Done is called, because this requires a goroutine and two system calls.
+// connection is only watched for a disconnect after Done was called, because watching needs a goroutine and two system
+// calls.
 type requestContext struct {
 	c *conn
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
-	// watched is closed when the goroutine that watches the socket ends. It is nil if there was no such goroutine.
+	// watched is closed when the goroutine that watches the socket for a disconnect has ended. It is nil if no
+	// goroutine was started.
 	watched chan struct{}
 }
 
-// makeContext creates the context of the request. It is called on the first use of the context.
+// makeContext creates the context of the current request. It is called when the context is used for the first time.
 func (c *conn) makeContext() context.Context {
 	x := &requestContext{c: c}
 	c.context.Store(x)
@@ -35,7 +37,7 @@ func (*requestContext) Deadline() (time.Time, bool) { return time.Time{}, false 
 // Value returns nil, because the context has no values.
 func (*requestContext) Value(any) any { return nil }
 
-// Err returns the reason why the context has ended, or nil.
+// Err returns context.Canceled if the request has ended or the client has disconnected, otherwise nil.
 func (x *requestContext) Err() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,8 +72,9 @@ func (x *requestContext) end() {
 	}
 }
 
-// watch starts a goroutine that watches the socket, if the whole request body was read and no bytes have arrived after
-// it. The caller must hold x.mu.
+// watch starts a goroutine that watches the socket for a disconnect of the client. It does nothing if there may be
+// unread data on the socket: if the request body is not read to its end, or bytes after it have arrived. The caller
+// must hold x.mu.
 func (x *requestContext) watch() {
 	c := x.c
 	if x.watched != nil || c.lowerTCP == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
@@ -86,7 +89,7 @@ func (x *requestContext) watch() {
 	panics.Go("httpserver/watch", func() {
 		defer close(over)
 		gone := false
-		// Read returns an error when unwatch sets the read deadline to a time in the past.
+		// When unwatch sets the read deadline to a time in the past, Read returns an error.
 		if err := raw.Read(func(fd uintptr) bool {
 			gone = isGone(fd)
 			return gone
@@ -96,7 +99,8 @@ func (x *requestContext) watch() {
 	})
 }
 
-// bodyRead is called when the whole request body was read. From then on, the socket can be watched for a disconnect.
+// bodyRead is called when the request body was read to its end. The socket can then be watched for a disconnect of the
+// client.
 func (c *conn) bodyRead() {
 	c.ahead.Store(!c.input.empty())
 	c.body.whole.Store(true)
@@ -109,7 +113,8 @@ func (c *conn) bodyRead() {
 	}
 }
 
-// endContext cancels the context of the request, and waits until the goroutine that watches the socket has ended.
+// endContext cancels the context of the current request, and waits until the goroutine that watches the socket for a
+// disconnect has ended.
 func (c *conn) endContext() {
 	if x := c.context.Swap(nil); x != nil {
 		x.end()
@@ -117,7 +122,7 @@ func (c *conn) endContext() {
 	}
 }
 
-// unwatch stops watching the socket. The socket is not watched again during the request.
+// unwatch stops watching the socket for a disconnect of the client, for the rest of the request.
 func (x *requestContext) unwatch() {
 	x.mu.Lock()
 	c, watched := x.c, x.watched
@@ -134,5 +139,5 @@ func (x *requestContext) unwatch() {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// over is stored in requestContext.watched if the socket must not be watched any more.
+// over is stored in requestContext.watched to keep watch from starting a goroutine.
 var over = make(chan struct{})

@@ -2,7 +2,8 @@
 
 package httpserver
 
-// canReadFirst is false on systems other than Unix, because their sockets cannot be polled.
+// canReadFirst is false on systems other than Unix: their sockets cannot be polled, so an idle connection needs a small
+// buffer.
 const canReadFirst = false
 
 func (*conn) readFirst(uintptr) bool { return true }

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// canReadFirst is true on Unix, because a connection can wait for input without holding a buffer there.
+// canReadFirst is true on Unix: an idle connection can wait for input without holding a buffer.
 const canReadFirst = true
 
-// readFirst reads the available input. It returns false if no input has arrived yet.
+// readFirst reads the input that is available on the socket fd. It returns false if no input has arrived yet.
 func (c *conn) readFirst(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), c.input.space())

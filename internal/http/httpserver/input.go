@@ -12,26 +12,26 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// small is a pool of buffers that are large enough for almost all heads.
+// small is a pool of buffers that are large enough for almost all request heads.
 var small = pools.NewBuffers("httpserver: 4 KiB", 4<<10)
 
 // input buffers the bytes read from a connection. It holds a buffer only while it is not empty.
 type input struct {
 	buffer []byte
 	pooled pools.Buffer
-	// start and end delimit the unread part of the buffer.
+	// start and end are the offsets of the unread bytes in the buffer.
 	start, end int
 }
 
 func (i *input) empty() bool { return i.start == i.end }
 
-// unread returns the bytes that were not consumed.
+// unread returns the buffered bytes that were not consumed yet.
 func (i *input) unread() []byte { return i.buffer[i.start:i.end] }
 
 func (i *input) use(n int) { i.start += n }
 
-// space returns free space to read into. If there is no buffer, it takes a new buffer from the pool. If the end of the
-// buffer is reached, it moves the unread bytes to the start.
+// space returns free space in the buffer to read into. If there is no buffer yet, space takes a buffer from the pool.
+// If no space is left at the end of the buffer, it moves the unread bytes to the start.
 func (i *input) space() []byte {
 	switch {
 	case i.buffer == nil:
@@ -63,10 +63,10 @@ func (i *input) release() {
 // errPreface means that the client uses HTTP/2 with prior knowledge.
 var errPreface = errors.New("the client speaks HTTP/2")
 
-// maxHead is the default maximum size of a head in bytes.
+// maxHead is the default maximum size of a request head in bytes.
 const maxHead = 32 << 10
 
-// readHead reads and parses a head. Its first bytes may already be in the buffer.
+// readHead reads and parses a request head. The first bytes may already be in the input buffer.
 func (c *conn) readHead() error {
 	var scanner http1.Scanner
 	limit := cmp.Or(c.options.MaxHead, maxHead)
@@ -82,7 +82,7 @@ func (c *conn) readHead() error {
 		}
 		switch {
 		case err != nil:
-			// Clear the request, so that the rejected request does not contain parts of the previous request.
+			// Clear the previous request, so that the rejected request does not contain parts of it.
 			c.forget()
 			return err
 		case head != nil:
@@ -95,7 +95,8 @@ func (c *conn) readHead() error {
 			return err
 		}
 		if first {
-			// A head that arrives in a single read needs no deadline, so the deadline is set after the first read.
+			// Set the deadline only after the first read, because a head that arrives in a single read needs no
+			// deadline.
 			c.reads.limit(c.options.HeaderTimeout)
 		}
 		if err := c.fill(); err != nil {
@@ -104,9 +105,10 @@ func (c *conn) readHead() error {
 	}
 }
 
-// unfinished returns the error for a head that is incomplete because of err. Only ErrHeadTimeout is sent to the client.
-// It is not returned if the client has sent nothing but empty lines, as some clients do after a body: such a client
-// would take it for the response to its next request.
+// unfinished returns the error for a request head that is incomplete because reading failed with err. If reading timed
+// out, it returns ErrHeadTimeout, and the client gets 408. Otherwise it returns err, and the client gets no response. A
+// client that has sent only empty lines, as some clients do after a body, gets no response either, because it would
+// take the response for an answer to its next request.
 func (c *conn) unfinished(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(bytes.Trim(c.input.unread(), "\r\n")) > 0 {
 		return http1.ErrHeadTimeout
@@ -114,7 +116,7 @@ func (c *conn) unfinished(err error) error {
 	return err
 }
 
-// fill reads more bytes into the buffer.
+// fill reads from the connection into the input buffer.
 func (c *conn) fill() error {
 	space := c.input.space()
 	if len(space) == 0 {
@@ -132,7 +134,8 @@ func (c *conn) fill() error {
 	return err
 }
 
-// readIdle waits for the first bytes of a request and reads them into the buffer. It holds no buffer while it waits.
+// readIdle waits for the first bytes of a request and reads them into the input buffer. The connection holds no input
+// buffer while it waits.
 func (c *conn) readIdle() error {
 	c.input.release()
 	if c.raw != nil && canReadFirst {
@@ -149,7 +152,7 @@ func (c *conn) readIdle() error {
 	return c.readSmall()
 }
 
-// firstSize is the size in bytes of the first read on connections whose socket cannot be polled.
+// firstSize is the size in bytes of the buffer that idle connections hold if their socket cannot be polled.
 const firstSize = 512
 
 func (c *conn) readSmall() error {
@@ -167,15 +170,15 @@ func (c *conn) readSmall() error {
 	return err
 }
 
-// handOver passes the connection to the HandOver function, with the bytes that were already read. If a body is being
-// read, it closes the connection instead.
+// handOver passes the connection, including the bytes that were already read, to the server's HandOver function.
 func (c *conn) handOver() {
 	if c.stopBody() == nil {
 		c.server.HandOver(c.detach())
 	}
 }
 
-// replay returns a connection that first returns the bytes in ahead. If ahead is empty, it returns nc itself.
+// replay returns a connection whose Read returns the bytes in ahead first, and then reads from nc. If ahead is empty,
+// it returns nc itself.
 func replay(nc net.Conn, ahead []byte) net.Conn {
 	if len(ahead) == 0 {
 		return nc
@@ -183,7 +186,8 @@ func replay(nc net.Conn, ahead []byte) net.Conn {
 	return &replayed{nc, bytes.Clone(ahead)}
 }
 
-// replayed is a connection. ahead contains bytes that were already read from it, and that Read returns first.
+// replayed is a connection from which bytes were already read. Read returns these bytes, which are stored in ahead,
+// again.
 type replayed struct {
 	net.Conn
 	ahead []byte

@@ -18,55 +18,55 @@ import (
 	"github.com/k8singress/k8singress/internal/http/message"
 )
 
-// Options are the limits of connections. They are read for each request, so changes take effect with the next request.
-// A timeout of zero means no timeout. Timeouts that restart with each read or write may take up to a third longer, so
-// that deadlines have to be changed less often.
+// Options are the limits for connections. They are read again for each request, so changes take effect with the next
+// request. A timeout of zero means no timeout. Timeouts that restart with each read or write may be up to a third
+// longer than configured, so that deadlines do not have to be set for each read or write.
 type Options struct {
-	// HeaderTimeout is the maximum time between the first byte and the end of a head. It also limits the time until the
-	// first byte of a new connection.
+	// HeaderTimeout is the maximum time between the first byte and the end of a request head. It is also the maximum
+	// time until the first byte on a new connection.
 	HeaderTimeout time.Duration
-	// BodyTimeout is the maximum time between two reads of a request body. WriteTimeout is the maximum time during
-	// which a client may accept no data of a response.
+	// BodyTimeout is the maximum time between two reads of a request body. WriteTimeout is the maximum time for which a
+	// client may stop receiving data of a response.
 	BodyTimeout, WriteTimeout time.Duration
-	// KeepAlive is how long a connection may wait for its next request.
+	// KeepAlive is how long a connection may stay idle between two requests.
 	KeepAlive time.Duration
-	// KeepAliveRequests is the maximum number of requests of a connection. Zero means no limit.
+	// KeepAliveRequests is the maximum number of requests on one connection. Zero means no limit.
 	KeepAliveRequests int
-	// MaxHead is the maximum size of a head in bytes. Zero means 32 KiB.
+	// MaxHead is the maximum size of a request head in bytes. Zero means 32 KiB.
 	MaxHead int
-	// Names defines which request header fields are kept. Other fields are removed, because endpoints may confuse their
-	// names with other names.
+	// Names defines which request header fields with unusual characters in their names are kept. Such fields are
+	// removed by default, because endpoints may confuse their names with other names.
 	Names message.Names
 }
 
 // Server serves HTTP/1.1 connections. Its fields must not be changed after the first call of Serve.
 type Server struct {
-	// Handler serves one request. When it returns, the request, the writer and everything that belongs to them are
-	// reused for the next request, except strings, the body and the context. If the handler writes no response, the
-	// client gets 500. If it panics, the connection is closed.
+	// Handler serves one request. After it returns, the request and the writer are reused for the next request, so the
+	// handler must not keep them. It may keep strings, the body and the context. If the handler writes no response, the
+	// client gets 500. If the handler panics, the connection is closed.
 	Handler func(w message.Writer, r *message.Request)
-	// Options returns the current limits. The returned value must not change.
+	// Options returns the current limits. The value that it returns must never be modified.
 	Options func() *Options
-	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Its first reads return the bytes that
-	// the server has already read. If it is nil, such clients are rejected.
+	// HandOver is called with a connection whose client uses HTTP/2 with prior knowledge. Reads from the connection
+	// first return the bytes that the server has already read. If HandOver is nil, such clients are rejected.
 	HandOver func(conn net.Conn)
-	// Rejected is called for invalid requests, for which the handler is not called. The request contains the parts that
-	// could be parsed. It may be nil.
+	// Rejected is called for invalid requests, for which Handler is not called. r contains the parts that could be
+	// parsed. Rejected may be nil.
 	Rejected func(r *message.Request, reason *http1.Error)
-	// Panicked is called with the value of a handler's panic, in the goroutine of the handler. It may be nil.
+	// Panicked is called if Handler panics, with the value of the panic and in the same goroutine. Panicked may be nil.
 	Panicked func(value any)
 
-	// closing is true after Shutdown or Close was called.
+	// closing is true after a call of Shutdown, Drain or Close.
 	closing atomic.Bool
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
-	// gone is closed when the last connection has ended after Shutdown.
+	// gone is closed when the last connection has ended. It is nil unless Shutdown is waiting.
 	gone chan struct{}
 }
 
-// Serve serves the requests of a connection until it ends. It then closes the connection, unless it was handed over or
-// switched to another protocol. The handshake of a *tls.Conn must be complete.
+// Serve serves the requests of a connection until it ends. It then closes the connection, unless another owner has
+// taken it over, for example after an upgrade to WebSocket. The TLS handshake of a *tls.Conn must be complete.
 func (s *Server) Serve(nc net.Conn, info *message.Conn) {
 	c := newConn(s, nc, info)
 	s.add(c)
@@ -93,9 +93,9 @@ func (s *Server) remove(c *conn) {
 	}
 }
 
-// Shutdown closes connections as they become idle, and sends "Connection: close" in each response. It returns when all
-// connections have ended, or with the error of the context. No new connections should be passed to Serve; if there are
-// any, their first request is served.
+// Shutdown closes idle connections, and closes the other connections after their current response, which contains
+// "Connection: close". It returns when all connections have ended, or with the error of ctx when ctx ends. New
+// connections that are passed to Serve after this still get a response to their first request.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -119,8 +119,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Drain closes idle connections at once, and each other connection after the response to its current request. It does
-// not wait until they are closed.
+// Drain closes idle connections immediately, and the other connections after their current response. It does not wait
+// until they are closed.
 func (s *Server) Drain() {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -130,8 +130,8 @@ func (s *Server) Drain() {
 	}
 }
 
-// IdleTime returns how long all connections have been idle. It returns false if there is no connection, or if a
-// connection has a request in flight.
+// IdleTime returns the time since which all connections have been idle. It returns false if there is no connection, or
+// if a request is in flight.
 func (s *Server) IdleTime() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Connections returns the number of connections, and how many of them are idle.
+// Connections returns the number of open connections, and how many of them are idle.
 func (s *Server) Connections() (all, idle int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) Connections() (all, idle int) {
 	return len(s.conns), idle
 }
 
-// plainTCP returns nc as a TCP connection if it has no wrapper, otherwise nil.
+// plainTCP returns nc as a *net.TCPConn, or nil if nc has another type, such as TLS.
 func plainTCP(nc net.Conn) *net.TCPConn {
 	tcp, _ := nc.(*net.TCPConn)
 	return tcp

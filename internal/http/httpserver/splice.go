@@ -13,12 +13,12 @@ import (
 // large is a pool of buffers for copying bodies.
 var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 
-// minSpliced is the minimum size in bytes of a body that the kernel copies. For shorter bodies, the pipe between the
-// sockets costs more than it saves.
+// minSpliced is the minimum size in bytes of a body that is copied by the kernel with the system call splice. For
+// shorter bodies, the setup costs more than it saves.
 const minSpliced = 64 << 10
 
-// splice lets the kernel copy a body from one plaintext TCP connection to another. If this is not possible, done is
-// false and nothing was copied.
+// splice makes the kernel copy a response body from one plaintext TCP connection to another. done is false if this is
+// not possible; nothing was copied then.
 func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	limited, ok := source.(*io.LimitedReader)
 	switch {
@@ -39,13 +39,13 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	if w.left >= 0 {
 		w.left -= n
 	}
-	// The error may come from source, so it is not stored in w.err. If it comes from the client connection, the next
-	// write fails too.
+	// The error may come from source, so do not store it in w.err, which is for the client connection. An error of the
+	// client connection makes the next write fail too.
 	return n, true, err
 }
 
-// keepWriting extends the write deadline while the kernel writes, as long as the client acknowledges new bytes within
-// WriteTimeout. The caller must call stop after the write.
+// keepWriting starts a timer that extends the write deadline while the kernel copies a body, as long as the client
+// acknowledges new bytes within WriteTimeout. The caller must call stop when the copy has ended.
 func (c *conn) keepWriting() (stop func()) {
 	limit := c.options.WriteTimeout
 	if limit <= 0 {

@@ -13,12 +13,12 @@ var (
 		"the connection cannot be switched before the whole request body has been read")
 )
 
-// Switch hands over the connection to the caller after the head of a response. Reads from the returned connection start
-// with the bytes that the server has already read. If the server has no such bytes, Switch returns the original
-// connection, so that the kernel can copy data between two plaintext TCP connections.
+// Switch hands over the connection to the caller, after the head of the response was written. Reads from the returned
+// connection start with the bytes that the server has already read. If there are no such bytes, Switch returns the
+// original connection, so that the kernel can copy data between two plaintext TCP connections.
 //
-// Switch fails during a read of the request body, and if the body was not read to its end, because the rest of the body
-// would be read as the new protocol.
+// Switch fails if the request body was not read to its end, because the new protocol would get the rest of the body as
+// its first data.
 func (w *writer) Switch() (io.ReadWriteCloser, error) {
 	if !w.started || w.done {
 		return nil, errNoSwitch
@@ -31,8 +31,8 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	if x := c.context.Load(); x != nil {
-		// The request and its context continue, but the connection is no longer watched. Its new owner detects a
-		// disconnect of the client.
+		// The context stays valid, but the server must not watch the connection any more. The new owner of the
+		// connection detects a disconnect of the client.
 		x.unwatch()
 	}
 	w.done = true
@@ -40,8 +40,7 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 	return c.detach(), nil
 }
 
-// stopBody makes all later reads of the request body fail. It returns an error if the body is being read, or was not
-// read to its end.
+// stopBody makes further reads of the request body fail. It returns an error if the body was not read to its end.
 func (c *conn) stopBody() error {
 	b := c.body
 	if b == nil {
@@ -58,8 +57,8 @@ func (c *conn) stopBody() error {
 	return nil
 }
 
-// detach returns a connection for the new owner. Reads from it start with the bytes that the server has already read.
-// The caller must have called stopBody.
+// detach gives up the connection, and returns it for its new owner. Reads from the returned connection start with the
+// bytes that the server has already read. The caller must have called stopBody.
 func (c *conn) detach() net.Conn {
 	c.switched = true
 	_ = c.nc.SetDeadline(time.Time{})

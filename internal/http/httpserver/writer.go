@@ -12,32 +12,33 @@ import (
 	"github.com/k8singress/k8singress/internal/model/pools"
 )
 
-// writer writes the responses of a connection, one after another. The head is buffered until the body is written or the
-// handler returns, so that a short response is sent with a single write.
+// writer writes the responses of a connection, one after another. A response head is buffered until the body is written
+// or the handler returns, so that a short response is sent with a single write.
 type writer struct {
 	c *conn
-	// buffer holds the data that was not sent yet. Its memory comes from a pool.
+	// buffer holds the data that was not sent yet. Its memory comes from the pool and is held by pooled.
 	buffer []byte
 	pooled pools.Buffer
 	// vector holds the slices that are sent with a single system call.
 	vector [3][]byte
 	out    net.Buffers
 
-	// toHead is true if the client sent HEAD, and http10 if it uses HTTP/1.0. They are stored before the handler runs,
+	// toHead is true for a HEAD request, and http10 for an HTTP/1.0 request. Both are set before the handler runs,
 	// because Caddy handlers may change the method of the request.
 	toHead, http10 bool
-	// continued is true if 100 Continue was sent.
+	// started is true after the response head was written, done after the response is complete, and continued after 100
+	// Continue was sent.
 	started, done, continued bool
-	// bodiless is true if the response has no body. chunked is true for a chunked body. Otherwise left is the number of
-	// body bytes that are still to be written; it is negative if the length is not known.
+	// bodiless is true if the response has no body, and chunked if the body is chunked. For other responses, left is
+	// the number of body bytes that the handler must still write, or negative if the length of the body is not known.
 	bodiless, chunked bool
 	left              int64
-	// sent is the number of body bytes that were written.
+	// sent is the number of body bytes that the handler has written.
 	sent int64
-	// closing is true if the connection is closed after the response. untilClose is true if the end of the connection
-	// marks the end of the body.
+	// closing is true if the connection must be closed after the response. untilClose is true if the body has no other
+	// end than the end of the connection.
 	closing, untilClose bool
-	// err is the first error of the client connection.
+	// err is the first error of a write to the client connection. Further writes return it.
 	err error
 }
 
@@ -55,7 +56,7 @@ func (w *writer) begin() {
 	*w = writer{c: w.c, toHead: request.Method == http.MethodHead, http10: request.Minor == 0}
 }
 
-// ensureBuffer ensures that there is a buffer.
+// ensureBuffer takes a buffer from the pool if the writer has no buffer.
 func (w *writer) ensureBuffer() {
 	if !w.pooled.Held() {
 		w.pooled = small.Get()
@@ -71,13 +72,13 @@ func (w *writer) release() {
 	}
 }
 
-// Sent returns the number of body bytes that were written.
+// Sent returns the number of body bytes that the handler has written.
 func (w *writer) Sent() int64 { return w.sent }
 
-// Started reports whether a head was written.
+// Started reports whether the response head was written.
 func (w *writer) Started() bool { return w.started }
 
-// sendContinue sends 100 Continue, unless the response has started.
+// sendContinue sends 100 Continue, unless the response has already started.
 func (w *writer) sendContinue() {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -105,7 +106,7 @@ func (w *writer) interim(a *message.Response) (err error) {
 	return w.Flush()
 }
 
-// Head writes the head of the response.
+// Head writes the head of the response to the buffer.
 func (w *writer) Head(a *message.Response) (err error) {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -130,7 +131,8 @@ func (w *writer) Head(a *message.Response) (err error) {
 	return nil
 }
 
-// frame determines how the body ends, and whether the connection is closed after it.
+// frame determines how the end of the response body is marked, and whether the connection must be closed after the
+// response.
 func (w *writer) frame(a *message.Response) {
 	c := w.c
 	status := a.Status
@@ -143,15 +145,16 @@ func (w *writer) frame(a *message.Response) {
 	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
 }
 
-// isLast reports whether the connection is closed after a response, for reasons other than the framing of the response
-// body.
+// isLast reports whether the connection must be closed after the response, for any reason except the format of the
+// response body.
 func (c *conn) isLast(a *message.Response) bool {
 	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() ||
 		a.Fields.HasToken(message.Connection, "close") ||
 		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 
-// ready returns an error if it is not allowed to write n more bytes of the body.
+// ready returns an error if the handler must not write n more bytes of the body, for example because the response has
+// ended.
 func (w *writer) ready(n int) error {
 	switch {
 	case w.err != nil:
@@ -180,7 +183,7 @@ func (w *writer) Write(part []byte) (int, error) {
 	w.ensureBuffer()
 	done := 0
 	for ; len(part)-done > maxWrite; done += maxWrite {
-		// The write deadline is extended for each piece.
+		// Write large parts in pieces, because the write deadline applies to each piece.
 		if err := w.writeLarge(part[done : done+maxWrite]); err != nil {
 			return done, err
 		}
@@ -202,12 +205,12 @@ func (w *writer) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// maxWrite is the maximum number of bytes of a single write.
+// maxWrite is the maximum number of bytes of a single write to the connection.
 const maxWrite = 128 << 10
 
 var endOfChunk = []byte(http1.EndOfChunk)
 
-// writeLarge sends the buffered data and a part of the body. It does not copy the part into the buffer.
+// writeLarge sends the buffered data and a part of the body, without copying the part into the buffer.
 func (w *writer) writeLarge(part []byte) error {
 	if len(w.buffer)+http1.ChunkHeadSize > cap(w.buffer) {
 		if err := w.Flush(); err != nil {
@@ -233,7 +236,7 @@ func (w *writer) writeLarge(part []byte) error {
 			_, err = w.c.nc.Write(part)
 		}
 		if w.chunked {
-			// The end of the chunk is sent with the next data.
+			// The next write sends the end of the chunk.
 			w.buffer = append(w.buffer, http1.EndOfChunk...)
 		}
 	}
@@ -243,14 +246,14 @@ func (w *writer) writeLarge(part []byte) error {
 	return nil
 }
 
-// fail stores the first error of the client connection.
+// fail stores err if it is the first error of the client connection. It returns the first error.
 func (w *writer) fail(err error) error {
 	if w.err == nil {
 		w.err = err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.lowerTCP != nil {
-		// Discard unsent data when the connection is closed. The kernel would otherwise keep the data for a slow client
-		// for a long time.
+		// The client is too slow. Discard the unsent data when the connection is closed; otherwise the kernel would
+		// keep it for a long time.
 		_ = w.c.lowerTCP.SetLinger(0)
 	}
 	return w.err
@@ -311,7 +314,8 @@ func (w *writer) copyWith(space []byte, source io.Reader) (done int64, err error
 	}
 }
 
-// Trailer ends the body with trailer fields. If the body is not chunked, the fields are dropped.
+// Trailer ends the body with trailer fields. If the body is not chunked, it does nothing, because only chunked bodies
+// can have trailers.
 func (w *writer) Trailer(fields message.Fields) (err error) {
 	if err := w.ready(0); err != nil {
 		return err
@@ -319,26 +323,26 @@ func (w *writer) Trailer(fields message.Fields) (err error) {
 	if !w.chunked {
 		return nil
 	}
-	// If there is an error, finish ends the body without trailer fields.
+	// If AppendLastChunk fails, the body is not done, and finish ends it without trailer fields.
 	w.buffer, err = http1.AppendLastChunk(w.buffer, fields)
 	w.done = err == nil
 	return err
 }
 
-// Abort ends the response early.
+// Abort ends the response early, so that the client notices that it is incomplete.
 func (w *writer) Abort() {
 	if w.err != nil {
 		return
 	}
 	w.err = errAborted
 	if w.untilClose && w.c.lowerTCP != nil {
-		// The connection is reset, because an ordinary close would look like the end of the body.
+		// Reset the connection: the client would take an ordinary close for the end of the body.
 		_ = w.c.lowerTCP.SetLinger(0)
 		_ = w.c.lowerTCP.Close()
 	}
 }
 
-// finish ends the response, and reports whether another request may follow.
+// finish ends the response. It returns true if the connection can serve another request.
 func (w *writer) finish() bool {
 	more := w.end()
 	w.release()
@@ -356,7 +360,7 @@ func (w *writer) end() bool {
 		w.buffer, _ = http1.AppendLastChunk(w.buffer, nil)
 	}
 	if errors.Is(w.err, errAborted) && w.started && !w.untilClose {
-		// The buffered data is sent, because the client may be able to use the incomplete response.
+		// Send the buffered data, because the client may be able to use an incomplete response.
 		w.err = nil
 		_ = w.Flush()
 		w.err = errAborted
